@@ -20,6 +20,7 @@ from typing import Any
 from bloggers_plot import line, picture
 from tables import table
 
+from uedp_bench.leaderboard.bundles import holds_results
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.results import Estimate, Result
 from uedp_bench.statistics.intervals import seed_estimate
@@ -176,7 +177,7 @@ def main() -> None:
     read.add_argument("results", type=Path, help="folder with the folders of results")
     read.add_argument("--plot", type=Path, help="where to draw")
     asked = read.parse_args()
-    folders = [asked.results / name for name in FOLDERS if (asked.results / name).is_dir()]
+    folders = [asked.results / name for name in FOLDERS if holds_results(asked.results / name)]
     study = Study(load_results(folders))
     print_tables(study)
     if asked.plot:

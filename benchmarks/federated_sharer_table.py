@@ -307,14 +307,14 @@ def plot(found: Arms, path: Path) -> None:
 
 def repeated(folder: Path, again: Path) -> dict[str, list[str]]:
     """Fields of a result that differ in a second run of the same id; times may differ."""
+    stored = {result.id: result for result in load_results([folder])}
     differing = {}
     for second in load_results([again]):
-        for first in load_results([folder / second.id]):
-            one, other = (
-                result.model_dump(mode="json", exclude={"cost", "provenance"})
-                for result in (first, second)
-            )
-            differing[second.id] = [field for field in one if one[field] != other[field]]
+        one, other = (
+            result.model_dump(mode="json", exclude={"cost", "provenance"})
+            for result in (stored[second.id], second)
+        )
+        differing[second.id] = [field for field in one if one[field] != other[field]]
     return differing
 
 

@@ -38,6 +38,7 @@ from uedp_bench.budget.mechanisms_and_systems import NOISE
 from uedp_bench.corpus import Corpus
 from uedp_bench.files.text_files import open_text
 from uedp_bench.harness.publishing import publish
+from uedp_bench.leaderboard.bundles import holds_results
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.rows import Row as Seeds
 from uedp_bench.leaderboard.rows import Stat, aggregate
@@ -241,7 +242,7 @@ def domains(results: Path) -> Iterator[Row]:
     """
     found: dict[tuple[str, str], Result] = {}
     folders = (results, results.with_name(f"{results.name}-jrc"))
-    for result in load_results([folder for folder in folders if folder.is_dir()]):
+    for result in load_results(filter(holds_results, folders)):
         params = result.spec.source.params
         domain = str(params["domain"]) if params["clean"] else PUBLISHED
         found[domain, named(result)] = result

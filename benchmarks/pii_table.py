@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from uedp_bench.results import Estimate, Result, read_result
+from uedp_bench.leaderboard.loading import load_results
+from uedp_bench.results import Estimate, Result
 
 COLUMNS = ("covered", "covered_entities", "precision", "hidden", "recall_type", "names_left")
 
@@ -29,8 +30,7 @@ def detector(result: Result) -> str:
 
 def main(folder: Path) -> None:
     """Prints the rows, those that cover most first, and the recall of each type."""
-    found = [read_result(file) for file in sorted(folder.glob("*/result.json"))]
-    done = [each for each in found if "pii-detection" in each.details]
+    done = [each for each in load_results([folder]) if "pii-detection" in each.details]
     done.sort(key=lambda each: -each.utility["covered"].value)
     print(f"| detector | {' | '.join(COLUMNS)} | found again |")
     print("|---" * (len(COLUMNS) + 2) + "|")

@@ -6,12 +6,12 @@
     python benchmarks/reference.py --data data --parts bloggers,tagging/embedded
 
 `reference_parts.yaml` lists the parts in sets: `reference`, what each task has; `levers`, one thing
-changed at a time; `reproductions`, the papers' own comparisons. A part is a folder below
+changed at a time; `reproductions`, the papers' own comparisons. A part is a bundle below
 `leaderboard/results`, and the commands that fill it. A part whose data are not there is left out,
 and said. Runs go to `runs/reference`, in a folder for each state of the code, so that no stored
-folder mixes two. Models that have read public text are trained once for all parts that need the
+bundle mixes two. Models that have read public text are trained once for all parts that need the
 same. The same command goes on after Ctrl-C. A part's results replace the stored ones when all of
-its runs have ended and `leaderboard validate` finds no error in them.
+its runs have ended and `leaderboard pack` finds no error in them.
 
 Minutes are sums of `cpu_seconds` of stored results: processor time, however many cores share it.
 Results that are older than this field, and those of resumed runs, whose field is of their last
@@ -21,7 +21,6 @@ attempt alone, give seconds of the clock, which a busy machine stretches; they a
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import shlex
@@ -42,7 +41,10 @@ from uedp_bench.harness.grid import expand
 from uedp_bench.harness.settings import parse_setting
 from uedp_bench.harness.spec import Spec, apply_setting, parse_spec
 from uedp_bench.harness.spec_files import read_spec
+from uedp_bench.leaderboard.bundles import SUFFIX
+from uedp_bench.leaderboard.loading import Loader
 from uedp_bench.leaderboard.older_code import is_older
+from uedp_bench.leaderboard.sources import Folder
 from uedp_bench.results import RunSpec
 
 HERE = Path(__file__).resolve().parents[1]
@@ -56,12 +58,12 @@ FIRST_SET = "reference"
 
 @dataclass(frozen=True)
 class Part:
-    """A folder of results and what fills it.
+    """A bundle of results and what fills it.
 
     Attributes:
-        name: of the folder, below `leaderboard/results`.
+        name: of the bundle without its suffix, below `leaderboard/results`.
         commands: that write runs into the folder `{out}`; they read `data/...`.
-        after: commands that draw plots of the stored folder, from the root of the checkout.
+        after: commands that draw plots of the stored bundle, from the root of the checkout.
         of: the set that it belongs to.
     """
 
@@ -191,9 +193,9 @@ def minutes(results: Iterable[dict[str, Any]]) -> tuple[float, bool]:
 
 
 def stored_results(folder: Path) -> list[dict[str, Any]]:
-    """The results of a folder, as they are written."""
-    files = sorted(folder.glob("*/result.json"))
-    return [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    """The results of a folder or a bundle, as they are written; none where there is neither."""
+    loaded = Loader([Folder(folder, may_come=True)]).load().checked()
+    return [result.model_dump(mode="json") for result in loaded.results]
 
 
 HEAD = ("part", "runs", "of", "older", "seeds", "CPU minutes", "commit")
@@ -269,11 +271,12 @@ def run_part(part: Part, place: Place, workers: int) -> int:
             status = run_command(command, out, place, workers=workers)
             if status and not (status == 1 and refutes_only(part, out)):
                 return status
-        checked = [str(Path(sys.executable).with_name("uedp-bench")), "leaderboard", "validate"]
-        if status := subprocess.run([*checked, str(out)]).returncode:
-            return status
-        (out / "done").touch()
-    store(out, place.stored / part.name)
+    bundle = place.stored / f"{part.name}{SUFFIX}"
+    bundle.parent.mkdir(parents=True, exist_ok=True)
+    pack = [str(Path(sys.executable).with_name("uedp-bench")), "leaderboard", "pack", str(out)]
+    if status := subprocess.run([*pack, "--out", str(bundle)]).returncode:
+        return status
+    (out / "done").touch()
     return 0
 
 
@@ -295,15 +298,6 @@ def share_public_models(out: Path, place: Place) -> None:
         if not mine.exists():
             mine.parent.mkdir(exist_ok=True)
             shutil.copyfile(model, mine)
-
-
-def store(out: Path, folder: Path) -> None:
-    """Puts the results of a finished part in the place of those that are stored."""
-    for old in folder.glob("*/result.json"):
-        shutil.rmtree(old.parent)
-    for new in sorted(out.glob("*/result.json")):
-        (folder / new.parent.name).mkdir(parents=True)
-        shutil.copyfile(new, folder / new.parent.name / new.name)
 
 
 def fill(part: Part, place: Place) -> int:

@@ -5,8 +5,9 @@
 What stands between such a line and `<!-- end of table -->` is made again:
 
 `<!-- table: FOLDER -->`
-    the tables of the results in that folder, as `uedp-bench leaderboard --results FOLDER
-    --markdown` prints them, without titles and without what depends on the machine
+    the tables of the results in that folder, or bundle without its suffix, as `uedp-bench
+    leaderboard --results FOLDER --markdown` prints them, without titles and without what depends
+    on the machine
 `<!-- printed by: python SCRIPT ARGUMENTS -->`
     what that script prints, from the root of the checkout, without empty lines at the end
 """
@@ -24,6 +25,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from uedp_bench.leaderboard.board_cells import Sheet, sheets
+from uedp_bench.leaderboard.bundles import holds_results
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.table import sheet_markdown
@@ -68,7 +70,7 @@ def filled(page: str, root: Path) -> str:
 
     def fill(found: re.Match[str]) -> str:
         folder = root / found[2]
-        return f"{found[1]}{tables(folder)}{found[4]}" if folder.is_dir() else found[0]
+        return f"{found[1]}{tables(folder)}{found[4]}" if holds_results(folder) else found[0]
 
     by_script = PRINTED.sub(lambda found: found[1] + printed(found[2], root) + found[4], page)
     return MARKED.sub(fill, by_script)

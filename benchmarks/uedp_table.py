@@ -33,6 +33,7 @@ from uedp_claims import (
 
 from uedp_bench.accounting.events import Protected
 from uedp_bench.accounting.ledger import proven_at
+from uedp_bench.leaderboard.bundles import holds_results
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.results import Result
 from uedp_bench.statistics.intervals import seed_estimate
@@ -367,16 +368,16 @@ def main(folder: Path | None = None, plots: Path | None = None) -> None:
     if folder is None:
         return
     for name, plot in ARMS.items():
-        if (folder / name).is_dir():
+        if holds_results(folder / name):
             found = arms(folder / name)
             print_promises(found)
             print_leakage(found)
             if plots is not None and plot is not None:
                 plot_utility(found, plots / plot)
-    if (folder / "uedp-categories").is_dir():
+    if holds_results(folder / "uedp-categories"):
         print_by_category(by_category(folder / "uedp-categories"))
     for name in ("sampling", "sampling-released"):
-        if (folder / f"uedp-{name}").is_dir():
+        if holds_results(folder / f"uedp-{name}"):
             print_sampling(sampled(folder / f"uedp-{name}"))
 
 

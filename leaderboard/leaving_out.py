@@ -7,7 +7,8 @@ from typing import TypeVar
 
 from uedp_bench.errors import InputError, UedpBenchError
 from uedp_bench.files.printable import plain
-from uedp_bench.leaderboard.loading import Copy, Loaded
+from uedp_bench.leaderboard.loading import Loaded
+from uedp_bench.leaderboard.sources import Copy
 from uedp_bench.results import Result
 
 _Shown = TypeVar("_Shown")
@@ -52,9 +53,8 @@ def trouble(copy: Copy) -> str:
     from uedp_bench.leaderboard.table import aggregate, to_text
 
     try:
-        result = copy.whole()
-        render_alone(result)
-        to_text(aggregate([result]))
+        render_alone(copy.result)
+        to_text(aggregate([copy.result]))
     except Exception as reason:
         return f"{plain(copy.place)}: cannot be shown: {told(reason)}"
     return ""

@@ -7,47 +7,15 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 from uedp_bench.errors import InputError
 from uedp_bench.leaderboard.headline import disagreements
-from uedp_bench.leaderboard.short_results import Shared
-from uedp_bench.leaderboard.sources import Folder, Found, Source
+from uedp_bench.leaderboard.sources import Copy, Folder, Found, Outcome, Source
 from uedp_bench.results import Result
 
 Progress = Callable[[int, int], None]
 """Called with (done, in all)."""
-
-
-@dataclass(frozen=True)
-class Copy:
-    """A result, and where it was read: the path of a file, or the name of an MLflow run.
-
-    Attributes:
-        result: the whole of it, or what tables show (`short_results.short`).
-        place: where it was read.
-        version: another one means another content; empty where that is not known.
-        again: reads the whole of a short one.
-    """
-
-    result: Result
-    place: str
-    version: str = ""
-    again: Callable[[], Result] | None = None
-
-    def whole(self) -> Result:
-        """The whole result.
-
-        Raises:
-            InputError: if its file is not what it was.
-        """
-        return self.result if self.again is None else self.again()
-
-    @cached_property
-    def content(self) -> str:
-        """The whole result, without its place in MLflow."""
-        return self.whole().model_copy(update={"tracking": {}}).model_dump_json()
 
 
 @dataclass(frozen=True)
@@ -102,13 +70,11 @@ class Loader:
 
     Args:
         sources: in any order; it does not matter for what is loaded.
-        short: keep of each file what tables show; `Copy.whole` reads the rest again.
     """
 
-    def __init__(self, sources: Iterable[Source], *, short: bool = False) -> None:
-        self._sources, self._short = tuple(sources), short
-        self._shared = Shared()
-        self._known: dict[str, tuple[Hashable, Copy | str | None]] = {}
+    def __init__(self, sources: Iterable[Source]) -> None:
+        self._sources = tuple(sources)
+        self._known: dict[str, tuple[Hashable, list[Outcome]]] = {}
         self._loaded = Loaded({})
 
     @property
@@ -120,7 +86,7 @@ class Loader:
         """All results that are there now.
 
         The same id in several places counts once: a finished run before a failed one, then the
-        newer. Finished runs of one id whose utility differs clash.
+        newer. Finished runs of one id whose numbers differ clash.
 
         Raises:
             InputError: if a folder, a store or an experiment does not exist.
@@ -130,41 +96,33 @@ class Loader:
             return self._load(progress)
 
     def _load(self, progress: Progress | None) -> Loaded:
-        there = [(source, source.find()) for source in self._sources]
-        total = sum(len(found) for _, found in there)
-        known: dict[str, tuple[Hashable, Copy | str | None]] = {}
+        listed = [(source, source.find()) for source in self._sources]
+        total = sum(len(found) for _, found in listed)
+        known: dict[str, tuple[Hashable, list[Outcome]]] = {}
         notes = []
-        for source, found in there:
-            missing = 0
-            for one, copy in zip(found, self._copies(source, found), strict=True):
-                known[one.place] = one.signature, copy
-                missing += copy is None
+        for source, found in listed:
+            empty = 0
+            for one, outcomes in zip(found, self._outcomes(source, found), strict=True):
+                known[one.place] = one.signature, outcomes
+                empty += not outcomes
                 if progress is not None:
                     progress(len(known), total)
-            if missing:
-                notes.append(f"{source.name}: {missing} without result.json, left out")
+            if empty:
+                notes.append(f"{source.name}: {empty} without result.json, left out")
         if known != self._known:
             self._known = known
-            problems = [copy for _, copy in known.values() if isinstance(copy, str)]
-            copies = [copy for _, copy in known.values() if isinstance(copy, Copy)]
+            every = [outcome for _, outcomes in known.values() for outcome in outcomes]
+            problems = [outcome for outcome in every if isinstance(outcome, str)]
+            copies = [outcome for outcome in every if isinstance(outcome, Copy)]
             self._loaded = _merged(copies, problems, notes)
         return self._loaded
 
-    def _copies(self, source: Source, found: Sequence[Found]) -> Iterator[Copy | str | None]:
-        """The copy of each file, or what is wrong with it; None where there is none."""
-        new = [one for one in found if self._signature(one) != one.signature]
-        read = source.read_short(found, new) if self._short else source.read(new)
+    def _outcomes(self, source: Source, found: Sequence[Found]) -> Iterator[list[Outcome]]:
+        """What each file holds."""
+        read = source.read([one for one in found if self._signature(one) != one.signature])
         for one in found:
-            if self._signature(one) == one.signature:
-                yield self._known[one.place][1]
-            else:
-                outcome = next(read)
-                yield self._copy(source, one, outcome) if isinstance(outcome, Result) else outcome
-
-    def _copy(self, source: Source, one: Found, result: Result) -> Copy:
-        again = source.again(one) if self._short else None
-        result = result if again is None else self._shared.shared(result)
-        return Copy(result, one.place, repr(one.signature), again)
+            unchanged = self._signature(one) == one.signature
+            yield self._known[one.place][1] if unchanged else next(read)
 
     def _signature(self, one: Found) -> Hashable:
         return self._known[one.place][0] if one.place in self._known else None
@@ -184,6 +142,10 @@ def _no_cycles() -> Iterator[None]:
 
 def load_results(folders: Iterable[Path]) -> list[Result]:
     """All results below the folders, each id once.
+
+    Args:
+        folders: searched to any depth for `result.json` and bundles; or bundles, with or without
+            their suffix.
 
     Raises:
         InputError: if a folder does not exist or a file is not a valid result.
@@ -246,16 +208,22 @@ def _contradiction(one: Result, other: Result) -> str:
         return "different runs"
     if one.cost.device != other.cost.device:
         return ""  # a GPU adds in an order of its own
-    return differing_utility(utility_of(one), utility_of(other))
+    return difference(numbers_of(one), numbers_of(other))
 
 
-def utility_of(result: Result) -> dict[str, float]:
-    """Values of a run's utility by name."""
-    return {name: float(estimate.value) for name, estimate in result.utility.items()}
+def numbers_of(result: Result) -> dict[str, float]:
+    """Values of a run's utility and leakage by name."""
+    parts = {"": result.utility}
+    parts |= {f"{attack}.": estimates for attack, estimates in result.leakage.items()}
+    return {
+        f"{prefix}{name}": float(estimate.value)
+        for prefix, estimates in parts.items()
+        for name, estimate in estimates.items()
+    }
 
 
-def differing_utility(one: Mapping[str, float], other: Mapping[str, float]) -> str:
-    """The first utility in which two results of one id differ; empty where they repeat.
+def difference(one: Mapping[str, float], other: Mapping[str, float]) -> str:
+    """The first number in which two results of one id differ; empty where they repeat.
 
     Runs repeat to a relative 10^-6 on a CPU (`docs/results.md`, what repeats).
     """

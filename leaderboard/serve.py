@@ -26,8 +26,9 @@ from uedp_bench.errors import InputError, UedpBenchError
 from uedp_bench.files.printable import plain
 from uedp_bench.files.scratch import scratch_folder
 from uedp_bench.leaderboard.leaving_out import told, trouble, without_culprits
-from uedp_bench.leaderboard.loading import Copy, Loaded, Loader, Progress
+from uedp_bench.leaderboard.loading import Loaded, Loader, Progress
 from uedp_bench.leaderboard.site_on_demand import SiteOnDemand
+from uedp_bench.leaderboard.sources import Copy
 
 HOST = "127.0.0.1"
 NAMES = {HOST, "localhost"}
@@ -96,8 +97,7 @@ class LiveSite:
         A result that makes a page fail is left out from then on.
 
         Raises:
-            InputError: if a result has changed and is not yet read again, or if results cannot be
-                shown together.
+            InputError: if results cannot be shown together.
         """
         if not self._site.is_made(name):
             with self._one_at_a_time:
@@ -121,8 +121,7 @@ class LiveSite:
         }
         copies = {n: copy for n, copy in loaded.copies.items() if n not in self._culprits}
         before = self.version("results.json")
-        update = partial(self._site.update, copies=copies)
-        shown, left_out = without_culprits(replace(loaded, copies=copies), update)
+        shown, left_out = without_culprits(replace(loaded, copies=copies), self._site.update)
         self._loaded = loaded
         left_out += [line for _, line in self._culprits.values()]
         lines = [f"left out: {line}" for line in (*loaded.problems, *loaded.clashes, *left_out)]

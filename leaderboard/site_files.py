@@ -30,7 +30,6 @@ from uedp_bench.leaderboard.front.links import links
 from uedp_bench.leaderboard.front.page import front_context
 from uedp_bench.leaderboard.glossary.page import glossary_context
 from uedp_bench.leaderboard.index_page import TableData, metric_columns, page_data, run_page
-from uedp_bench.leaderboard.loading import Copy
 from uedp_bench.leaderboard.public_results import published
 from uedp_bench.leaderboard.rows import Known, Row, aggregate
 from uedp_bench.leaderboard.run_pages.run_page import run_context
@@ -92,61 +91,67 @@ class Contents:
 
     def __init__(self, *, live: bool = False) -> None:
         self._live = live
-        self._published: dict[str, tuple[Result, Result]] = {}
+        self._published: dict[str, _Published] = {}
         self._known_rows: Known = {}
 
-    def files(
-        self, results: Sequence[Result], copies: Mapping[str, Copy], address: Address
-    ) -> Files:
+    def files(self, results: Sequence[Result], address: Address) -> Files:
         """The files of the site of these results.
 
         Args:
             results: of any runs, each id once, in any order.
-            copies: where results were read, by id; the rest of short ones is read there again.
             address: of the pieces of a large table.
 
         Raises:
             ValueError: if a result's id is no safe name of a file.
         """
-        by_id = self._public(results)
+        self._publish(results)
+        by_id = {name: one.public for name, one in self._published.items()}
         paths = {name: run_page(name) for name in by_id}
         rows = aggregate(list(by_id.values()), paths, self._known_rows)
-        contents, code = contents_of(results, copies), code_digest()
+        digests = {name: one.digest for name, one in self._published.items()}
+        code = code_digest()
         wrong = warnings(rows)
         runs = {
             paths[run.id]: SiteFile(
-                key_of(code, run.id, warning, *(contents[one.id] for one in row.runs)),
-                partial(_run_page, by_id[run.id], copies.get(run.id), row, self._live, warning),
+                key_of(code, run.id, warning, *(digests[one.id] for one in row.runs)),
+                partial(_run, by_id[run.id], row, self._live, warning),
             )
             for row in rows
             for warning in [wrong.get(row.group, "")]
             for run in row.runs
         }
-        everything = key_of_all(contents)
+        everything = key_of(code, *(f"{name} {digest}" for name, digest in digests.items()))
         of_all = {
             name: SiteFile(everything, make)
             for name, make in files_of_all(rows, by_id, self._live, address).items()
         }
         return Files(len(rows), len(runs), {**_assets(), **dict(sorted(runs.items())), **of_all})
 
-    def _public(self, results: Sequence[Result]) -> dict[str, Result]:
-        """What the site shows of each result; the same object as long as the result is the same."""
-        known = self._published
+    def _publish(self, results: Sequence[Result]) -> None:
+        """Looks only at results that are new: the others are the same objects as before."""
+        earlier = self._published
         self._published = {
-            one.id: known[one.id] if one.id in known and known[one.id][0] is one
-            else (one, _public(one))
+            one.id: earlier[one.id]
+            if one.id in earlier and earlier[one.id].result is one
+            else _Published.of(one)
             for one in sorted(results, key=lambda one: one.id)
-        }  # fmt: skip
-        return {name: public for name, (_, public) in self._published.items()}
+        }
 
 
-def contents_of(results: Sequence[Result], copies: Mapping[str, Copy]) -> dict[str, str]:
-    """A text for each id; another one means another content of the result."""
-    return {
-        one.id: copies[one.id].version if one.id in copies and copies[one.id].version
-        else sha256(one.model_dump_json().encode()).hexdigest()
-        for one in results
-    }  # fmt: skip
+@dataclass(frozen=True)
+class _Published:
+    """A result as it was read, as the site shows it, and the digest of its content."""
+
+    result: Result
+    public: Result
+    digest: str
+
+    @classmethod
+    def of(cls, result: Result) -> _Published:
+        """Often `public` is the result itself, which then takes no more memory."""
+        public = published(result)
+        digest = sha256(result.model_dump_json().encode()).hexdigest()
+        return cls(result, result if public == result else public, digest)
 
 
 def code_digest() -> str:
@@ -159,11 +164,6 @@ def code_digest() -> str:
         for kind, known in sorted(registry.REGISTRIES.items())
     }
     return key_of(package_digest(), repr(there))
-
-
-def key_of_all(contents: Mapping[str, str]) -> str:
-    """The key of what is made of all results (`contents_of`)."""
-    return key_of(code_digest(), *(f"{name} {contents[name]}" for name in sorted(contents)))
 
 
 def key_of(*parts: str) -> str:
@@ -197,19 +197,6 @@ def render_alone(result: Result) -> None:
     for text in (to_json(rows), to_csv(rows), *pages):
         text.encode()
     _run(public, rows[0], False).encode()
-
-
-def _public(result: Result) -> Result:
-    """What the site shows of a result: often the result itself, which then takes no more memory."""
-    public = published(result)
-    return result if public == result else public
-
-
-def _run_page(result: Result, copy: Copy | None, row: Row, live: bool, warning: str) -> str:
-    """The page of a run; the whole of a short result is read again."""
-    if copy is None or copy.again is None:
-        return _run(result, row, live, warning)
-    return _run(published(copy.whole()), row, live, warning)
 
 
 def _front(rows: Sequence[Row], live: bool) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from uedp_bench.leaderboard.loading import Copy
 from uedp_bench.leaderboard.site_files import Contents, Files
 from uedp_bench.leaderboard.site_folder import SiteFolder
 from uedp_bench.results import Result
@@ -36,9 +35,9 @@ class SiteOnDemand:
         file = self._site.files.get(name)
         return None if file is None else file.key[:16]
 
-    def update(self, results: Sequence[Result], copies: Mapping[str, Copy]) -> Files:
+    def update(self, results: Sequence[Result]) -> Files:
         """Shows these results from now on, and makes no file of them; see `Contents.files`."""
-        self._site = self._contents.files(results, copies, lambda name: self.version(name) or "")
+        self._site = self._contents.files(results, lambda name: self.version(name) or "")
         for name in self._made.keys() - self._site.files.keys():
             del self._made[name]
             (self._path / name).unlink(missing_ok=True)

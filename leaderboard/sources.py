@@ -1,34 +1,54 @@
-"""Where results are: `result.json` files below folders, and the copies that MLflow keeps."""
+"""Places of results: files below folders, bundles, and the copies that MLflow keeps."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from time import monotonic
 from typing import Protocol
 
 from uedp_bench.errors import InputError
-from uedp_bench.files.printable import plain
-from uedp_bench.harness.result_files import logged_result, stored_result
+from uedp_bench.files.regular_files import shown_path
+from uedp_bench.harness.result_files import result_of_text, stored_result
 from uedp_bench.harness.tracking_reading import logged_results, logged_runs
-from uedp_bench.leaderboard.folder_index import LEAST, FolderIndex
-from uedp_bench.leaderboard.folder_index import signature as signature_of
-from uedp_bench.leaderboard.short_results import as_text, of_text, short
+from uedp_bench.leaderboard.bundles import SUFFIX, bundle_of, read_lines
 from uedp_bench.results import Result
 
 COPIES = {"mlartifacts", "mlruns"}
 """Folders in which MLflow keeps copies of results: not read."""
 
-Outcome = Result | str | None
-"""A result, or a sentence about what is wrong with it; None if there is no result."""
+MOST_FAULTY = 20
+"""Lines of a bundle that are no results, after which the rest of it is left out."""
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A result, and where it was read.
+
+    Attributes:
+        result: the whole of it.
+        place: the path of a file, a line of a bundle, or the name of an MLflow run.
+    """
+
+    result: Result
+    place: str
+
+    @cached_property
+    def content(self) -> str:
+        """The whole result as text, without its place in MLflow."""
+        return self.result.model_copy(update={"tracking": {}}).model_dump_json()
+
+
+Outcome = Copy | str
+"""A result, or a sentence about what is wrong with it."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """What may be a result.
+    """A file or a run of MLflow that may hold results.
 
     Attributes:
         name: of the file, or of MLflow's run.
@@ -49,32 +69,18 @@ class Source(Protocol):
         """What messages call it."""
 
     def find(self) -> list[Found]:
-        """Results that are there now; raises `InputError` or `TrackingError` where none can be."""
+        """Files that are there now; raises `InputError` or `TrackingError` where none can be."""
 
-    def read(self, found: Sequence[Found]) -> Iterator[Outcome]:
-        """The outcome of each, in their order."""
-
-    def read_short(self, there: Sequence[Found], found: Sequence[Found]) -> Iterator[Outcome]:
-        """As `read`, each result as `short_results.short` has it.
-
-        Args:
-            there: all that there is now.
-            found: those of them that are read.
-        """
-
-    def again(self, found: Found) -> Callable[[], Result] | None:
-        """How to read the whole of it again; None where it is kept in memory.
-
-        The call raises `InputError` if it is not what it was.
-        """
+    def read(self, found: Sequence[Found]) -> Iterator[list[Outcome]]:
+        """The outcomes of each file, in their order; none where a run has no result."""
 
 
 @dataclass(frozen=True)
 class Folder:
-    """All `result.json` below a folder, at any depth.
+    """Every `result.json` and every bundle below a folder, at any depth; or one bundle.
 
     Attributes:
-        path: the folder.
+        path: the folder; or a bundle, with or without its suffix.
         may_come: it need not exist yet.
     """
 
@@ -92,59 +98,55 @@ class Folder:
         Raises:
             InputError: if the folder does not exist.
         """
-        if not self.path.is_dir():
+        bundle = bundle_of(self.path)
+        if bundle is None and not self.path.is_dir():
             if self.may_come and not self.path.exists():
                 return []
             raise InputError(f"--results {self.path}: no such folder")
+        if bundle is not None and not bundle.exists() and not self.may_come:
+            raise InputError(f"--results {self.path}: no such bundle of results")
         found = []
-        for path in self._files():
+        for path in self._files() if bundle is None else [bundle]:
             try:
-                signature = signature_of(path)
+                stat = path.stat()
             except FileNotFoundError:  # replaced or removed in this moment
                 continue
+            signature = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
             found.append(Found(str(path), str(path), signature))
         return found
 
     def _files(self) -> Iterator[Path]:
         for folder, below, names in os.walk(self.path):
             below[:] = sorted(set(below) - COPIES)
-            if "result.json" in names:
-                yield Path(folder) / "result.json"
+            for name in sorted(names):
+                if name == "result.json" or name.endswith(SUFFIX):
+                    yield Path(folder) / name
 
-    def read(self, found: Sequence[Found]) -> Iterator[Outcome]:
+    def read(self, found: Sequence[Found]) -> Iterator[list[Outcome]]:
         """See `Source`."""
         for one in found:
-            yield _outcome(partial(stored_result, Path(one.name)))
+            path = Path(one.name)
+            if path.name.endswith(SUFFIX):
+                yield _of_bundle(path)
+            else:
+                yield [_outcome(partial(stored_result, path), one.place)]
 
-    def read_short(self, there: Sequence[Found], found: Sequence[Found]) -> Iterator[Outcome]:
-        """See `Source`; a large folder has an index."""
-        if len(there) < LEAST:
-            yield from map(_shortened, self.read(found))
-            return
-        with FolderIndex(self.path, "results") as index:
-            root = f"{self.path}{os.sep}"
-            index.keep(one.name.removeprefix(root) for one in there)
-            for one in found:
-                path = one.name.removeprefix(root)
-                known = of_text(index.get(path, one.signature))
-                if known is not None:
-                    yield known
-                    continue
-                (outcome,) = map(_shortened, self.read([one]))
-                if isinstance(outcome, Result):
-                    index.put(path, one.signature, as_text(outcome))
-                yield outcome
 
-    def again(self, found: Found) -> Callable[[], Result]:
-        """See `Source`."""
-        return partial(self._again, found)
-
-    def _again(self, found: Found) -> Result:
-        path = Path(found.name)
-        result = stored_result(path)
-        if signature_of(path) != found.signature:
-            raise InputError(f"{plain(found.place)}: has changed since it was read")
-        return result
+def _of_bundle(path: Path) -> list[Outcome]:
+    outcomes: list[Outcome] = []
+    faulty = 0
+    try:
+        for line in read_lines(path):
+            read = partial(result_of_text, line.text, line.place)
+            outcomes.append(_outcome(read, line.place))
+            faulty += isinstance(outcomes[-1], str)
+            if faulty == MOST_FAULTY:
+                raise InputError(
+                    f"{shown_path(path)}: {faulty} lines are no results, and the rest is left out"
+                )
+    except InputError as error:
+        outcomes.append(str(error))
+    return outcomes
 
 
 class Experiment:
@@ -178,30 +180,19 @@ class Experiment:
             self._listed = monotonic(), found
         return self._listed[1]
 
-    def read(self, found: Sequence[Found]) -> Iterator[Outcome]:
+    def read(self, found: Sequence[Found]) -> Iterator[list[Outcome]]:
         """See `Source`."""
         texts = logged_results(self._uri, [one.name for one in found])
         for one, text in zip(found, texts, strict=True):
             if text is None:
-                yield None
+                yield []
             else:
-                yield _outcome(partial(logged_result, text, f"result.json of {one.place}"))
-
-    def read_short(self, there: Sequence[Found], found: Sequence[Found]) -> Iterator[Outcome]:
-        """See `Source`; what was logged stays whole: to ask a server for a page takes too long."""
-        return self.read(found)
-
-    def again(self, found: Found) -> None:
-        """See `Source`."""
-        return
+                read = partial(result_of_text, text, f"result.json of {one.place}")
+                yield [_outcome(read, one.place)]
 
 
-def _shortened(outcome: Outcome) -> Outcome:
-    return short(outcome) if isinstance(outcome, Result) else outcome
-
-
-def _outcome(read: Callable[[], Result]) -> Outcome:
+def _outcome(read: Callable[[], Result], place: str) -> Outcome:
     try:
-        return read()
+        return Copy(read(), place)
     except InputError as error:
         return str(error)

@@ -17,7 +17,6 @@ import regex
 from uedp_bench.files.printable import plain
 from uedp_bench.leaderboard.board_cells import Sheet, sheets
 from uedp_bench.leaderboard.cell_text import PER_DISTANCE
-from uedp_bench.leaderboard.json_text import indented
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.metrics import column_prefix, quoted
 from uedp_bench.leaderboard.rows import Row, Stat, aggregate, select
@@ -179,8 +178,8 @@ def json_parts(rows: Sequence[Row]) -> Iterator[str]:
     """The text of `to_json`, a row at a time: all rows of a large leaderboard are 100 MB."""
     upper_end = warnings(rows)
     for at, row in enumerate(rows):
-        text = indented(_object(row, upper_end.get(row.group)), before="\n ")
-        yield f"{',' if at else '['}\n {text}"
+        text = json.dumps([_object(row, upper_end.get(row.group))], indent=1, allow_nan=False)
+        yield ("," if at else "[") + text[1:-2]
     yield "\n]" if rows else "[]"
 
 

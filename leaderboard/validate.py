@@ -8,9 +8,19 @@ and that its guarantees are what its events are worth. That the events happened 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
-from uedp_bench.leaderboard.loading import differing_utility, utility_of
+from uedp_bench.errors import InputError
+from uedp_bench.leaderboard.bundles import (
+    SUFFIX,
+    Line,
+    bundle_of,
+    has_header,
+    line_of,
+    read_lines,
+)
+from uedp_bench.leaderboard.loading import difference, numbers_of
 from uedp_bench.leaderboard.sources import Folder
 from uedp_bench.leaderboard.validation.audits import check_audit
 from uedp_bench.leaderboard.validation.before_publishing import check_publishing, told
@@ -22,7 +32,15 @@ from uedp_bench.leaderboard.validation.leakage_details import check_backing
 from uedp_bench.leaderboard.validation.proofs import check_proofs
 from uedp_bench.leaderboard.validation.ranges import check_ranges
 from uedp_bench.leaderboard.validation.read_result import read
-from uedp_bench.leaderboard.validation.report import MOST_SAID, Problem, Report, error, note, plain
+from uedp_bench.leaderboard.validation.report import (
+    MOST_SAID,
+    Problem,
+    Report,
+    error,
+    note,
+    place_of,
+    plain,
+)
 from uedp_bench.leaderboard.validation.selections import check_selection
 from uedp_bench.leaderboard.validation.stored_files import check_samples, check_stored
 from uedp_bench.results import Result
@@ -44,71 +62,104 @@ CHECKS: tuple[Callable[[Result], Iterator[Problem]], ...] = (
 )
 
 
-def check(path: Path) -> Report:
-    """Everything that is wrong with one file; no content of a file makes it raise."""
-    reading = read(path)
+def check(file: Path | Line) -> Report:
+    """Everything that is wrong with one result; no content of a file makes it raise.
+
+    Args:
+        file: a `result.json`, or the line of a bundle.
+    """
+    reading = read(file)
     problems = list(reading.problems)
     result = reading.result
     if result is not None:
         for of in CHECKS:
             problems += _checked(of, result)
-        problems += _folder(path, result)
+        problems += _checked(partial(_form, file), result)
     known = result is not None and HASH.fullmatch(result.id) is not None
     unique = list(dict.fromkeys(problems))
     return Report(
-        path=plain(str(path), MOST_SAID),
+        path=place_of(file),
         id=result.id if result is not None and known else None,
         problems=tuple(sorted(unique, key=lambda problem: problem.severity)),
         told=() if result is None else tuple(plain(text, MOST_SAID) for text in told(result)),
-        utility=utility_of(result) if result is not None and result.status == "finished" else {},
+        numbers=numbers_of(result) if result is not None and result.status == "finished" else {},
     )
 
 
 def without_twins(reports: Sequence[Report]) -> list[Report]:
-    """Reports with an error where an earlier file has the same id and another utility."""
+    """Reports with an error where an earlier file has the same id and other numbers."""
     first: dict[str, Report] = {}
     checked = []
     for report in reports:
         twin = report if report.id is None else first.setdefault(report.id, report)
-        if difference := differing_utility(twin.utility, report.utility):
-            clash = error("id", f"also stands for {twin.path}, but {difference}: keep one of them")
+        if unlike := difference(twin.numbers, report.numbers):
+            clash = error("id", f"also stands for {twin.path}, but {unlike}: keep one of them")
             report = report.model_copy(update={"problems": (clash, *report.problems)})
         checked.append(report)
     return checked
 
 
-def find(paths: Iterable[Path]) -> Iterator[Path | Report]:
-    """The files to check, each once: those given, and every result.json below folders given.
+def find(paths: Iterable[Path]) -> Iterator[Path | Line | Report]:
+    """Everything to check, each once: files given, lines of bundles, and both below folders given.
 
     Yields:
-        A report in place of a folder without any.
+        A report in place of a folder without any, and of a bundle with what is wrong with it.
     """
     seen: set[Path] = set()
     for path in paths:
         files = [path]
-        if path.is_dir():
-            files = [Path(found.name) for found in Folder(path).find()]
-        if not files:
-            yield Report(
-                path=plain(str(path), MOST_SAID), problems=(error("", "holds no result.json"),)
-            )
+        if path.is_dir() or bundle_of(path) is not None:
+            files = [Path(found.name) for found in Folder(path, may_come=True).find()] or [path]
+        if files == [path] and path.is_dir():
+            yield _of_file(path, "holds no result.json and no bundle")
+            continue
         for file in files:
-            if (place := file.absolute()) not in seen:
-                seen.add(place)
+            if (place := file.absolute()) in seen:
+                continue
+            seen.add(place)
+            if file.name.endswith(SUFFIX):
+                yield from _lines(file)
+            else:
                 yield file
 
 
-def _checked(of: Callable[[Result], Iterator[Problem]], result: Result) -> list[Problem]:
+def _lines(bundle: Path) -> Iterator[Line | Report]:
+    """The lines of a bundle, and a report if it is not as it would be packed."""
+    before = ""
+    try:
+        for line in read_lines(bundle):
+            if line.id <= before:
+                what = f"line {line.number}: {line.id} does not come after {before}"
+                yield _of_file(bundle, what)
+            before = line.id
+            yield line
+        if not has_header(bundle):
+            yield _of_file(bundle, f"does not begin as a bundle does: {_PACK}")
+    except InputError as reason:
+        yield _of_file(bundle, str(reason))
+
+
+def _of_file(path: Path, what: str) -> Report:
+    return Report(path=place_of(path), problems=(error("", what),))
+
+
+_PACK = "write it with uedp-bench leaderboard pack"
+
+
+def _checked(of: Callable[[Result], Iterable[Problem]], result: Result) -> list[Problem]:
     """The problems that one check finds; a file that breaks the check itself is no valid one."""
     try:
         return list(of(result))
     except Exception as reason:
-        what = f"{of.__name__} ended with {type(reason).__name__}: {reason}"
+        what = f"{getattr(of, '__name__', 'a check')} ended with {type(reason).__name__}: {reason}"
         return [error("", f"could not be checked: {what}")]
 
 
-def _folder(path: Path, result: Result) -> list[Problem]:
-    """Results lie in folders named by their ids."""
-    if path.name != "result.json" or path.absolute().parent.name == result.id:
+def _form(file: Path | Line, result: Result) -> list[Problem]:
+    """Results lie in folders named by their ids; a line has one form for the same result."""
+    if isinstance(file, Line):
+        same = line_of(result) == file.text
+        return [] if same else [error("", f"is not as it is packed: {_PACK}")]
+    if file.name != "result.json" or file.absolute().parent.name == result.id:
         return []
-    return [note("id", f"is not the name of its folder, {plain(path.absolute().parent.name)!r}")]
+    return [note("id", f"is not the name of its folder, {plain(file.absolute().parent.name)!r}")]

@@ -17,7 +17,8 @@ from pathlib import Path
 from types import TracebackType
 
 from uedp_bench import registry
-from uedp_bench.leaderboard.validation.report import MOST_SAID, Report, error, plain
+from uedp_bench.leaderboard.bundles import Line
+from uedp_bench.leaderboard.validation.report import Report, error, place_of
 
 SECONDS = 120.0
 """Time for one file; the slowest reference results take four."""
@@ -25,7 +26,7 @@ SECONDS = 120.0
 BYTES = 4 * 2**30
 """Memory beside what the process starts with, where the system can limit it."""
 
-Check = Callable[[Path], Report]
+Check = Callable[[Path | Line], Report]
 
 
 class Guard:
@@ -54,11 +55,11 @@ class Guard:
     ) -> None:
         self._stop()
 
-    def __call__(self, path: Path) -> Report:
+    def __call__(self, file: Path | Line) -> Report:
         """The report of the check, or one that says how the check ended too early."""
         try:
             _, connection = self._running = self._running or self._start()
-            connection.send(path)
+            connection.send(file)
             if connection.poll(self._seconds):
                 report: Report = connection.recv()
                 return report
@@ -67,7 +68,7 @@ class Guard:
             what = "ended the process that checks it, for want of memory perhaps"
         self._stop()
         problem = error("", f"could not be checked: it {what}; no honest result does")
-        return Report(path=plain(str(path), MOST_SAID), problems=(problem,))
+        return Report(path=place_of(file), problems=(problem,))
 
     def _start(self) -> tuple[SpawnProcess, Connection]:
         context = multiprocessing.get_context("spawn")

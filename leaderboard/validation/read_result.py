@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from uedp_bench.files.json_files import FormError, faults, file_text, parse
+from uedp_bench.leaderboard.bundles import Line
 from uedp_bench.leaderboard.validation.report import Problem, error, place, plain, shown
 from uedp_bench.migrations import migrated
 from uedp_bench.results import SCHEMA_VERSION, Result
@@ -35,10 +36,14 @@ class Reading:
     problems: tuple[Problem, ...] = ()
 
 
-def read(path: Path) -> Reading:
-    """Reads a file of any schema version and lists all that is wrong with its form."""
+def read(file: Path | Line) -> Reading:
+    """Reads a result of any schema version and lists all that is wrong with its form.
+
+    Args:
+        file: a `result.json`, or the line of a bundle.
+    """
     try:
-        problems, data = _parsed(path)
+        problems, data = _parsed(file.text if isinstance(file, Line) else file_text(file))
     except FormError as reason:
         return Reading(problems=(error("", str(reason)),))
     version = data.get("schema_version", 1)
@@ -59,9 +64,9 @@ def read(path: Path) -> Reading:
     return Reading(result, _few(list(_coerced(data, result.model_dump(mode="json"), ()))))
 
 
-def _parsed(path: Path) -> tuple[list[Problem], dict[str, Any]]:
-    """The object in a file, with what JSON libraries let pass and results must not have."""
-    parsed = parse(file_text(path))
+def _parsed(text: str) -> tuple[list[Problem], dict[str, Any]]:
+    """The object in a text, with what JSON libraries let pass and results must not have."""
+    parsed = parse(text)
     data = parsed.value
     if not isinstance(data, dict):
         kind = "a list" if isinstance(data, list) else shown(data)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from uedp_bench.files import printable as terminal
 from uedp_bench.files.json_files import MOST_SHOWN
+from uedp_bench.leaderboard.bundles import Line
 
 FEW = 4
 """Parts of a list or object that is repeated, not only named."""
@@ -38,21 +40,21 @@ class Problem(_Frozen):
 
 
 class Report(_Frozen):
-    """Everything that is wrong with one file.
+    """Everything that is wrong with one file, or with one line of a bundle.
 
     Attributes:
-        path: of the file, as it was given.
+        path: of the file, as it was given; with the line of a bundle before it.
         id: of the result, where it has a usable one.
         problems: errors first.
         told: what everybody should know who publishes the file; a sentence each.
-        utility: values of a finished run, by which results of one id are told apart.
+        numbers: of a finished run, by which results of one id are told apart.
     """
 
     path: str
     id: str | None = None
     problems: tuple[Problem, ...] = ()
     told: tuple[str, ...] = ()
-    utility: dict[str, float] = Field(default={}, repr=False)
+    numbers: dict[str, float] = Field(default={}, repr=False)
 
     @property
     def valid(self) -> bool:
@@ -78,6 +80,11 @@ def error(where: str, what: str) -> Problem:
 def note(where: str, what: str) -> Problem:
     """A note; see `Problem`."""
     return Problem(where=plain(where), what=plain(what, MOST_SAID), severity="note")
+
+
+def place_of(file: Path | Line) -> str:
+    """The place of what is checked, as messages repeat it."""
+    return plain(file.place if isinstance(file, Line) else str(file), MOST_SAID)
 
 
 def place(parts: Iterable[Any]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import subprocess
 import sys
 from contextlib import chdir
@@ -11,10 +10,15 @@ from pathlib import Path
 
 import pytest
 import yaml
+from board_results import seeds
+from references import bundle_names
 from services import until
 from tiny import tiny
 
 from uedp_bench.cli.main import run_cli
+from uedp_bench.leaderboard.bundles import write_bundle
+from uedp_bench.leaderboard.loading import load_results
+from uedp_bench.results import Cost
 
 ROOT = Path(__file__).parents[2]
 RESULTS = "leaderboard/results"
@@ -89,21 +93,21 @@ def asked(root: Path, *more: str) -> list[str]:
 
 def test_a_set_goes_on_after_a_stop_and_stores_what_is_whole(reference, checkout, bench, capsys):
     bench.stops = 1
-    stored = checkout / RESULTS / "small" / "embedded"
-    (stored / "old").mkdir(parents=True)
-    (stored / "old" / "result.json").write_text("{}")
+    stored = checkout / RESULTS / "small" / "embedded.jsonl.gz"
+    stored.parent.mkdir()
+    stored.write_text("old")
     assert reference.main(asked(checkout)) == 130
-    assert [path.name for path in stored.iterdir()] == ["old"]  # nothing half is stored
+    assert stored.read_text() == "old"  # nothing half is stored
     assert "old\n" in (checkout / "docs" / "page.md").read_text()
     (first,) = (checkout / "runs").rglob("result.json")
     before = first.stat().st_mtime_ns
 
     assert reference.main(asked(checkout)) == 0
     assert first.stat().st_mtime_ns == before  # what was finished has not run again
-    found = [json.loads(path.read_text()) for path in stored.glob("*/result.json")]
-    assert sorted(result["spec"]["seed"] for result in found) == [1, 2]
-    assert {result["status"] for result in found} == {"finished"}
-    assert all(result["cost"]["cpu_seconds"] > 0 for result in found)
+    results = load_results([stored])
+    assert sorted(result.spec.seed for result in results) == [1, 2]
+    assert {result.status for result in results} == {"finished"}
+    assert all(result.cost.model_dump()["cpu_seconds"] > 0 for result in results)
     page = (checkout / "docs" / "page.md").read_text()
     assert page.startswith("A\n")
     assert "| public-only | 2 |" in page
@@ -164,8 +168,9 @@ def test_parts_share_models_of_public_text(reference, checkout, bench):
     commit(checkout)
     assert reference.main(asked(checkout)) == 0
     costs = [
-        json.loads(next((checkout / RESULTS / name).glob("*/result.json")).read_text())["cost"]
+        result.cost.model_dump()
         for name in names
+        for result in load_results([checkout / RESULTS / name])
     ]
     assert costs[0]["pretraining_seconds"] == costs[1]["pretraining_shared_seconds"] > 0
     assert "pretraining_shared_seconds" not in costs[0]
@@ -198,10 +203,10 @@ def test_sets_are_run_by_name_and_summed_apart(reference, tmp_path):
     shown = [reference.Part(part.name, commands, (), part.of) for part in parts]
     place = reference.Place(tmp_path, tmp_path, tmp_path)
     for name, seconds in (("elsewhere", 120.0), ("b", 60.0)):
-        run = place.stored / name / "1"
-        run.mkdir(parents=True)
-        result = {"spec": {"seed": 1}, "cost": {"cpu_seconds": seconds}, "provenance": {}}
-        (run / "result.json").write_text(json.dumps(result))
+        cost = Cost.model_validate({"cpu_seconds": seconds})
+        result = seeds("uedp", 50.0)[0].model_copy(update={"cost": cost, "provenance": {}})
+        place.stored.mkdir(parents=True, exist_ok=True)
+        write_bundle([result], place.stored / f"{name}.jsonl.gz")
     sums = [line for line in reference.listing(shown, place).splitlines() if "all of" in line]
     assert sums == [
         "| all of **reference** | 0 |  | 0 |  | 0 |  |  |",
@@ -226,8 +231,7 @@ def test_a_part_that_fails_is_not_stored_and_the_others_go_on(
     said = capsys.readouterr().err
     assert "failed, and not stored: broken" in said
     assert "stored, and their plots failed: small" in said
-    assert len([*(checkout / RESULTS / "small").glob("*/result.json")]) == 1
-    assert not (checkout / RESULTS / "broken").exists()
+    assert [path.name for path in (checkout / RESULTS).iterdir()] == ["small.jsonl.gz"]
 
 
 def test_minutes_count_what_a_seed_shares_once(reference):
@@ -260,12 +264,9 @@ def test_data_are_found_plain_and_gzipped(reference, tmp_path):
     assert place.missing(reference.Part("q", ("run --path data/b",))) == ["data/b"]
 
 
-def test_every_stored_folder_is_a_part_and_every_spec_of_one_is_there(reference):
+def test_every_bundle_is_a_part_and_every_spec_of_one_is_there(reference):
     parts = reference.read_parts(ROOT / "benchmarks" / "reference_parts.yaml")
-    stored = {path.parent.parent for path in (ROOT / RESULTS).rglob("result.json")}
-    assert {path.relative_to(ROOT / RESULTS).as_posix() for path in stored} <= {
-        part.name for part in parts
-    }
+    assert set(bundle_names()) <= {part.name for part in parts}
     for part in parts:  # and is read with the settings of its command
         assert part.planned() or part.name == "audits"
     seeds = "reproductions/translation-fragments-small-emea"  # more than its spec has

@@ -43,7 +43,7 @@ def test_every_file_is_reported_and_errors_decide(tmp_path):
     assert "  error utility.accuracy.value: 1.5 is above 1, the most that is possible" in lines
     assert any(line.startswith("  error is no JSON") for line in lines)
     assert "  error there is no such file" in lines
-    assert lines[-1] == "5 files, 4 of them with errors"
+    assert lines[-1] == "5 results, 4 of them with errors"
 
 
 def test_a_valid_file_is_said_to_be_valid():

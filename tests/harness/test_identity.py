@@ -18,6 +18,7 @@ from uedp_bench.harness.failures import failed
 from uedp_bench.harness.identity import Identity, identity_of, identity_parts
 from uedp_bench.harness.provenance import names_place, recorded
 from uedp_bench.harness.runner import execute
+from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.results import RunError, RunSpec, read_result
 
 REFERENCE = Path(__file__).parents[2] / "leaderboard" / "results"
@@ -51,10 +52,9 @@ def test_parts_hash_to_the_id_and_without_the_seed_to_the_group():
 
 
 def test_ids_of_old_results_stay_what_they_are():
-    paths = sorted((REFERENCE / "quickstart").glob("*/result.json"))
-    assert paths
-    for path in paths:
-        result = read_result(path)
+    results = load_results([REFERENCE / "quickstart"])
+    assert results
+    for result in results:
         parts = identity_parts(result.spec, result.provenance["corpus"]["fingerprint"])
         found = result.provenance.get("identity")
         if "engine" not in (found or {}):  # older than the version of the engine

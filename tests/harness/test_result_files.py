@@ -8,7 +8,7 @@ import pytest
 
 from uedp_bench.errors import InputError
 from uedp_bench.harness.identity import identity_of
-from uedp_bench.harness.result_files import logged_result, result_of_run, stored_result
+from uedp_bench.harness.result_files import result_of_run, result_of_text, stored_result
 from uedp_bench.results import Result, write_result
 
 PARTS = {"seed": 1, "delta": 1e-5}
@@ -57,7 +57,7 @@ def test_what_lies_elsewhere_or_was_not_run_is_no_result(tmp_path, folder, field
     assert result_of_run(path, ID) is None
     if "folder" not in said:
         with pytest.raises(InputError, match="MLflow run 7"):
-            logged_result(path.read_text(), "MLflow run 7")
+            result_of_text(path.read_text(), "MLflow run 7")
 
 
 def test_only_what_records_that_it_is_the_run_counts_as_its_result(tmp_path):
@@ -99,7 +99,7 @@ def _changed(**fields):
 )  # fmt: skip
 def test_a_text_of_anybody_is_a_result_or_one_line(text):
     with pytest.raises(InputError) as caught:
-        logged_result(text, "a\x1b[31m.json")
+        result_of_text(text, "a\x1b[31m.json")
     assert str(caught.value).startswith(r"a\x1b[31m.json")
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 500

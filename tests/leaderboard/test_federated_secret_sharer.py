@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from references import bundle_lines
 
 from uedp_bench.harness.grid import expand
 from uedp_bench.harness.spec import parse_spec
 from uedp_bench.harness.spec_files import read_spec
+from uedp_bench.leaderboard.loading import load_results
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "benchmarks" / "federated_sharer_table.py"
@@ -65,7 +67,7 @@ def rows(printed: str, first: str) -> tuple[list[str], list[list[str]]]:
 
 def test_runs_are_of_one_commit_and_of_the_packaged_spec(found: Any) -> None:
     results = [one for seeds in found.values() for one in seeds.values()]
-    assert len(results) == len(list(FOLDER.glob("*/result.json"))) == 66
+    assert len(results) == len(load_results([FOLDER])) == 66
     assert all(set(seeds) == {1, 2, 3} for seeds in found.values())
     assert len({one.provenance["commit"] for one in results}) == 1
     spec = read_spec("paper/federated-secret-sharer-quick")
@@ -132,11 +134,10 @@ def test_a_model_that_learnt_nothing_of_canaries_has_no_onset(script: Any, found
 
 
 def test_a_repeated_run_is_the_same_but_for_times(script: Any, tmp_path: Path) -> None:
-    (file, *_) = sorted(FOLDER.glob("*/result.json"))
-    again = tmp_path / file.parent.name
+    (first, *_) = bundle_lines("reproductions/federated-secret-sharer")
+    again = tmp_path / first.id
     again.mkdir()
-    text = file.read_text(encoding="utf-8")
-    (again / "result.json").write_text(text.replace('"train_seconds": ', '"train_seconds": 1'))
-    assert script["repeated"](FOLDER, tmp_path) == {file.parent.name: []}
-    (again / "result.json").write_text(text.replace('"rank": ', '"rank": 1'))
-    assert script["repeated"](FOLDER, tmp_path) == {file.parent.name: ["details"]}
+    for old, sections in (("train_seconds", []), ("rank", ["details"])):
+        text = first.text.replace(f'"{old}":', f'"{old}":1')
+        (again / "result.json").write_text(text, encoding="utf-8")
+        assert script["repeated"](FOLDER, tmp_path) == {first.id: sections}

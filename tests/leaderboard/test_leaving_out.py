@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from references import bundle_lines
 
 from uedp_bench.cli.main import run_cli
 from uedp_bench.errors import InputError
@@ -15,9 +16,6 @@ from uedp_bench.leaderboard.loading import Loader
 from uedp_bench.leaderboard.serve import LiveSite
 from uedp_bench.leaderboard.sources import Folder
 
-REFERENCE = sorted(
-    (Path(__file__).parents[2] / "leaderboard/results/quickstart").glob("*/result.json")
-)
 HOSTILE = {
     "a text in a cost": {"cost": {"train_seconds": "nan"}},
     "a list as fingerprint": {"provenance": {"corpus": {"fingerprint": [1]}}},
@@ -41,7 +39,7 @@ HOSTILE = {
 @pytest.fixture
 def runs(tmp_path):
     """One reference result, and one of every hostile kind, each in the folder of its id."""
-    sound = json.loads(REFERENCE[0].read_text())
+    sound = json.loads(bundle_lines("quickstart")[0].text)
     sound["provenance"].pop("identity", None)
     for at, change in enumerate([{}, *HOSTILE.values()]):
         found = sound | change | {"id": f"{at:016x}", "group": f"{at:016x}"}

@@ -12,7 +12,6 @@ from board_results import seeds
 from uedp_bench.leaderboard.board_cells import sheets
 from uedp_bench.leaderboard.older_code import NOTE, OLDER, is_older, versions_of
 from uedp_bench.leaderboard.rows import aggregate
-from uedp_bench.leaderboard.short_results import short
 from uedp_bench.leaderboard.table import to_csv
 from uedp_bench.registry import mechanisms
 from uedp_bench.results import Result
@@ -50,14 +49,12 @@ def made(mechanism: str = "user-dp") -> Result:
 def test_an_earlier_version_is_older_code(identity):
     result = with_identity(made(), identity)
     assert is_older(recorded(result))
-    assert is_older(recorded(short(result)))
 
 
 @pytest.mark.parametrize("mechanism", [PRESENT["mechanism"], [["a-strangers", 1, {}, "digest"]]])
 def test_present_versions_are_not(mechanism):
     result = with_identity(made(), {**PRESENT, "mechanism": mechanism})
     assert not is_older(recorded(result))
-    assert not is_older(recorded(short(result)))
 
 
 def test_rows_are_marked_where_a_board_has_both():

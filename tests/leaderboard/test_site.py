@@ -254,14 +254,14 @@ def test_an_interrupted_build_leaves_whole_files_and_goes_on(results, tmp_path, 
 
 def test_live_pages_carry_their_version_and_ask_their_server_alone(results, tmp_path):
     site = SiteOnDemand(tmp_path)
-    site.update(results, {})
+    site.update(results)
     for name in ("index.html", "table.html", f"runs/{results[0].id}.html"):
         site.make(name)
         text = (tmp_path / name).read_text()
         assert f'<meta name="version" content="{site.version(name)}">' in text
         assert "connect-src 'self'" in text
         assert "assets/live.js" in text
-    site.update([], {})
+    site.update([])
     site.make("index.html")
     assert "Waiting for results" in (tmp_path / "index.html").read_text()
     assert not list((tmp_path / "runs").iterdir())

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from uedp_bench.leaderboard.bundles import bundle_of
+
 ROOT = Path(__file__).parents[2]
 FILL = runpy.run_path(str(ROOT / "benchmarks" / "reference_tables.py"))
 MARK = re.compile(r"^<!-- (?:table|printed by): ", re.MULTILINE)
@@ -40,5 +42,5 @@ def test_a_script_that_fails_fills_no_page(tmp_path: Path) -> None:
 def test_tables_are_those_of_the_results(name: str) -> None:
     page = PAGES[name].read_text(encoding="utf-8")
     for found in FILL["MARKED"].finditer(page):
-        assert (ROOT / found[2]).is_dir(), f"{name} shows results that are not stored: {found[2]}"
+        assert bundle_of(ROOT / found[2]), f"{name} shows results that are not stored: {found[2]}"
     assert FILL["filled"](page, ROOT) == page

@@ -9,19 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from references import bundle_lines
 
 from uedp_bench.leaderboard.validate import check
-
-AUDITS = Path(__file__).parents[2] / "leaderboard" / "results" / "audits"
 
 
 @cache
 def refuting() -> str:
     """A reference audit that refutes a claim."""
-    for path in sorted(AUDITS.rglob("result.json")):
-        text = path.read_text(encoding="utf-8")
-        if any(given["status"] == "refuted" for given in json.loads(text)["guarantees"]):
-            return text
+    for line in bundle_lines("audits"):
+        if any(given["status"] == "refuted" for given in json.loads(line.text)["guarantees"]):
+            return line.text
     raise LookupError("no audit refutes a claim")
 
 

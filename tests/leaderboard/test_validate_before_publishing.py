@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from uedp_bench.cli.main import run_cli
+from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.validate import check
 from uedp_bench.leaderboard.validation import before_publishing
 from uedp_bench.leaderboard.validation.before_publishing import check_publishing, told
-from uedp_bench.results import Result, read_result
+from uedp_bench.results import Result
 
 QUICKSTART = Path(__file__).parents[2] / "leaderboard/results/quickstart"
 AUTHORS = ["AaronPressman", "AlanCrosby", "AlexanderSmith", "BenjaminKangLim"]
@@ -19,7 +20,7 @@ AUTHORS = ["AaronPressman", "AlanCrosby", "AlexanderSmith", "BenjaminKangLim"]
 
 @pytest.fixture(scope="module")
 def sound() -> Result:
-    return read_result(sorted(QUICKSTART.glob("*/result.json"))[0])
+    return load_results([QUICKSTART])[0]
 
 
 def changed(sound: Result, **fields) -> Result:
@@ -99,7 +100,7 @@ def test_what_is_stored_is_said_once_for_all_files(sound, tmp_path, capsys):
     assert run_cli(["leaderboard", "validate", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     assert said.count("the folder of the run holds release") == 1
-    assert "(2 of 2 files)" in said
+    assert "(2 of 2 results)" in said
     assert said.count("texts of its canaries") == 1
     assert run_cli(["leaderboard", "validate", str(tmp_path), "--json"]) == 0
     reports = json.loads(capsys.readouterr().out)

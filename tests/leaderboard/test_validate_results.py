@@ -6,17 +6,17 @@ import json
 from pathlib import Path
 
 import pytest
+from references import REFERENCE, bundle_names
 from tiny import NOISELESS, ROUNDS, SPIES, USER_DP, plugged, runs
 
 from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.runner import execute
+from uedp_bench.leaderboard.bundles import Line
 from uedp_bench.leaderboard.validate import check, find
 from uedp_bench.leaderboard.validation.report import Report
 
 ROOT = Path(__file__).parents[2]
-REFERENCE = ROOT / "leaderboard" / "results"
 HISTORIC = sorted((ROOT / "tests" / "historic_results").glob("*.json"))
-FOLDERS = sorted({path.parent.parent for path in REFERENCE.rglob("result.json")})
 
 KNOWN = (
     "not checked: provenance.identity is missing",
@@ -35,13 +35,15 @@ KNOWN = (
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: str(path.relative_to(REFERENCE)))
-def test_reference_results_are_valid(folder):
-    reports = [check(path) for path in sorted(folder.glob("*/result.json"))]
-    assert reports
-    for report in reports:
+@pytest.mark.parametrize("name", bundle_names())
+def test_reference_results_are_valid(name):
+    lines = list(find([REFERENCE / name]))
+    assert lines
+    for line in lines:
+        assert isinstance(line, Line), line  # not a report on the bundle
+        report = check(line)
         assert report.errors == ()
-        assert report.id == Path(report.path).parent.name
+        assert report.id == line.id
         for note in report.notes:
             assert any(known in note.what for known in KNOWN), note
 
@@ -184,5 +186,5 @@ def test_files_are_found_once_and_copies_are_left_out(tmp_path):
     found = list(find([runs_folder, first, tmp_path / "empty", tmp_path / "none"]))
     assert found[:2] == [first, runs_folder / "b" / "c" / "result.json"]
     assert isinstance(found[2], Report)
-    assert found[2].problems[0].what == "holds no result.json"
+    assert found[2].problems[0].what == "holds no result.json and no bundle"
     assert found[3:] == [tmp_path / "none"]

@@ -6,7 +6,8 @@ import copy
 import json
 
 import pytest
-from validated import GONE, REFERENCE, Data, changed, reference
+from references import bundle_lines
+from validated import GONE, Data, changed, reference
 
 from uedp_bench.leaderboard.validation.stored_files import check_samples, check_stored
 from uedp_bench.results import Result
@@ -20,8 +21,8 @@ def said(data: Data) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def served() -> Data:
-    for path in sorted((REFERENCE / "reproductions" / "secure-inference").rglob("result.json")):
-        data = json.loads(path.read_text())
+    for line in bundle_lines("reproductions/secure-inference"):
+        data: Data = json.loads(line.text)
         if [ref["name"] for ref in data["spec"]["mechanism"]] == ["dp-sgd", "mpc"]:
             return data
     raise LookupError

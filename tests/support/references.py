@@ -5,10 +5,23 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+from uedp_bench.leaderboard.bundles import SUFFIX, Line, read_lines
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.results import Result
 
 REFERENCE = Path(__file__).parents[2] / "leaderboard" / "results"
+
+
+@cache
+def bundle_lines(name: str) -> tuple[Line, ...]:
+    """Lines of one bundle, such as "tagging/embedded"."""
+    return tuple(read_lines(REFERENCE / f"{name}{SUFFIX}"))
+
+
+def bundle_names() -> list[str]:
+    """Names of all bundles, such as "tagging/embedded"."""
+    paths = sorted(REFERENCE.rglob(f"*{SUFFIX}"))
+    return [str(path.relative_to(REFERENCE)).removesuffix(SUFFIX) for path in paths]
 
 
 @cache

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from uedp_bench.harness.identity import identity_of, identity_parts
+from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.validate import check
 from uedp_bench.leaderboard.validation.report import Report
-from uedp_bench.results import read_result
 
 REFERENCE = Path(__file__).parents[2] / "leaderboard" / "results"
 GONE = object()
@@ -23,8 +23,7 @@ Data = dict[str, Any]
 @cache
 def reference(mechanism: str, folder: str = "quickstart", seed: int = 1) -> str:
     """A reference result of one mechanism as text, as the installed versions would write it."""
-    for path in sorted((REFERENCE / folder).rglob("result.json")):
-        result = read_result(path)
+    for result in load_results([REFERENCE / folder]):
         names = [ref.name for ref in result.spec.mechanism]
         if (names, result.spec.seed) == ([mechanism], seed):
             data = result.model_dump(mode="json")

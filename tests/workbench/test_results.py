@@ -12,7 +12,7 @@ import uedp_bench as ub
 from uedp_bench.errors import InputError
 from uedp_bench.leaderboard.loading import load_results as read_all
 from uedp_bench.leaderboard.run_pages.in_words import in_words
-from uedp_bench.results import RunError, read_result
+from uedp_bench.results import RunError
 from uedp_bench.workbench.results import Results
 
 QUICKSTART = Path(__file__).parents[2] / "leaderboard" / "results" / "quickstart"
@@ -88,8 +88,7 @@ def test_a_result_shows_itself_as_the_top_of_its_page(results: Results) -> None:
 
 
 def test_a_result_equals_what_was_read(results: Results) -> None:
-    file = QUICKSTART / results[0].id / "result.json"
-    read = read_result(file)
+    read = next(one for one in read_all([QUICKSTART]) if one.id == results[0].id)
     assert results[0] == read and read == results[0] and results[1] != read
     assert results[0].model_dump_json() == read.model_dump_json()
     assert isinstance(results[0], type(read)) and ub.Result.of(results[0]) is results[0]

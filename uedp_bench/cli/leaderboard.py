@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uedp_bench.cli.console import PIPE_WIDTH, console, echo
+from uedp_bench.cli.pack import pack_command
 from uedp_bench.cli.site import build_command, serve_command
 from uedp_bench.cli.sources import (
     Experiments,
@@ -105,5 +106,6 @@ def _deliver(text: str, out: Path | None) -> None:
 
 
 app.command("build")(build_command)
+app.command("pack")(pack_command)
 app.command("serve")(serve_command)
 app.command("validate")(validate_command)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +15,7 @@ from uedp_bench.cli.console import AsJson, echo, print_json
 from uedp_bench.errors import InputError, nearest, shown
 
 if TYPE_CHECKING:
+    from uedp_bench.leaderboard.bundles import Line
     from uedp_bench.results import Estimate, LowerBound, Result
 
 WIDE = 24
@@ -21,7 +23,9 @@ WIDE = 24
 What = Annotated[
     str, typer.Argument(metavar="RUN", help="An id, its beginning, a folder or a result.json.")
 ]
-Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of results.")]
+Out = Annotated[
+    Path, typer.Option("--out", metavar="DIR", help="Folder of results, or a bundle of them.")
+]
 
 
 def show_command(run: What, out: Out = Path("runs"), as_json: AsJson = False) -> None:
@@ -30,10 +34,9 @@ def show_command(run: What, out: Out = Path("runs"), as_json: AsJson = False) ->
     \b
     uedp-bench show 3f2a --out runs/quickstart
     uedp-bench show runs/quickstart/3f2a17c09be1/result.json
+    uedp-bench show 3f2a --out leaderboard/results
     """  # noqa: D301
-    from uedp_bench.results import read_result
-
-    result = read_result(_file(run, out))
+    result = _result(run, out)
     if as_json:
         print_json(result.model_dump(mode="json"))
         return
@@ -41,26 +44,43 @@ def show_command(run: What, out: Out = Path("runs"), as_json: AsJson = False) ->
         echo(line)
 
 
-def _file(run: str, out: Path) -> Path:
-    """The file of a result.
+def _result(run: str, out: Path) -> Result:
+    """The result that is called so.
 
     Raises:
-        InputError: if nothing, or several things, are called so.
+        InputError: if none, or several, are called so.
     """
+    from uedp_bench.harness.result_files import result_of_text
+    from uedp_bench.results import read_result
+
     named = Path(run)
-    if named.is_file():
-        return named
-    if (named / "result.json").is_file():
-        return named / "result.json"
-    there = sorted(file.parent.name for file in out.glob("*/result.json"))
-    fits = [name for name in there if name.startswith(run)]
+    for file in (named, named / "result.json"):
+        if file.is_file():
+            return read_result(file)
+    runs: dict[str, Path | Line] = {file.parent.name: file for file in out.glob("*/result.json")}
+    if not any(name.startswith(run) for name in runs):
+        runs |= {line.id: line for line in _lines(out, run)}
+    fits = [name for name in sorted(runs) if name.startswith(run)]
     if len(fits) == 1:
-        return out / fits[0] / "result.json"
+        place = runs[fits[0]]
+        if isinstance(place, Path):
+            return read_result(place)
+        return result_of_text(place.text, place.place)
     if fits:
         raise InputError(f"{shown(run)} begins several runs of {out}: {', '.join(fits[:8])}")
-    near = nearest(run, there)
-    hint = f"did you mean {near}?" if near else f"it has {len(there)} runs; --out names a folder"
+    near = nearest(run, runs)
+    hint = f"did you mean {near}?" if near else f"it has {len(runs)} runs; --out names a folder"
     raise InputError(f"no run {shown(run)} in {out}; {hint}")
+
+
+def _lines(out: Path, run: str) -> Iterator[Line]:
+    """Lines of all bundles of a folder; the text of those alone whose id begins so."""
+    from uedp_bench.leaderboard.bundles import SUFFIX, read_lines
+    from uedp_bench.leaderboard.sources import Folder
+
+    for file in Folder(out, may_come=True).find():
+        for line in read_lines(Path(file.name)) if file.name.endswith(SUFFIX) else ():
+            yield line if line.id.startswith(run) else replace(line, text="")
 
 
 def lines(result: Result) -> Iterator[str]:

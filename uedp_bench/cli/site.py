@@ -71,11 +71,7 @@ def build_command(
         built, left_out = without_culprits(
             loaded,
             lambda results: build(
-                select(results, task, source),
-                out,
-                force=force,
-                progress=progress,
-                copies=loaded.copies,
+                select(results, task, source), out, force=force, progress=progress
             ),
         )
     tell(loaded, left_out)

@@ -23,7 +23,8 @@ Folders = Annotated[
     typer.Option(
         "--results",
         metavar="DIR",
-        help="Folder with results, searched to any depth (repeat for several). "
+        help="Folder with results, searched to any depth, or a bundle of them (repeat for "
+        "several). "
         f"[default: ./{REFERENCE} if it is there, else ./{OWN}]",
     ),
 ]
@@ -75,7 +76,7 @@ def loader_of(
     where = uri or os.environ.get("MLFLOW_TRACKING_URI") or default_uri(OWN)
     found: list[Source] = [Folder(folder, may_come) for folder in dict.fromkeys(folders or ())]
     found += [Experiment(name, where) for name in dict.fromkeys(experiments or ())]
-    return Loader(found, short=True)
+    return Loader(found)
 
 
 def tell(loaded: Loaded, left_out: Sequence[str] = ()) -> None:

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 Files = Annotated[
     list[Path],
     typer.Argument(
-        metavar="FILE", help="Results, or folders: every result.json below them."
+        metavar="FILE",
+        help="Results, bundles, or folders: every result.json and bundle below them.",
     ),
-]  # fmt: skip
+]
 
 
 def validate_command(files: Files, plugin: PluginFiles = None, as_json: AsJson = False) -> None:
@@ -32,16 +33,27 @@ def validate_command(files: Files, plugin: PluginFiles = None, as_json: AsJson =
     uedp-bench leaderboard validate result.json --json
     uedp-bench leaderboard validate result.json --plugin my_mechanism.py
     """  # noqa: D301
+    validated(files, plugin or (), as_json=as_json)
+
+
+def validated(files: Sequence[Path], plugins: Sequence[Path], *, as_json: bool = False) -> None:
+    """Checks results and says what is wrong; ends with exit code 1 where one has an error.
+
+    Args:
+        files: results, bundles and folders.
+        plugins: files of components to load first.
+        as_json: say it as JSON.
+    """
     from uedp_bench.leaderboard.validate import check, find, without_twins
     from uedp_bench.leaderboard.validation.checking_process import Guard
     from uedp_bench.leaderboard.validation.report import Report
     from uedp_bench.registry import load_plugins
 
-    load_plugins(plugin or ())  # a bad plug-in is reported here, not in the other process
+    load_plugins(plugins)  # a bad plug-in is reported here, not in the other process
     reports = []
-    with Guard(check, plugin or ()) as guarded:
-        for found in find(files):
-            report = found if isinstance(found, Report) else guarded(found)
+    with Guard(check, plugins) as guarded:
+        for file in find(files):
+            report = file if isinstance(file, Report) else guarded(file)
             reports.append(report)
             if not as_json:
                 typer.echo(_text(report))
@@ -79,7 +91,7 @@ def _count(number: int, what: str) -> str:
 
 def _summary(reports: Sequence[Report]) -> str:
     bad = sum(not report.valid for report in reports)
-    return f"{len(reports)} files, {f'{bad} of them with errors' if bad else 'all of them valid'}"
+    return f"{len(reports)} results, {f'{bad} of them with errors' if bad else 'all of them valid'}"
 
 
 def _told(reports: Sequence[Report]) -> list[str]:
@@ -89,7 +101,7 @@ def _told(reports: Sequence[Report]) -> list[str]:
         return []
     many = len(reports) > 1
     return ["before you publish:", *(
-        f"  {text}{f' ({count} of {len(reports)} files)' if many else ''}"
+        f"  {text}{f' ({count} of {len(reports)} results)' if many else ''}"
         for text, count in counts.items()
     )]  # fmt: skip
 

@@ -38,8 +38,8 @@ def stored_result(path: Path) -> Result:
     return result
 
 
-def logged_result(text: str, where: str) -> Result:
-    """The result in a text that lies in no folder: an artifact of MLflow.
+def result_of_text(text: str, where: str) -> Result:
+    """The result in a text that lies in no folder: an artifact of MLflow, a line of a bundle.
 
     Raises:
         InputError: in one line, if it is no result.

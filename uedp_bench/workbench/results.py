@@ -114,7 +114,7 @@ def load_results(*paths: Path | str, each: Each = "run") -> pd.DataFrame:
     """All results below some folders as a data frame; each id once.
 
     Args:
-        paths: folders of results, such as the `out` of `run`.
+        paths: folders of results, such as the `out` of `run`, and bundles.
         each: what a line is; see `Results.frame`.
 
     Raises:

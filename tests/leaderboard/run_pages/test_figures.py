@@ -6,20 +6,19 @@ import json
 import math
 from functools import cache
 from itertools import combinations
-from pathlib import Path
 
 import plotly.graph_objects as go
 import pytest
+from references import REFERENCE, bundle_names
 from whole_results import HOSTILE, details, everything
 
+from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.run_pages import run_figures
 from uedp_bench.leaderboard.run_pages.attack_figures import attack_figures
 from uedp_bench.leaderboard.run_pages.canary_figures import _null_shares
 from uedp_bench.leaderboard.run_pages.detail_tables import ROWS, table, tables, text
 from uedp_bench.leaderboard.run_pages.figures import line, plain, thinned
-from uedp_bench.results import Estimate, read_result
-
-REFERENCE = Path(__file__).parents[3] / "leaderboard" / "results"
+from uedp_bench.results import Estimate
 
 
 def figures_of(result):
@@ -34,9 +33,9 @@ def figures_of(result):
 def references():
     """Results of the reference results: the first one of each mechanism of each folder."""
     found = {}
-    for path in sorted(REFERENCE.rglob("result.json")):
-        result = read_result(path)
-        found.setdefault((path.parents[1], result.label), result)
+    for name in bundle_names():
+        for result in load_results([REFERENCE / name]):
+            found.setdefault((name, result.label), result)
     return list(found.values())
 
 

@@ -7,25 +7,25 @@ import math
 from functools import cache
 from html.parser import HTMLParser
 from itertools import pairwise
-from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 import yaml
+from references import REFERENCE, bundle_names
 from whole_results import HOSTILE, everything, failed, minimal, spec
 
 from uedp_bench.harness.grid import expand
 from uedp_bench.harness.spec import parse_spec
 from uedp_bench.harness.spec_files import read_spec
 from uedp_bench.leaderboard.index_page import run_page
+from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.run_pages.guarantee_cards import protected
 from uedp_bench.leaderboard.run_pages.run_page import run_context
 from uedp_bench.leaderboard.run_pages.spec_text import COMMAND, repeat, spec_yaml
 from uedp_bench.leaderboard.site import build
-from uedp_bench.results import ComponentSpec, Result, read_result
+from uedp_bench.results import ComponentSpec, Result
 
-REFERENCE = Path(__file__).parents[3] / "leaderboard" / "results"
 VOID = {"meta", "link", "img", "br", "input", "hr"}
 
 
@@ -80,10 +80,9 @@ def page(tmp_path):
 def references() -> dict[tuple[str, str], Result]:
     """The first reference result of each folder and mechanism."""
     found: dict[tuple[str, str], Result] = {}
-    for path in sorted(REFERENCE.rglob("result.json")):
-        result = read_result(path)
-        folder = path.parents[1].relative_to(REFERENCE).as_posix()
-        found.setdefault((folder, result.label), result)
+    for name in bundle_names():
+        for result in load_results([REFERENCE / name]):
+            found.setdefault((name, result.label), result)
     return found
 
 

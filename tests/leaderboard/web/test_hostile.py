@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from references import bundle_lines
 
 from uedp_bench.leaderboard.site import build
 from uedp_bench.migrations import migrated
@@ -15,7 +16,6 @@ from uedp_bench.results import Result
 
 pytestmark = pytest.mark.long
 
-QUICKSTART = Path(__file__).parents[3] / "leaderboard" / "results" / "quickstart"
 RUN = "window.hacked=1"
 PAYLOADS = (
     f"<script>{RUN}</script>",
@@ -105,7 +105,7 @@ def hostile(
 @pytest.fixture(scope="module")
 def out(tmp_path_factory) -> Path:
     """A site of a row for every payload, of rows of hostile tasks, and of a failed run."""
-    texts = [path.read_text(encoding="utf-8") for path in sorted(QUICKSTART.glob("*/result.json"))]
+    texts = [line.text for line in bundle_lines("quickstart")]
     base = json.loads(next(text for text in texts if '"uedp-group"' in text))
     found = [hostile(base, at, seed, payload, alone=False)
              for at, payload in enumerate(PAYLOADS) for seed in (1, 2)]  # fmt: skip
