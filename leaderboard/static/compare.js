@@ -2,7 +2,7 @@
 // The comparison: rows that the reader picked side by side, tested against the first of them.
 (function () {
   const { element, get, set, rows: all, rowOf, sets, columns, columnOf, raw, idle, subscribe, significance } = window.uedp;
-  const { NONE, number, fixed, decimals, heading, plain, wrap, coloured, CONFIG, csvField, save } = window.uedp;
+  const { NONE, number, fixed, decimals, heading, plain, wrap, coloured, fill, CONFIG, csvField, save } = window.uedp;
   const { optional } = window.uedp.grid;
   const SYMBOLS = ["circle", "square", "triangle-up", "cross", "star", "x", "hexagon", "pentagon"];
   const [status, sentences, list, form, body, beside, differences, seedwise, metric, chart, numbers] = ["status", "verdict", "list", "form", "body",
@@ -258,10 +258,9 @@
   /** Metrics that runs of the rows have, in groups; false where none has any. */
   function offer(rows) {
     const had = columns.filter(({ key }) => rows.some((row) => significance.measures(row, key)));
-    metric.replaceChildren(...[...Map.groupBy(had, ({ group }) => group)].map(([label, found]) => element("optgroup", { label },
-      found.map((column) => element("option", { value: column.key }, heading(column))))));
     const keys = had.map(({ key }) => key);
-    metric.value = [get("compareMetric"), rows.length ? sets[rows[0].set].headline : "", keys[0]].find((key) => keys.includes(key));
+    fill(metric, had.map((column) => [column.key, heading(column), column.group]),
+      [get("compareMetric"), rows.length ? sets[rows[0].set].headline : "", keys[0]].find((key) => keys.includes(key)));
     return keys.length > 0;
   }
 

@@ -55,8 +55,6 @@ Object.assign(window.uedp, (function () {
       row.values.map(([at], place) => [columns[at].key, read(found[place])]).filter(([, value]) => value !== null))]));
   }
 
-  // ---------------------------------------------------------------------------------------- state
-
   // One flat object of strings. What is empty is left out of the link; without a link, readers
   // first see the comparable set with most mechanisms.
   const listeners = [];
@@ -113,8 +111,6 @@ Object.assign(window.uedp, (function () {
   });
   window.addEventListener("hashchange", () => tell(window.location.hash));
 
-  // -------------------------------------------------------------------------------------- filters
-
   // Filters that speak of one guarantee: a row passes both by the same one, not by two.
   const TWINS = { unit: "guarantee", guarantee: "unit" };
 
@@ -151,22 +147,9 @@ Object.assign(window.uedp, (function () {
     return (left ??= rows.filter((row) => matches(row) && !failed(row).length));
   }
 
-  // ---------------------------------------------------------------------------------------- ranks
-
   /** A value of a metric as it counts against others: less than where nothing leaks is no less. */
   function worth(column, value) {
     return typeof column.nothing === "number" ? Math.max(column.nothing, value) : value;
-  }
-
-  /** How many of some ascending numbers come before a value, or before and at it. */
-  function before(sorted, value, orAt) {
-    let [low, high] = [0, sorted.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      const counts = sorted[middle] < value || (orAt && sorted[middle] === value);
-      [low, high] = counts ? [middle + 1, high] : [low, middle];
-    }
-    return low;
   }
 
   /**
@@ -176,23 +159,18 @@ Object.assign(window.uedp, (function () {
    */
   function ranks(among, key) {
     const column = columnOf.get(key) || {};
-    const places = new Map();
     const sign = column.better === "higher" ? -1 : 1; // with it, less is better
-    const ordered = (numbers) => numbers.sort((a, b) => a - b || 0);
-    const ends = (row) => ordered([row.values[key].low, row.values[key].high].map((end) => worth(column, end) * sign));
-    const rivals = column.better ? among.filter((row) => row.values[key] && row.values[key].low !== null) : [];
-    for (const set of Map.groupBy(rivals, (row) => row.set).values()) {
-      const able = set.filter((row) => !idle(row));
-      for (const [mine, others] of [[able, 0], [set.filter(idle), able.length]]) {
-        // A row surely beats another where its interval ends before the other's starts.
-        const [starts, stops] = [0, 1].map((end) => ordered(mine.map((row) => ends(row)[end])));
-        for (const row of mine) {
-          const [start, stop] = ends(row);
-          places.set(row.id, [others + before(stops, start) + 1, others + before(starts, stop, true)]);
-        }
-      }
-    }
-    return places;
+    const rivals = (column.better ? among : []).filter((row) => row.values[key] && row.values[key].low !== null).map((row) => {
+      const ends = [row.values[key].low, row.values[key].high].map((end) => worth(column, end) * sign);
+      return { id: row.id, set: `${row.set} ${idle(row)}`, others: idle(row) ? row.set : null, start: Math.min(...ends), stop: Math.max(...ends) };
+    });
+    const sets = Map.groupBy(rivals, ({ set }) => set);
+    // A row surely beats another where its interval ends before the other's starts.
+    return new Map(rivals.map(({ id, set, others, start, stop }) => {
+      const first = others === null ? 0 : (sets.get(`${others} false`) || []).length;
+      const mine = sets.get(set);
+      return [id, [first + 1 + mine.filter((one) => one.stop < start).length, first + mine.filter((one) => one.start <= stop).length]];
+    }));
   }
 
   /** True if a row is no better than what needs no private text; null if nobody knows. */

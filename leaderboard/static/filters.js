@@ -4,8 +4,6 @@
 (function () {
   const { LISTS, raw, rows, rowOf, sets, get, set, subscribe, matches, choices, shown, element } = window.uedp;
 
-  // ----------------------------------------------------------------------------------------- tabs
-
   const VIEWS = ["table", "plots", "compare"];
   const tabs = VIEWS.map((view) => document.getElementById(`tab-${view}`));
   const plotly = document.getElementById("plotly");
@@ -40,8 +38,6 @@
     });
   });
   subscribe(drawTabs);
-
-  // -------------------------------------------------------------------------------------- filters
 
   const search = document.getElementById("q");
   const summary = document.getElementById("summary");

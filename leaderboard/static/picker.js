@@ -1,21 +1,17 @@
 "use strict";
 // What readers do with the table: rank, choose columns, compare rows, keep a link, take files; and notes.
 (function () {
-  const { get, set, subscribe, shown, link, columns, columnOf, sets, heading, brief, number, csvField, element, save, copy } = window.uedp;
+  const { get, set, subscribe, shown, link, columns, columnOf, sets, heading, brief, number, csvField, element, fill, save, copy } = window.uedp;
   const { optional, picked, chosen, pickedRows, preset, PRESETS, inOrder } = window.uedp.grid;
   const at = (id) => document.getElementById(id);
   const [metric, menu, list, presets, picks] = ["metric", "picker", "column-list", "presets", "picks"].map(at);
-  const inGroups = (found, node) => [...Map.groupBy(found, ({ group }) => group)].map(([label, each]) => node(label, each));
   let drawn = null;
-
-  // ---------------------------------------------------------------------------- ranks and columns
 
   /** Fills the list of metrics that rank some shown row. */
   function offer(now) {
     const found = columns.filter((column) => column.better && (column.key === get("metric") || now.some((row) => column.key in row.values)));
-    metric.replaceChildren(element("option", { value: "" }, "no metric"), ...inGroups(found, (label, each) => element("optgroup", { label },
-      each.map((column) => element("option", { value: column.key }, `${heading(column)} (${column.better} is better)`)))));
-    metric.value = columnOf.has(get("metric")) ? get("metric") : "";
+    fill(metric, [["", "no metric"], ...found.map((column) => [column.key, `${heading(column)} (${column.better} is better)`, column.group])],
+      columnOf.has(get("metric")) ? get("metric") : "");
   }
 
   // Another metric ranks; the table is sorted by rank unless the reader sorts it.
@@ -35,7 +31,7 @@
   }
 
   /** The menu of columns that have a value in some shown row, or that are picked. */
-  function fill(now) {
+  function offerColumns(now) {
     const on = chosen(now);
     const offers = optional.filter((column) => on.has(column.key) || now.some(column.has));
     at("picked-columns").textContent = `(${offers.filter(({ key }) => on.has(key)).length} of ${offers.length})`;
@@ -43,7 +39,7 @@
       return; // many boxes: they are made when somebody looks
     }
     const focused = list.contains(document.activeElement) ? document.activeElement.id : "";
-    list.replaceChildren(...inGroups(offers, (group, each) => element("fieldset", {}, element("legend", {}, group), each.map((column) => {
+    list.replaceChildren(...[...Map.groupBy(offers, ({ group }) => group)].map(([group, each]) => element("fieldset", {}, element("legend", {}, group), each.map((column) => {
       const id = `column-${optional.indexOf(column)}`;
       return element("div", { class: "choice" }, element("input", { type: "checkbox", id, value: column.key, checked: on.has(column.key),
         "aria-describedby": `${id}-about`, onchange: (event) => toggle(event.target) }), element("label", { for: id }, column.label), " ",
@@ -60,14 +56,12 @@
 
   at("reset-columns").addEventListener("click", () => set({ columns: "" }));
   at("close-columns").addEventListener("click", close);
-  menu.addEventListener("toggle", () => fill(shown()));
+  menu.addEventListener("toggle", () => offerColumns(shown()));
   menu.addEventListener("keydown", (event) => event.key === "Escape" && menu.open && close());
   document.addEventListener("click", (event) => {
     // What was clicked may have been replaced by now.
     menu.open &&= !event.target.isConnected || menu.contains(event.target);
   });
-
-  // ---------------------------------------------------------------------------------------- notes
 
   /** What the shown columns and marks mean. */
   function notes(now) {
@@ -97,7 +91,7 @@
     if (key !== drawn) {
       drawn = key;
       offer(now);
-      fill(now);
+      offerColumns(now);
       notes(now);
     }
   }
@@ -110,8 +104,6 @@
     set({ rows: "" });
     at("copy-link").focus();
   });
-
-  // ------------------------------------------------------------------------------- link and files
 
   at("copy-link").addEventListener("click", async () => {
     const text = window.location.href.replace(/#.*$/s, "") + link();

@@ -3,7 +3,7 @@
 // when a plot is looked at. A mechanism has one colour and one symbol in all plots.
 window.uedp.plots = (function () {
   const { element, get, set, sets, raw, rows, rowOf, columns, columnOf, heading, statOf, number } = window.uedp;
-  const { plain, wrap, coloured, idle, shown, subscribe, CONFIG } = window.uedp;
+  const { plain, wrap, coloured, idle, shown, subscribe, fill, CONFIG } = window.uedp;
   const AXES = { budget: ["unit", "utility"], leakage: ["leakage", "utility"], promise: ["unit", "leakage"], cost: ["cost", "utility"], spread: [] };
   const LACKS = { utility: "a utility metric", leakage: "leakage: no attack ran, or none applied", cost: "a cost", unit: "a finite ε" };
   const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "x", "triangle-down", "star"];
@@ -465,24 +465,21 @@ window.uedp.plots = (function () {
   const [bar, status, legend, grid, lacking] = [".plot-controls", "#plots-status", "#plots-marks", ".plot-grid", "#plots-missing"]
     .map((selector) => section.querySelector(selector));
 
-  /** Fills a select with [value, text, group]; one that offers no choice is hidden. */
-  function fill(kind, offered, chosen) {
-    const groups = Map.groupBy(offered, ([, , group]) => group || "");
-    const option = ([value, text]) => element("option", { value, selected: value === chosen }, text);
-    boxes[kind].replaceChildren(...[...groups].flatMap(([label, found]) =>
-      (label ? [element("optgroup", { label }, found.map(option))] : found.map(option))));
+  /** Fills a list; one that offers no choice is hidden. */
+  function offer(kind, offered, chosen) {
+    fill(boxes[kind], offered, chosen);
     boxes[kind].parentElement.hidden = offered.length < 2;
   }
 
   /** Shows what there is to choose, and what is chosen. */
   function controls(offered, { id, plots }) {
-    fill("set", offered.map((one) => [one.id, `${one.name} (${count(one.rows.length, "row")})`]), id);
+    offer("set", offered.map((one) => [one.id, `${one.name} (${count(one.rows.length, "row")})`]), id);
     for (const kind of ["utility", "leakage", "cost"]) {
-      fill(kind, plots.offers[kind].map((key) => [key, heading(columnOf.get(key)), kind === "leakage" ? columnOf.get(key).group : ""]),
+      offer(kind, plots.offers[kind].map((key) => [key, heading(columnOf.get(key)), kind === "leakage" ? columnOf.get(key).group : ""]),
         choice(plots, kind));
     }
-    fill("unit", plots.offers.unit.map((unit) => [unit, plots.units[unit]]), choice(plots, "unit"));
-    fill("kind", plots.offers.kind.map((kind) => [kind, kind]), choice(plots, "kind"));
+    offer("unit", plots.offers.unit.map((unit) => [unit, plots.units[unit]]), choice(plots, "unit"));
+    offer("kind", plots.offers.kind.map((kind) => [kind, kind]), choice(plots, "kind"));
   }
 
   /** Why nothing is drawn; "" where something is. */

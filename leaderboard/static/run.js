@@ -40,8 +40,6 @@
   document.addEventListener("uedp:theme", () => window.Plotly && wanted.forEach(draw));
   window.addEventListener("beforeprint", () => charts.forEach((chart) => chart.data || need(chart)));
 
-  // ------------------------------------------------------------------------------ copying, saving
-
   /** Selects an element's text and copies it as browsers did before there was a clipboard. */
   function copySelected(element) {
     window.getSelection().selectAllChildren(element);
@@ -65,8 +63,6 @@
   document.getElementById("shown").addEventListener("toggle", ({ target }) => {
     target.querySelector("pre").textContent = result.textContent;
   });
-
-  // ------------------------------------------------------------------------------------- contents
 
   const links = [...document.querySelectorAll(".contents a")];
   const headings = links.map((link) => document.getElementById(link.hash.slice(1)));

@@ -246,18 +246,12 @@ window.uedp.grid = (function () {
     link.focus({ preventScroll: true });
   }
 
-  // Before the heading hears of it, for a heading sorts.
-  for (const kind of ["click", "keydown", "keypress", "mousedown"]) {
-    place.addEventListener(kind, (event) => {
-      const button = event.target.closest("button.about");
-      if (button) {
-        event.stopPropagation();
-        if (kind === "click") {
-          explain(button);
-        }
-      }
-    }, true);
-  }
+  // A heading sorts by what it hears; of its button it hears nothing.
+  const quiet = (event) => event.stopPropagation();
+  const asks = { onkeydown: quiet, onkeypress: quiet, onmousedown: quiet, onclick: (event) => {
+    quiet(event);
+    explain(event.currentTarget);
+  } };
 
   /** A column's heading: its label, which way is better, and a button that explains it. */
   function head(column, rows) {
@@ -266,7 +260,7 @@ window.uedp.grid = (function () {
       // A unit stays with the last word before it.
       : [column.label.replace(/ (%|\(\w+\)|ε)$/, "\u00a0$1"), " ", element("span", { class: "tail" }, column.better ? [" ",
         element("span", { class: "second", "aria-hidden": "true" }, { lower: "↓ better", higher: "↑ better" }[column.better]), hidden(`${column.better} is better`)] : [],
-      " ", element("button", { type: "button", class: "about", value: column.key, "aria-label": `About ${column.label}`, "aria-haspopup": "dialog" }, "?"))]);
+      " ", element("button", { type: "button", class: "about", value: column.key, "aria-label": `About ${column.label}`, "aria-haspopup": "dialog", ...asks }, "?"))]);
   }
 
   /** One row of headings; two where columns form groups. */

@@ -4,14 +4,18 @@
   const stored = "uedp-bench-theme";
   const system = window.matchMedia("(prefers-color-scheme: dark)");
 
+  /** Keeps a theme, or reads the one that was kept. Storage may be blocked on pages that are opened from disk. */
+  function kept(name) {
+    try {
+      return name ? window.localStorage.setItem(stored, name) : window.localStorage.getItem(stored);
+    } catch {
+      return null; // it then holds for this page only
+    }
+  }
+
   /** The theme in force: "light" or "dark". */
   function theme() {
-    let chosen = null;
-    try {
-      chosen = window.localStorage.getItem(stored);
-    } catch {
-      // Storage may be blocked on pages that are opened from disk.
-    }
+    const chosen = kept();
     return chosen === "light" || chosen === "dark" ? chosen : system.matches ? "dark" : "light";
   }
 
@@ -30,11 +34,7 @@
   /** Changes the theme and keeps it for the next page. */
   function toggle() {
     const next = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
-    try {
-      window.localStorage.setItem(stored, next);
-    } catch {
-      // It then holds for this page only.
-    }
+    kept(next);
     show(next);
   }
 

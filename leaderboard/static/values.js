@@ -3,8 +3,6 @@
 window.uedp = (function () {
   const NONE = "–";
 
-  // -------------------------------------------------------------------------------------- numbers
-
   /** Decimals that give three figures, or more where they are whole. */
   function decimals(value) {
     const size = Math.abs(value);
@@ -60,25 +58,26 @@ window.uedp = (function () {
     return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
   }
 
-  // ------------------------------------------------------------------------------------------ DOM
-
-  /**
-   * An element with attributes and children; strings become text, never markup. Attributes that
-   * are functions listen: {onclick: f} adds a listener.
-   */
+  /** An element; strings become text, never markup. Attributes that are functions listen: {onclick: f}. */
   function element(tag, attributes, ...children) {
-    const made = document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes || {})) {
+    const node = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) {
       if (typeof value === "function") {
-        made.addEventListener(name.replace(/^on/, ""), value);
-      } else if (value === true) {
-        made.setAttribute(name, "");
+        node.addEventListener(name.replace(/^on/, ""), value);
       } else if (value !== false && value !== null && value !== undefined) {
-        made.setAttribute(name, value);
+        node.setAttribute(name, value === true ? "" : value);
       }
     }
-    made.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
-    return made;
+    node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
+    return node;
+  }
+
+  /** Fills a list with [value, text, group], grouped where a group has a name; chooses a value. */
+  function fill(select, offered, chosen) {
+    const option = ([value, text]) => element("option", { value }, text);
+    select.replaceChildren(...[...Map.groupBy(offered, ([, , group]) => group || "")].flatMap(([label, found]) =>
+      (label ? [element("optgroup", { label }, found.map(option))] : found.map(option))));
+    select.value = chosen;
   }
 
   /** Text for Plotly, which reads some markup and fills in %{templates}: none of it is left. */
@@ -143,6 +142,6 @@ window.uedp = (function () {
   }
 
   return {
-    NONE, decoded, number, brief, fixed, decimals, statOf, heading, csvField, element, plain, wrap, coloured, CONFIG, save, copy,
+    NONE, decoded, number, brief, fixed, decimals, statOf, heading, csvField, element, fill, plain, wrap, coloured, CONFIG, save, copy,
   };
 })();
