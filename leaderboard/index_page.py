@@ -65,7 +65,10 @@ class TableData:
         columns = metric_columns(rows)
         self._places = {column["key"]: at for at, column in enumerate(columns)}
         self.frame: dict[str, Any] = {
-            "sets": [_set(board) | {"plots": plots(board, columns)} for board in self._found],
+            "sets": [
+                _set(board) | {"plots": plots(board, columns), "presets": presets(board, columns)}
+                for board in self._found
+            ],
             "columns": columns,
             "looks": looks((row.label, at) for at, board in enumerate(self._found)
                            for row in board),
@@ -124,6 +127,38 @@ def _set(board: Sequence[Row]) -> dict[str, Any]:
             for one in references(board)
         ],
     }
+
+
+def presets(board: Sequence[Row], columns: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Columns that tell of a board what a reader wants to know, by what that is.
+
+    Columns that rows do not have are left out by the page's script.
+    """
+    name, _ = headline(board[0])
+    keys = {_key(kind, attack, name) for row in board for kind, attack, values in _kinds(row)
+            for name in values}  # fmt: skip
+    mine = [one for one in columns if one["key"] in keys]
+    leaks = [one for one in mine if one["kind"] == "leakage" and one["main"]]
+    attacks: dict[str, list[Mapping[str, Any]]] = {}
+    for one in leaks:
+        attacks.setdefault(one["attack"], []).append(one)
+    # Of every attack, the metric that says most.
+    foremost = [next((one for one in each if one["better"]), each[0])["key"]
+                for each in attacks.values()]  # fmt: skip
+    # Unknown words flatter other metrics: always beside them.
+    ranked = [one["key"] for one in mine if one["key"] in (f"utility.{name}", "utility.oov_rate")]
+    # What was refuted stands beside what is proven; other claims can wait.
+    refuted = any(one.status == "refuted" for row in board for one in row.guarantees)
+    promises = ["proven", "stated", *(["claimed", "bound"] if refuted else [])]
+    costs = [one["key"] for one in mine if one["kind"] == "cost"
+             or (one["kind"] == "diagnostics" and one["main"])]  # fmt: skip
+    return {
+        "decide": [*promises, *ranked, *foremost],
+        "guarantee": ["proven", "stated", "claimed", "bound", "delta", "learned", "seeds",
+                      *ranked[:1]],
+        "leakage": ["proven", *(one["key"] for one in leaks)],
+        "cost": [*ranked[:1], *costs, "seeds", "device"],
+    }  # fmt: skip
 
 
 def first_board(found: Sequence[Sequence[Row]]) -> Sequence[Row]:

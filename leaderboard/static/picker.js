@@ -2,7 +2,7 @@
 // What readers do with the table: rank, choose columns, compare rows, keep a link, take files; and notes.
 (function () {
   const { get, set, subscribe, shown, link, columns, columnOf, sets, heading, brief, number, csvField, element, fill, save, copy } = window.uedp;
-  const { optional, picked, chosen, pickedRows, preset, PRESETS, inOrder } = window.uedp.grid;
+  const { optional, picked, chosen, pickedRows, preset, inOrder } = window.uedp.grid;
   const at = (id) => document.getElementById(id);
   const [metric, menu, list, presets, picks] = ["metric", "picker", "column-list", "presets", "picks"].map(at);
   let drawn = null;
@@ -20,8 +20,7 @@
     set({ metric: metric.value, ...(free ? { sort: metric.value ? "rank:asc" : "" } : {}) });
   });
 
-  presets.append(...Object.entries(PRESETS).map(([name, [about]]) => element("button", { type: "button", value: name, title: about,
-    onclick: () => set({ preset: name === "decide" ? "" : name, columns: "" }) }, name)));
+  presets.addEventListener("click", ({ target }) => target.value && set({ preset: target.value === "decide" ? "" : target.value, columns: "" }));
 
   /** Shows or hides a column; from then on the columns are the reader's. */
   function toggle({ value, checked }) {

@@ -95,11 +95,10 @@ window.uedp.grid = (function () {
   ];
   const metrics = columns.map((column) => ({ ...column, label: heading(column), number: true, cell: (row) => measured(column, row),
     sort: (row) => (row.values[column.key] ? row.values[column.key].value : null), has: (row) => column.key in row.values }));
-  const [utility, others] = [true, false].map((which) => metrics.filter((column) => (column.kind === "utility") === which));
   /** What readers may pick, in the order in which the table shows it. */
   const optional = [
     word("task", "what the protected text is used for"), word("source", "the text"), word("model", "what is trained"),
-    ...GUARANTEE, ...utility, ...others,
+    ...GUARANTEE, ...metrics,
     word("seeds", "runs that finished", (row) => (row.failed ? `${row.n} (${row.failed} failed)` : row.n), { number: true, sort: (row) => row.n }),
     word("delta", "of the guarantees", (row) => brief(row.delta), { label: "δ", number: true, sort: (row) => row.delta }),
     word("learned", "whether the utility that ranks is surely better than the best floor",
@@ -125,36 +124,8 @@ window.uedp.grid = (function () {
 
   // -------------------------------------------------------------------------------------- presets
 
-  const BESIDE = "utility.oov_rate"; // flatters other metrics: always beside them
-  const keys = (found) => found.map((column) => column.key);
-  const had = (found, now) => found.filter((column) => now.some(column.has));
-  const main = (now, ...kinds) => keys(had(others.filter(({ kind, main: first }) => kinds.includes(kind) && first), now));
-
-  /** The utilities that rank the shown rows, and what flatters them. */
-  function ranked(now) {
-    const heads = new Set(now.map((row) => sets[row.set].headline));
-    return [...keys(utility.filter(({ key }) => heads.has(key))), ...keys(had(utility.filter(({ key }) => key === BESIDE), now))];
-  }
-
-  /** Of every attack, the metric that says most. */
-  function foremost(now) {
-    const leaks = had(others.filter(({ kind, main: first }) => kind === "leakage" && first), now);
-    return [...Map.groupBy(leaks, ({ group }) => group).values()].map((each) => (each.find((column) => column.better) || each[0]).key);
-  }
-
-  /** What a reader wants to know: what it is for, and its columns. The first shows unless readers choose. */
-  const PRESETS = {
-    decide: ["what is proven, what it is worth, what attacks find", (now) => {
-      // What was refuted stands beside what is proven; other claims can wait.
-      const refuted = now.some((row) => row.guarantees.some((one) => one.status === "refuted"));
-      return [...keys(had(GUARANTEE.filter(({ key }) => refuted || key === "proven" || key === "stated"), now)), ...ranked(now), ...foremost(now)];
-    }],
-    guarantee: ["what is claimed, proven and refuted", (now) => [...keys(had(GUARANTEE, now)), "delta", "learned", "seeds", ...ranked(now).slice(0, 1)]],
-    leakage: ["all that attacks found", (now) => ["proven", ...main(now, "leakage")]],
-    cost: ["time, memory and messages", (now) => [...ranked(now).slice(0, 1), ...keys(had(others.filter(({ kind, main: first }) =>
-      kind === "cost" || (kind === "diagnostics" && first)), now)), "seeds", "device"]],
-  };
-  const preset = () => (Object.hasOwn(PRESETS, get("preset")) ? get("preset") : "decide");
+  /** The set of columns in force; the first unless readers choose. */
+  const preset = () => (["guarantee", "leakage", "cost"].includes(get("preset")) ? get("preset") : "decide");
 
   /** Keys that readers picked, which may hold any character; null where they did not. */
   function picked() {
@@ -164,7 +135,9 @@ window.uedp.grid = (function () {
   /** Keys of the optional columns in force: picked or of the preset, with the metric that ranks. */
   function chosen(now = shown()) {
     const varying = ["task", "source", "model"].filter((name) => !get(name) && new Set(now.map((row) => row[name])).size > 1);
-    return new Set([...(picked() || [...varying, ...PRESETS[preset()][1](now)]), get("metric")]);
+    const usual = new Set([...varying, ...[...new Set(now.map((row) => row.set))].flatMap((at) => sets[at].presets[preset()])]);
+    const had = () => optional.filter((column) => usual.has(column.key) && now.some(column.has)).map(({ key }) => key);
+    return new Set([...(picked() || had()), get("metric")]);
   }
 
   // ----------------------------------------------------------------------------- sorting and picks
@@ -341,7 +314,7 @@ window.uedp.grid = (function () {
     const now = shown();
     const on = chosen(now);
     const visible = [...fixed(now), ...optional.filter((column) => on.has(column.key))];
-    const shape = JSON.stringify(keys(visible));
+    const shape = JSON.stringify(visible.map(({ key }) => key));
     const data = JSON.stringify(["q", "metric", ...LISTS].map(get));
     drawing = true;
     if (!table || table.shape !== shape) {
@@ -365,5 +338,5 @@ window.uedp.grid = (function () {
   }
 
   subscribe(draw);
-  return { PRESETS, preset, picked, chosen, optional, inOrder, pickedRows };
+  return { preset, picked, chosen, optional, inOrder, pickedRows };
 })();
