@@ -32,7 +32,15 @@ from uedp_bench.leaderboard.cell_text import (
 )
 from uedp_bench.leaderboard.glossary.page import places
 from uedp_bench.leaderboard.metrics import Metric, column_prefix, metric, order, ranking
-from uedp_bench.leaderboard.plots import FRAME, between, epsilons, finite_budgets, looks, plots
+from uedp_bench.leaderboard.plots import (
+    FRAME,
+    MARKS,
+    between,
+    epsilons,
+    finite_budgets,
+    looks,
+    plots,
+)
 from uedp_bench.leaderboard.rows import Row, Stat, headline
 from uedp_bench.leaderboard.upper_end import better_than_unprotected, references
 from uedp_bench.results import LowerBound, Result
@@ -66,13 +74,16 @@ class TableData:
         self._places = {column["key"]: at for at, column in enumerate(columns)}
         self.frame: dict[str, Any] = {
             "sets": [
-                _set(board) | {"plots": plots(board, columns), "presets": presets(board, columns)}
-                for board in self._found
+                _set(board) | {"letter": _letter(at), "plots": plots(board, columns),
+                               "presets": presets(board, columns)}
+                for at, board in enumerate(self._found)
             ],
             "columns": columns,
             "looks": looks((row.label, at) for at, board in enumerate(self._found)
                            for row in board),
             "plot": FRAME,
+            "marks": MARKS,
+            "fields": FIELDS,
             "rows": [],
             "runs": sum(len(row.runs) for row in rows),
             "failed": sum(len(row.failed) for row in rows),
@@ -111,6 +122,12 @@ def page_data(rows: Sequence[Row], results: Mapping[str, Result]) -> dict[str, A
     """Everything that the page of the table shows; see `TableData`."""
     data = TableData(rows, results)
     return data.frame | {"rows": list(data.rows())}
+
+
+def _letter(at: int) -> str:
+    """A set's name, short enough for a column: A, B, ..., Z, AA, ..."""
+    before = _letter(at // 26 - 1) if at >= 26 else ""
+    return before + chr(ord("A") + at % 26)
 
 
 def _set(board: Sequence[Row]) -> dict[str, Any]:
@@ -184,6 +201,28 @@ def _initial(found: Sequence[Sequence[Row]]) -> dict[str, str]:
     return {"task": spec.task.name, "source": spec.source.name, "set": identity(board)}
 
 
+FIELDS = tuple(
+    {"key": key, "label": label, "place": place, "about": about, "group": group}
+    for group, key, label, place, about in (
+        ("run", "task", "task", "task", "what the protected text is used for"),
+        ("run", "source", "source", "source", "the text"),
+        ("run", "model", "model", "model", "what is trained"),
+        ("guarantee", "proven", "proven ε", "proven",
+         "by an accountant whose assumptions this code meets"),
+        ("guarantee", "stated", "stated ε", "stated", "by a component that nobody reviewed"),
+        ("guarantee", "claimed", "claimed ε", "claimed", "as the paper computes it"),
+        ("guarantee", "bound", "ε at least", "at-least",
+         "what attacks refuted from below, with their confidence"),
+        ("run", "seeds", "seeds", "seeds", "runs that finished"),
+        ("run", "delta", "δ", "delta", "of the guarantees"),
+        ("run", "learned", "learned", "learned-nothing",
+         "whether the utility that ranks is surely better than the best floor"),
+        ("run", "device", "device", "device", "where the runs trained"),
+    )
+)  # fmt: skip
+"""Columns beside those of metrics; `place` is where the glossary explains them."""
+
+
 def _row(row: Row) -> dict[str, Any]:
     spec = row.spec
     return {
@@ -255,10 +294,19 @@ def metric_columns(rows: Sequence[Row]) -> list[dict[str, Any]]:
                 told["main"] |= kind == "leakage" and not known and at == 0
                 place = (kinds.index(kind), attack, order(kind, name), _natural(name))
                 group = f"leakage: {attack}" if kind == "leakage" else kind
-                named = {"key": key, "kind": kind, "attack": attack, "group": group}
+                named = {"key": key, "kind": kind, "attack": attack, "group": group,
+                         "heading": _heading(metric(kind, name))}  # fmt: skip
                 found[key] = place, named | told
     shown = [column for _, column in sorted(found.values(), key=lambda one: one[0])]
     return [column | {"place": place} for column, place in zip(shown, places(shown), strict=True)]
+
+
+def _heading(known: Metric) -> str:
+    """A metric's label with its unit, unless the label ends with it."""
+    if known.percent:
+        return f"{known.label} %"
+    plain = not known.unit or known.label.rpartition(" ")[2] == known.unit
+    return known.label if plain else f"{known.label} ({known.unit})"
 
 
 def _directions(rows: Sequence[Row]) -> dict[str, str | None]:

@@ -15,12 +15,10 @@ from typing import Any
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.leaderboard.cell_text import number
 from uedp_bench.leaderboard.rows import Row, Stat, headline
-from uedp_bench.leaderboard.run_pages.figures import axis, layout, plain
+from uedp_bench.leaderboard.run_pages.figures import axis, colour, layout, plain
 from uedp_bench.leaderboard.upper_end import references
 
 Column = Mapping[str, Any]
-
-_COLOURS, _SYMBOLS = 8, 7
 
 FRAME = layout(
     axis("", showline=True, ticks="outside", tickcolor="var(--strong-line)", nticks=9),
@@ -33,8 +31,8 @@ FRAME = layout(
 """The layout of every plot."""
 
 
-def looks(rows: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """A number for the colour and symbol of every mechanism, the same in all plots.
+def looks(rows: Iterable[tuple[str, int]]) -> dict[str, dict[str, str]]:
+    """Colour and symbol of every mechanism, the same in all plots.
 
     Mechanisms that share a set differ; those of most sets come first.
 
@@ -48,7 +46,27 @@ def looks(rows: Iterable[tuple[str, int]]) -> dict[str, int]:
     for label in sorted(sets, key=lambda one: (-len(sets[one]), one)):
         taken = {numbers[other] for other in numbers if sets[other] & sets[label]}
         numbers[label] = next(at for at in range(len(numbers) + 1) if at not in taken)
-    return numbers
+    return {label: {"color": colour(at), "symbol": _SYMBOLS[at % len(_SYMBOLS)]}
+            for label, at in numbers.items()}  # fmt: skip
+
+
+_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "triangle-down", "star")
+
+
+def _cross(symbol: str, size: int, ink: str) -> dict[str, Any]:
+    return {"symbol": symbol, "size": size, "color": ink, "line": {"width": 2, "color": ink}}
+
+
+MARKS = (
+    ("dimmed", "open: dominated", _cross("circle-open", 10, "var(--muted)")),
+    ("idle", "thin cross: learned nothing", _cross("cross-thin-open", 16, "var(--ink)")),
+    ("one", "dot: one seed, no interval", {
+        "symbol": "circle-dot", "size": 10, "color": "var(--muted)"}),
+    ("refuted", "claim refuted by an attack", _cross("x-thin", 18, "var(--bad)")),
+    ("protected", "declared protected point", _cross("circle-open", 15, "var(--muted)")),
+    ("bound", "lower bound of an audit", _cross("arrow-bar-up", 12, "var(--muted)")),
+)  # fmt: skip
+"""What marks of points mean: of which points, words of the legend, and the marker."""
 
 
 # ---------------------------------------------------------------------------------------- budgets

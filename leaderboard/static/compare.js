@@ -2,7 +2,7 @@
 // The comparison: rows that the reader picked side by side, tested against the first of them.
 (function () {
   const { element, get, set, rows: all, rowOf, sets, columns, columnOf, raw, idle, subscribe, significance } = window.uedp;
-  const { NONE, number, fixed, decimals, heading, plain, wrap, coloured, fill, CONFIG, csvField, save } = window.uedp;
+  const { NONE, number, fixed, decimals, plain, wrap, coloured, fill, CONFIG, csvField, save } = window.uedp;
   const { optional } = window.uedp.grid;
   const SYMBOLS = ["circle", "square", "triangle-up", "cross", "star", "x", "hexagon", "pentagon"];
   const [status, sentences, list, form, body, beside, differences, seedwise, metric, chart, numbers] = ["status", "verdict", "list", "form", "body",
@@ -124,7 +124,7 @@
       return [...(others.length ? [note("There is nothing to test: no row has a metric of the reference.")] : []), ...refused];
     }
     const body = [...Map.groupBy(tested, ({ column }) => column.group)].map(([title, found]) => ({ title, lines: found.map((one) => ({
-      label: heading(one.column), about: one.column.about, cells: one.tests.map((test) => result(test, one.column)) })) }));
+      label: one.column.heading, about: one.column.about, cells: one.tests.map((test) => result(test, one.column)) })) }));
     return [...explained(tested, others.length > 1), table("compare-tests", `Differences from the reference, ${name(rows[0], 0)}.`,
       others.map((row) => name(row, rows.indexOf(row))), body), ...refused];
   }
@@ -134,11 +134,11 @@
   /** "significantly better in perplexity", "no difference seen in leakage". */
   function differing(tested, at, kind) {
     const mine = tested.filter(({ column }) => column.kind === kind);
-    const shared = (column) => tested.some((one) => one.column !== column && heading(one.column) === heading(column));
+    const shared = (column) => tested.some((one) => one.column !== column && one.column.heading === column.heading);
     const parts = ["better", "worse"].map((which) => [which, mine.filter(({ column, tests: each }) =>
       column.main && significance.verdict(each[at], column).side === which)]).filter(([, found]) => found.length)
       .map(([which, found]) => `${which} in ${listed(found.map(({ column }) =>
-        heading(column) + (shared(column) ? ` (${column.attack})` : "")))}`);
+        column.heading + (shared(column) ? ` (${column.attack})` : "")))}`);
     return parts.length ? `significantly ${listed(parts)}`
       : mine.some((one) => one.tests[at].p !== null) ? `no difference seen in ${kind}` : `nothing to test in ${kind}`;
   }
@@ -154,7 +154,7 @@
   function verdict(rows, tested) {
     const others = compares(rows);
     const lines = rows.map((row, at) => {
-      const end = `${proven(row)}${at ? "" : columnOf.has(sets[row.set].headline) ? `; ${heading(columnOf.get(sets[row.set].headline))} ranks` : ""}.` +
+      const end = `${proven(row)}${at ? "" : columnOf.has(sets[row.set].headline) ? `; ${columnOf.get(sets[row.set].headline).heading} ranks` : ""}.` +
         (idle(row) ? " It learned nothing." : "");
       const place = others.indexOf(row);
       const text = !at ? ` is the reference: ${end}`
@@ -259,7 +259,7 @@
   function offer(rows) {
     const had = columns.filter(({ key }) => rows.some((row) => significance.measures(row, key)));
     const keys = had.map(({ key }) => key);
-    fill(metric, had.map((column) => [column.key, heading(column), column.group]),
+    fill(metric, had.map((column) => [column.key, column.heading, column.group]),
       [get("compareMetric"), rows.length ? sets[rows[0].set].headline : "", keys[0]].find((key) => keys.includes(key)));
     return keys.length > 0;
   }
@@ -288,7 +288,7 @@
         error_x: { array: means.map(half), color: "var(--accent)", thickness: 2, width: 6 },
         marker: { symbol: "diamond-open", size: 13, color: "var(--accent)", line: { width: 2 } } })],
       layout: { ...raw.plot, height: 150 + 62 * rows.length, dragmode: false, margin: { l: 10, r: 15, t: 10, b: 40 },
-        xaxis: { ...raw.plot.xaxis, fixedrange: true, title: { text: plain(heading(column)) } },
+        xaxis: { ...raw.plot.xaxis, fixedrange: true, title: { text: plain(column.heading) } },
         yaxis: { ...raw.plot.yaxis, fixedrange: true, type: "category", autorange: "reversed", categoryorder: "array", categoryarray: labels } },
     });
   }
@@ -296,7 +296,7 @@
   function drawSeeds(rows) {
     const column = columnOf.get(metric.value);
     const seeds = [...new Set(rows.flatMap((row) => Object.keys(row.seeds)))].sort((a, b) => Number(a) - Number(b));
-    chart.setAttribute("aria-label", `${heading(column)} of ${rows.length} rows, one point a seed; the numbers are in the table below`);
+    chart.setAttribute("aria-label", `${column.heading} of ${rows.length} rows, one point a seed; the numbers are in the table below`);
     if (window.Plotly) {
       const { data, layout } = figure(rows, column, seeds);
       window.Plotly.react(chart, data, layout, CONFIG);
@@ -305,7 +305,7 @@
       const value = (row.seeds[seed] || {})[column.key] * (column.percent ? 100 : 1);
       return Number.isNaN(value) ? NONE : Number.isFinite(value) ? String(Number(value.toPrecision(6))) : number(value);
     };
-    numbers.replaceChildren(table("compare-seeds", `${heading(column)} by seed.`, rows.map(name),
+    numbers.replaceChildren(table("compare-seeds", `${column.heading} by seed.`, rows.map(name),
       [{ lines: seeds.map((seed) => ({ label: seed, cells: rows.map((row) => element("td", {}, exact(row, seed))) })) }],
       element("th", { scope: "col" }, "seed")));
   }

@@ -7,18 +7,9 @@ Object.assign(window.uedp, (function () {
   raw.rows = raw.rows.concat(...(window.uedpRows || []));
   const columns = raw.columns;
   const columnOf = new Map(columns.map((column) => [column.key, column]));
-  raw.sets.forEach((set, at) => {
-    set.letter = letter(at);
-  });
   const LISTS = ["task", "source", "model", "set", "mechanism", "unit", "guarantee"];
   const rows = raw.rows.map(decode);
   const rowOf = new Map(rows.map((row) => [row.id, row]));
-
-  /** Names of sets, short enough for a column: A, B, ..., Z, AA, ... */
-  function letter(at) {
-    const last = String.fromCharCode(65 + (at % 26));
-    return at < 26 ? last : letter(Math.floor(at / 26) - 1) + last;
-  }
 
   /** A number of the data: infinity is written as a string there. */
   function read(value) {

@@ -1,7 +1,7 @@
 "use strict";
 // What readers do with the table: rank, choose columns, compare rows, keep a link, take files; and notes.
 (function () {
-  const { get, set, subscribe, shown, link, columns, columnOf, sets, heading, brief, number, csvField, element, fill, save, copy } = window.uedp;
+  const { get, set, subscribe, shown, link, columns, columnOf, sets, brief, number, csvField, element, fill, save, copy } = window.uedp;
   const { optional, picked, chosen, pickedRows, preset, inOrder } = window.uedp.grid;
   const at = (id) => document.getElementById(id);
   const [metric, menu, list, presets, picks] = ["metric", "picker", "column-list", "presets", "picks"].map(at);
@@ -10,7 +10,7 @@
   /** Fills the list of metrics that rank some shown row. */
   function offer(now) {
     const found = columns.filter((column) => column.better && (column.key === get("metric") || now.some((row) => column.key in row.values)));
-    fill(metric, [["", "no metric"], ...found.map((column) => [column.key, `${heading(column)} (${column.better} is better)`, column.group])],
+    fill(metric, [["", "no metric"], ...found.map((column) => [column.key, `${column.heading} (${column.better} is better)`, column.group])],
       columnOf.has(get("metric")) ? get("metric") : "");
   }
 
@@ -69,7 +69,7 @@
     const ranking = columnOf.get(get("metric"));
     const floor = ranking && typeof ranking.nothing === "number" ? `${number((ranking.percent ? 100 : 1) * ranking.nothing)}${ranking.percent ? " %" : ""}` : "";
     at("deltas").textContent = deltas.length ? `δ = ${deltas.map(brief).join(", ")}. ` : "";
-    at("ranking").textContent = ranking ? `Ranks by ${heading(ranking)} are among the rows shown, within a comparable set. Rows whose intervals overlap are ` +
+    at("ranking").textContent = ranking ? `Ranks by ${ranking.heading} are among the rows shown, within a comparable set. Rows whose intervals overlap are ` +
       `tied: 1–3 is any rank from 1 to 3. A row of one seed has no interval and no rank.${floor && ` Nothing leaks at ${floor}; less is chance, and ranks as that.`}` : "";
     at("terms").replaceChildren(...optional.filter((column) => on.has(column.key) && column.about).flatMap((column) => [
       element("dt", {}, element("a", { href: `glossary.html#${column.place}` }, column.label + (column.attack ? ` (${column.group})` : ""))),

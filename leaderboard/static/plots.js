@@ -2,11 +2,10 @@
 // The plots of a set: rows that the filters leave, on axes that Python made. Plotly draws; it loads
 // when a plot is looked at. A mechanism has one colour and one symbol in all plots.
 window.uedp.plots = (function () {
-  const { element, get, set, sets, raw, rows, rowOf, columns, columnOf, heading, statOf, number } = window.uedp;
+  const { element, get, set, sets, raw, rows, rowOf, columns, columnOf, statOf, number } = window.uedp;
   const { plain, wrap, coloured, idle, shown, subscribe, fill, CONFIG } = window.uedp;
   const AXES = { budget: ["unit", "utility"], leakage: ["leakage", "utility"], promise: ["unit", "leakage"], cost: ["cost", "utility"], spread: [] };
   const LACKS = { utility: "a utility metric", leakage: "leakage: no attack ran, or none applied", cost: "a cost", unit: "a finite ε" };
-  const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "x", "triangle-down", "star"];
   const section = document.getElementById("view-plots");
   const script = document.getElementById("plotly");
   const phone = window.matchMedia("(max-width: 700px), (pointer: coarse)");
@@ -37,7 +36,7 @@ window.uedp.plots = (function () {
     }
     const by = column && column.percent ? 100 : 1;
     return axis(column ? {
-      ...made, name: (column.kind === "leakage" ? `${column.attack}: ` : "") + heading(column), lacks: heading(column),
+      ...made, name: (column.kind === "leakage" ? `${column.attack}: ` : "") + column.heading, lacks: column.heading,
       better: column.better, worth: (value) => uedp.worth(column, value / by) * by, of: (row) => measured(row, column, by),
     } : made);
   }
@@ -71,10 +70,7 @@ window.uedp.plots = (function () {
   // --------------------------------------------------------------------------------------- traces
 
   /** A mechanism's colour and symbol. */
-  function look(label) {
-    const at = raw.looks[label] || 0;
-    return { color: `var(--series-${(at % 8) + 1})`, symbol: SYMBOLS[at % SYMBOLS.length] };
-  }
+  const look = (label) => raw.looks[label] || { color: "var(--series-1)", symbol: "circle" };
 
   /** Hover text: a bold name, then lines; nothing of it is markup. */
   function hover(name, lines) {
@@ -127,20 +123,9 @@ window.uedp.plots = (function () {
     }));
   }
 
-  /** What marks of points mean: [of which, name in the legend, marker]. */
-  const cross = (symbol, size, color) => ({ symbol, size, color, line: { width: 2, color } });
-  const MARKS = [
-    ["dimmed", "open: dominated", { symbol: "circle-open", size: 10, color: "var(--muted)" }],
-    ["idle", "thin cross: learned nothing", cross("cross-thin-open", 16, "var(--ink)")],
-    ["one", "dot: one seed, no interval", { symbol: "circle-dot", size: 10, color: "var(--muted)" }],
-    ["refuted", "claim refuted by an attack", cross("x-thin", 18, "var(--bad)")],
-    ["protected", "declared protected point", cross("circle-open", 15, "var(--muted)")],
-    ["bound", "lower bound of an audit", cross("arrow-bar-up", 12, "var(--muted)")],
-  ];
-
   /** Marks over points, and the entries of the legend for the marks that there are. */
   function marks(points, axes) {
-    const there = MARKS.filter(([mark]) => points.some((point) => point[mark]));
+    const there = raw.marks.filter(([mark]) => points.some((point) => point[mark]));
     const over = there.filter(([mark]) => ["idle", "refuted"].includes(mark)).map(([mark, , marker]) => ({
       ...trace(points.filter((point) => point[mark]), axes, mark, { marker, hoverinfo: "skip" }), customdata: undefined }));
     const own = there.filter(([mark]) => ["protected", "bound"].includes(mark)).map(([mark, , marker]) => {
@@ -475,7 +460,7 @@ window.uedp.plots = (function () {
   function controls(offered, { id, plots }) {
     offer("set", offered.map((one) => [one.id, `${one.name} (${count(one.rows.length, "row")})`]), id);
     for (const kind of ["utility", "leakage", "cost"]) {
-      offer(kind, plots.offers[kind].map((key) => [key, heading(columnOf.get(key)), kind === "leakage" ? columnOf.get(key).group : ""]),
+      offer(kind, plots.offers[kind].map((key) => [key, columnOf.get(key).heading, kind === "leakage" ? columnOf.get(key).group : ""]),
         choice(plots, kind));
     }
     offer("unit", plots.offers.unit.map((unit) => [unit, plots.units[unit]]), choice(plots, "unit"));

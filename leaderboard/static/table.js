@@ -2,7 +2,7 @@
 // The table: DataTables sorts and pages what the filters leave, in the columns of a preset or those
 // that the reader picked. Cells are nodes, never markup.
 window.uedp.grid = (function () {
-  const { LISTS, columns, columnOf, sets, rowOf, get, set, shown, subscribe, ranks, statOf, heading, brief, element, idle, NONE } = window.uedp;
+  const { LISTS, raw, columns, columnOf, sets, rowOf, get, set, shown, subscribe, ranks, statOf, brief, element, idle, NONE } = window.uedp;
   const NOTIONS = ["dp", "metric-dp", "simulation"];
   const hidden = (text) => element("span", { class: "visually-hidden" }, text);
   const second = (text) => element("span", { class: "second" }, text);
@@ -76,35 +76,27 @@ window.uedp.grid = (function () {
   }
 
   /** A column of epsilons; `of` gives a row's. */
-  function epsilons(key, label, at, about, of) {
-    return { key, label, place: at, about, group: "guarantee", kind: "promise",
-      cell: (row) => promises(of(row), row), sort: (row) => first(of(row)), has: (row) => of(row).length > 0 };
+  function epsilons(field) {
+    const of = (row) => (field.key === "bound" ? row.bounds : row.guarantees.filter((one) => one.kind === field.key));
+    return { ...field, kind: "promise", cell: (row) => promises(of(row), row), sort: (row) => first(of(row)), has: (row) => of(row).length > 0 };
   }
 
-  /** A column about the run; `of` gives a row's word or number. */
-  function word(key, about, of = (row) => row[key], more = {}) {
-    return { key, label: key, place: key, about, group: "run", cell: (row) => element("div", {}, String(of(row))), sort: of, has: () => true, ...more };
+  /** A column of a word or a number; `of` gives a row's. */
+  function word(field, of = (row) => row[field.key], more = {}) {
+    return { group: "", label: field.key, place: field.key, ...field, cell: (row) => element("div", {}, String(of(row))), sort: of, has: () => true, ...more };
   }
 
-  const of = (kind) => (row) => row.guarantees.filter((one) => one.kind === kind);
-  const GUARANTEE = [
-    epsilons("proven", "proven ε", "proven", "by an accountant whose assumptions this code meets", of("proven")),
-    epsilons("stated", "stated ε", "stated", "by a component that nobody reviewed", of("stated")),
-    epsilons("claimed", "claimed ε", "claimed", "as the paper computes it", of("claimed")),
-    epsilons("bound", "ε at least", "at-least", "what attacks refuted from below, with their confidence", (row) => row.bounds),
-  ];
-  const metrics = columns.map((column) => ({ ...column, label: heading(column), number: true, cell: (row) => measured(column, row),
+  const SPECIAL = {
+    seeds: [(row) => (row.failed ? `${row.n} (${row.failed} failed)` : row.n), { number: true, sort: (row) => row.n }],
+    delta: [(row) => brief(row.delta), { number: true, sort: (row) => row.delta }],
+    learned: [(row) => ({ true: "yes", false: "nothing", null: "unknown" }[row.learned])],
+    device: [undefined, { has: (row) => row.device !== "" }],
+  };
+  const fields = raw.fields.map((field) => (field.group === "run" ? word(field, ...(SPECIAL[field.key] || [])) : epsilons(field)));
+  const metrics = columns.map((column) => ({ ...column, label: column.heading, number: true, cell: (row) => measured(column, row),
     sort: (row) => (row.values[column.key] ? row.values[column.key].value : null), has: (row) => column.key in row.values }));
   /** What readers may pick, in the order in which the table shows it. */
-  const optional = [
-    word("task", "what the protected text is used for"), word("source", "the text"), word("model", "what is trained"),
-    ...GUARANTEE, ...metrics,
-    word("seeds", "runs that finished", (row) => (row.failed ? `${row.n} (${row.failed} failed)` : row.n), { number: true, sort: (row) => row.n }),
-    word("delta", "of the guarantees", (row) => brief(row.delta), { label: "δ", number: true, sort: (row) => row.delta }),
-    word("learned", "whether the utility that ranks is surely better than the best floor",
-      (row) => ({ true: "yes", false: "nothing", null: "unknown" }[row.learned]), { place: "learned-nothing" }),
-    word("device", "where the runs trained", undefined, { has: (row) => row.device !== "" }),
-  ];
+  const optional = [...fields.slice(0, 7), ...metrics, ...fields.slice(7)];
 
   /** Columns that show before the others, whatever is picked. */
   function fixed(now) {
@@ -114,11 +106,11 @@ window.uedp.grid = (function () {
     return [
       { key: "pick", label: "compare", cell: picker, sort: () => null },
       // Sets stay together; in a set the best place counts, then the worst, then the mean.
-      ...(better ? [word("rank", "among the rows shown, within a set", undefined, { group: "", number: true, cell: (row) => rank(row, places),
+      ...(better ? [word({ key: "rank", about: "among the rows shown, within a set" }, undefined, { number: true, cell: (row) => rank(row, places),
         sort: (row) => (places.has(row.id) ? [row.set, ...places.get(row.id), leading(row)] : null) })] : []),
-      ...(new Set(now.map((row) => row.set)).size > 1 ? [word("set", "rows of one set compare", (row) => sets[row.set].letter,
-        { group: "", sort: (row) => row.set })] : []),
-      word("mechanism", "what protects the text; a link to its first run", undefined, { group: "", place: "mechanisms", cell: mechanism }),
+      ...(new Set(now.map((row) => row.set)).size > 1 ? [word({ key: "set", about: "rows of one set compare" }, (row) => sets[row.set].letter,
+        { sort: (row) => row.set })] : []),
+      word({ key: "mechanism", place: "mechanisms", about: "what protects the text; a link to its first run" }, undefined, { cell: mechanism }),
     ];
   }
 

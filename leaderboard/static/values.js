@@ -32,15 +32,6 @@ window.uedp = (function () {
     return row.values[column.key]?.text ?? NONE;
   }
 
-  /** A column's label with its unit, unless the label ends with it. */
-  function heading(column) {
-    if (column.percent) {
-      return `${column.label} %`;
-    }
-    const told = !column.unit || column.label.split(" ").pop() === column.unit;
-    return told ? column.label : `${column.label} (${column.unit})`;
-  }
-
   /**
    * A field of a CSV file: infinity is "inf", nothing is empty, and text that a spreadsheet would
    * take for a formula begins with an apostrophe.
@@ -142,6 +133,6 @@ window.uedp = (function () {
   }
 
   return {
-    NONE, decoded, number, brief, fixed, decimals, statOf, heading, csvField, element, fill, plain, wrap, coloured, CONFIG, save, copy,
+    NONE, decoded, number, brief, fixed, decimals, statOf, csvField, element, fill, plain, wrap, coloured, CONFIG, save, copy,
   };
 })();

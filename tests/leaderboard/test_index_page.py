@@ -100,8 +100,9 @@ def test_sets_keep_their_names_where_other_sets_come():
     first = data(run())["sets"]
     both = data(run(), run(corpus="c0"), run(source="conll2003"))["sets"]
     assert len({one["id"] for one in both}) == 3
-    assert first[0] in both
-    assert both.index(first[0]) > 0
+    by_name = {one["id"]: at for at, one in enumerate(both)}
+    assert by_name[first[0]["id"]] > 0
+    assert [one["letter"] for one in both] == ["A", "B", "C"]
 
 
 def test_rows_of_one_mechanism_are_told_apart_by_what_differs():
