@@ -22,7 +22,6 @@ from uedp_bench.harness.components import build
 from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.planting import load_data, plant
 from uedp_bench.harness.runner import execute
-from uedp_bench.harness.tracking_values import metrics, tags
 from uedp_bench.leaderboard.first_rows import first_rows
 from uedp_bench.leaderboard.front.choosing import _epsilons
 from uedp_bench.leaderboard.rows import aggregate
@@ -31,6 +30,7 @@ from uedp_bench.leaderboard.run_pages.in_words import in_words
 from uedp_bench.leaderboard.table import to_csv, to_markdown
 from uedp_bench.leaderboard.validate import check
 from uedp_bench.results import LowerBound, Result
+from uedp_bench.tracking.content import metrics, tags
 from uedp_bench.unreviewed import unreviewed, unreviewed_of_result
 from uedp_bench.workbench.guarantees import account, calibrate
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from uedp_bench.cli.main import run_cli
-from uedp_bench.harness.tracking import log_result
 from uedp_bench.results import ComponentSpec, Estimate, Result, RunSpec, write_result
+from uedp_bench.tracking.runs import log_result
 
 
 def made(identifier, source="embedded", **more):

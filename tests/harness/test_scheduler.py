@@ -21,6 +21,7 @@ from uedp_bench.harness.identity import Identity
 from uedp_bench.harness.scheduler import (
     MOST_FAILURES,
     Job,
+    _Telling,
     default_workers,
     jobs_of,
     result_after,
@@ -279,3 +280,18 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(tmp_path, mo
         (1, "finished"), (2, "finished")]  # fmt: skip
     assert kept.read_bytes() == before
     assert len(list(out.glob("*/result.json"))) == 2
+
+
+def test_a_run_tells_its_points_with_its_progress():
+    messages = []
+    telling = _Telling(messages.append)
+    telling.progress("train", 0, 9)
+    for step in range(1, 4):
+        telling.point("train_loss", step, 1.0)
+        telling.progress("train", step, 9)
+    telling.progress("score", 0, 1)
+    assert messages[0] == ("train", 0, 9, ())
+    assert [point for *_, points in messages for point in points] == [
+        ("train_loss", step, 1.0) for step in (1, 2, 3)
+    ]
+    assert len(messages) < 5

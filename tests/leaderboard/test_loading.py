@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from uedp_bench.errors import InputError, TrackingError
-from uedp_bench.harness import tracking
 from uedp_bench.leaderboard import sources
 from uedp_bench.leaderboard.loading import Loader, load_results
 from uedp_bench.leaderboard.sources import Experiment, Folder
 from uedp_bench.results import ComponentSpec, Cost, Estimate, Result, RunSpec, write_result
+from uedp_bench.tracking.runs import log_result
 
 
 def made(identifier="aa01", *, day=1, perplexity=50.0, group="g", **more):
@@ -174,7 +174,7 @@ def store(tmp_path_factory):
     out = tmp_path_factory.mktemp("a store")
     uri = f"sqlite:///{out}/mlflow.db"
     for result in (made("aa01"), made("aa02", perplexity=8.0)):
-        tracking.log_result(result, out / result.id, uri=None, experiment="mine")
+        log_result(result, out / result.id, uri=None, experiment="mine")
     client = MlflowClient(uri)
     number = client.get_experiment_by_name("mine").experiment_id
     stranger = client.create_run(number)
@@ -207,7 +207,7 @@ def test_runs_that_arrive_are_read_and_others_not_again(store, monkeypatch):
         sources, "logged_results", lambda uri, runs: asked.extend(runs) or original(uri, runs)
     )
     folder = Path(store.removeprefix("sqlite:///")).parent
-    run = tracking.log_result(made("aa03"), folder / "aa03", uri=None, experiment="mine")
+    run = log_result(made("aa03"), folder / "aa03", uri=None, experiment="mine")
     after = loader.load().results
     assert [result.id for result in after] == ["aa01", "aa02", "aa03"]
     assert asked == [run["mlflow_run_id"]]

@@ -16,11 +16,10 @@ from tiny import flags
 
 from uedp_bench.cli.main import run_cli
 from uedp_bench.errors import TrackingError
-from uedp_bench.harness import tracking_client
-from uedp_bench.harness.tracking import log_result
-from uedp_bench.harness.tracking_grid import GRID, PARENT, GridRun
-from uedp_bench.harness.tracking_values import ID
 from uedp_bench.results import read_result
+from uedp_bench.tracking.content import GRID, ID, Grid
+from uedp_bench.tracking.runs import PARENT, end_grid, log_result
+from uedp_bench.tracking.store import client_of, use_experiment
 
 PROCESSES = 8
 CORPUS = {"created": "2024-05-01T00:00:00+00:00",
@@ -29,7 +28,7 @@ CORPUS = {"created": "2024-05-01T00:00:00+00:00",
 
 @pytest.fixture
 def client(server):
-    return tracking_client.client_of(server.uri)
+    return client_of(server.uri)
 
 
 def grid_of(name, seeds):
@@ -53,10 +52,11 @@ def folder_of(out, identifier):
 
 def log(results, uri, experiment, out, every=()):
     """Logs a share of a grid, as a command does."""
-    grid = GridRun({one: result.spec for one, result in results.items()}, every)
-    for one, result in results.items():
-        log_result(result, folder_of(out, one), uri=uri, experiment=experiment, grid=grid)
-    grid.end(results.values())
+    grid = Grid.from_specs({one: result.spec for one, result in results.items()}, every)
+    where = {"uri": uri, "experiment": experiment, "grid": grid}
+    logged = [log_result(result, folder_of(out, one), **where) for one, result in results.items()]
+    run_ids = [tracking["mlflow_run_id"] for tracking in logged]
+    use_experiment(uri, experiment, lambda place: end_grid(place, grid, run_ids))
 
 
 def check(client, experiment, grids, *, statuses=("FINISHED",)):
@@ -111,7 +111,7 @@ def test_eight_processes_log_two_grids_at_once_into_an_experiment_that_nobody_ma
 ):
     grids = [grid_of("a", 12), grid_of("bb", 12)]
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["mlflow.tracking", "uedp_bench.harness.tracking"])
+    context.set_forkserver_preload(["mlflow.tracking", "uedp_bench.tracking.runs"])
     barrier = context.Barrier(PROCESSES)
     processes = []
     for number in range(PROCESSES):
@@ -144,7 +144,6 @@ def test_answers_that_are_lost_lose_and_double_nothing(server, client, tmp_path,
             break
         except TrackingError:
             failures += 1
-            tracking_client.experiment_of.cache_clear()
     between.does = "pass"
     assert 0 < failures < 100
     log(grid, between.uri, "losses", tmp_path)
@@ -201,7 +200,7 @@ def test_a_server_that_dies_in_the_middle_of_a_grid_gets_all_when_it_returns(ser
     results = {path.parent.name: read_result(path) for path in out.glob("*/result.json")}
     assert len(results) == 8
     assert {result.tracking["tracking_uri"] for result in results.values()} == {server.uri}
-    client = tracking_client.client_of(server.uri)
+    client = client_of(server.uri)
     runs = {
         one: client.get_run(result.tracking["mlflow_run_id"]) for one, result in results.items()
     }

@@ -24,7 +24,7 @@ OF_COMMANDS = """mlflow.tracking
 mlflow.store.tracking.sqlalchemy_store
 alembic
 uedp_bench.cli.main
-uedp_bench.harness.tracking
+uedp_bench.tracking.runs
 uedp_bench.leaderboard.table"""
 MODULES = """uedp_bench.harness.scheduler
 uedp_bench.tasks.language.release

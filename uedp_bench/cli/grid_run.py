@@ -12,11 +12,11 @@ from uedp_bench.cli.console import echo
 from uedp_bench.errors import InputError, UedpBenchError
 
 if TYPE_CHECKING:
-    from uedp_bench.cli.tracker import Tracker
     from uedp_bench.cluster.connection import OnCluster
     from uedp_bench.harness.scheduler import Executor
     from uedp_bench.harness.shares import Share
     from uedp_bench.results import Result, RunSpec
+    from uedp_bench.tracking.tracker import Tracker
 
 MOST_RUNS = 10_000
 """Runs of a spec, unless more are asked for."""
@@ -126,9 +126,7 @@ def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
         with only_process(options.out, keep_cache=options.keep_release is not False):
             jobs = resume(jobs, options.out, retry_failed=options.retry_failed)
             screen.begin(jobs)
-            tracker.begin(jobs, every)
-            # Results of earlier runs are logged too where this server has not seen them.
-            results = [tracker.log(found) for job in jobs if (found := job.done or job.given_up)]
+            results = [found for job in jobs if (found := job.done or job.given_up)]
             speed = Speed(
                 threads=options.threads, processes=options.processes,
                 shard_weights=options.shard_weights,
@@ -139,7 +137,9 @@ def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
                             state=None if options.keep_release is False else options.out,
                             pace=Pace(seconds=seconds, steps=steps))  # fmt: skip
             here = where is None
-            with tracker.live(jobs, screen.update, screen.note, machine=here) as listen:
+            with tracker.live(jobs, every, screen.update, screen.note, machine=here) as listen:
+                for result in results:  # this server may not have seen them
+                    tracker.log(result)
                 running = run_jobs(
                     jobs, how, workers=workers, plugins=options.plugins,
                     timeout=options.run_timeout, listen=listen,
@@ -149,7 +149,8 @@ def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
                 with closing(running), _writing_to(options.out):
                     for job, result in running:
                         screen.finish(job, result)
-                        results.append(tracker.log(result))
+                        results.append(result)
+                        tracker.log(result)
     return [tracker.latest(result) for result in results]
 
 

@@ -11,9 +11,9 @@ import typer
 from uedp_bench.accounting.assumptions import NoiseSource
 from uedp_bench.cli.console import console, echo
 from uedp_bench.cli.grid_run import MOST_RUNS, Options, run_grid
-from uedp_bench.cli.tracker import Tracker
 from uedp_bench.errors import ALIKE, InputError, Problems, UnknownNameError, nearest, shown
 from uedp_bench.mending import flags, setting
+from uedp_bench.tracking.tracker import Tracker
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

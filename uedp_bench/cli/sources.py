@@ -65,9 +65,9 @@ def loader_of(
     Raises:
         InputError: if a tracking URI stands alone.
     """
-    from uedp_bench.harness.tracking_client import default_uri
     from uedp_bench.leaderboard.loading import Loader
     from uedp_bench.leaderboard.sources import Experiment, Folder
+    from uedp_bench.tracking.store import default_uri
 
     if uri and not experiments:
         raise InputError(f"--tracking-uri {uri}: name an --experiment there, such as uedp-bench")

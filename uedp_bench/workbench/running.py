@@ -10,12 +10,12 @@ from typing import Any
 
 from uedp_bench import registry
 from uedp_bench.cli.grid_run import Options, run_grid
-from uedp_bench.cli.tracker import Tracker
 from uedp_bench.errors import InputError, UedpBenchError, nearest, shown
 from uedp_bench.fresh_processes import hide_main
 from uedp_bench.harness.settings import parse_setting
 from uedp_bench.harness.spec import Spec, apply_setting, parse_spec
 from uedp_bench.harness.spec_files import read_spec
+from uedp_bench.tracking.tracker import Tracker
 from uedp_bench.workbench.results import Results
 
 FIELDS = (*Spec.model_fields, "mechanism", "seed")

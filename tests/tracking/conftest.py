@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from uedp_bench.harness.tracking import log_result
+from uedp_bench.tracking.runs import log_result
 
 
 @pytest.fixture(scope="session")

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import socket
-import subprocess
-import sys
 import time
 from pathlib import Path
 from urllib.parse import unquote, urlparse
@@ -18,16 +15,10 @@ from logged_results import files_of, models_of, result_of, runs_of
 from uedp_bench.accounting.events import DECLARED
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.errors import InputError, TrackingError
-from uedp_bench.harness import (
-    tracking,
-    tracking_client,
-    tracking_model,
-    tracking_values,
-)
-from uedp_bench.harness.tracking import log_result
-from uedp_bench.harness.tracking_client import default_uri, without_credentials
-from uedp_bench.harness.tracking_model import Uploads
-from uedp_bench.results import ComponentSpec, Cost, Result
+from uedp_bench.results import ComponentSpec, Result
+from uedp_bench.tracking import content, runs
+from uedp_bench.tracking.runs import log_result
+from uedp_bench.tracking.store import default_uri, without_credentials
 
 
 def test_row_to_run_and_back(log, client, out):
@@ -86,7 +77,7 @@ def test_a_tag_says_which_epsilon_is_declared_or_refuted():
                       epsilon=1.0, delta=0.0, accountant=DECLARED, status="refuted")  # fmt: skip
     other = claim.model_copy(update={"epsilon": 9.0, "accountant": "pld", "status": "given"})
     result = result_of("aa77").model_copy(update={"guarantees": (claim, other)})
-    assert tracking_values.tags(result)["epsilon.claimed.user.add-or-remove"] == (
+    assert content.tags(result)["epsilon.claimed.user.add-or-remove"] == (
         "1 (declared by the user, refuted), 9"
     )
 
@@ -104,21 +95,6 @@ def test_logging_again_returns_the_same_run_and_a_changed_result_updates_it(log,
     assert run.data.tags["uedp_bench.status"] == "finished"
     assert run.data.metrics["diagnostics/clipped"] == 0.5
     assert len(client.get_metric_history(run.info.run_id, "round/train_loss")) == 3
-
-
-def test_what_was_interrupted_is_logged_in_full_next_time(log, client, monkeypatch):
-    def interrupted(*arguments):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(tracking, "_log_files", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            log(result_of("aa05"))
-    found = log(result_of("aa05"))
-    (run,) = runs_of(client, "aa05")
-    assert run.info.run_id == found["mlflow_run_id"]
-    assert files_of(client, run.info.run_id) == {"result.json", "planted.json"}
-    assert [model.status for model in models_of(client, run.info.run_id)] == ["READY"]
 
 
 ON_A_CORPUS = {
@@ -154,22 +130,14 @@ def test_no_interrupted_run_stays_running(log, client, monkeypatch, step):
         assert [model.status for model in models_of(client, run.info.run_id)] == ["READY"]
 
 
-def test_runs_of_a_grid_have_names_of_their_own_and_true_durations(log, client):
-    cost = Cost(train_seconds=2.0, attack_seconds=1.5, reference_seconds=1.0)
-    runs = [client.get_run(log(result_of(name, cost=cost))["mlflow_run_id"]).info
-            for name in ("ac0001", "ac0002")]  # fmt: skip
+def test_runs_have_names_of_their_own_and_true_durations(log, client):
+    times = {"created": "2024-05-01T00:01:00.250+00:00", "started": "2024-05-01T00:00:58.000+00:00"}
+    logged = [client.get_run(log(result_of(name, provenance=times))["mlflow_run_id"]).info
+              for name in ("ac0001", "ac0002")]  # fmt: skip
     name = "deidentify + user-dp, seed 4"
-    assert [run.run_name for run in runs] == [f"{name} (ac0001)", f"{name} (ac0002)"]
-    assert {run.end_time - run.start_time for run in runs} == {3500}
-    assert runs[0].end_time == 1714521600000
-
-
-def test_a_run_that_noted_when_it_began_is_as_long_as_it_was(log, client):
-    """Its cost holds what others trained for it, too."""
-    known = {"created": "2024-05-01T00:01:00.250+00:00", "started": "2024-05-01T00:00:58.000+00:00"}
-    result = result_of("ac0003", provenance=known, cost=Cost(train_seconds=60.0))
-    run = client.get_run(log(result)["mlflow_run_id"]).info
-    assert run.end_time - run.start_time == 2250
+    assert [run.run_name for run in logged] == [f"{name} (ac0001)", f"{name} (ac0002)"]
+    assert {run.end_time - run.start_time for run in logged} == {2250}
+    assert logged[0].end_time == 1714521660250
 
 
 def test_a_store_whose_first_set_up_was_interrupted_is_no_store(tmp_path, monkeypatch):
@@ -190,7 +158,6 @@ def test_a_store_whose_first_set_up_was_interrupted_is_no_store(tmp_path, monkey
         with pytest.raises(KeyboardInterrupt):
             log_result(result_of("ad01"), folder, **where)
     assert list((tmp_path / "runs").iterdir()) == []
-    tracking_client.experiment_of.cache_clear()
     assert log_result(result_of("ad01"), folder, **where)["experiment"] == "tests"
     assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == [
         "mlartifacts", "mlflow.db"]  # fmt: skip
@@ -210,8 +177,7 @@ def test_links_of_a_stranger_are_not_uploaded(log, client, out, tmp_path):
 def test_a_release_that_nothing_is_proven_about_is_logged_only_on_request(log, client):
     unproven = {"guarantees": ()}
     without = log(result_of("af01", **unproven))["mlflow_run_id"]
-    asked = Uploads(unproven=True)
-    with_it = log(result_of("af02", **unproven), uploads=asked)["mlflow_run_id"]
+    with_it = log(result_of("af02", **unproven), unproven=True)["mlflow_run_id"]
     assert files_of(client, without) == {"result.json"}
     assert models_of(client, without) == []
     assert files_of(client, with_it) == {"result.json", "planted.json"}
@@ -219,9 +185,9 @@ def test_a_release_that_nothing_is_proven_about_is_logged_only_on_request(log, c
 
 
 def test_a_large_release_is_logged_only_on_request(log, client, monkeypatch):
-    monkeypatch.setattr(tracking_model, "MAX_RELEASE_BYTES", 99)
+    monkeypatch.setattr(runs, "MAX_RELEASE_BYTES", 99)
     without = log(result_of("aa06"))["mlflow_run_id"]
-    with_it = log(result_of("aa07"), uploads=Uploads(large=True))["mlflow_run_id"]
+    with_it = log(result_of("aa07"), large=True)["mlflow_run_id"]
     assert models_of(client, without) == []
     assert len(models_of(client, with_it)) == 1
 
@@ -234,7 +200,7 @@ def test_a_server_without_models_gets_the_release_among_the_files(log, client, m
     def unknown(*arguments, **more):
         raise MlflowException("no such endpoint", error_code=ENDPOINT_NOT_FOUND)
 
-    monkeypatch.setattr(MlflowClient, "create_logged_model", unknown)
+    monkeypatch.setattr(MlflowClient, "search_logged_models", unknown)
     run_id = log(result_of("aa12"))["mlflow_run_id"]
     assert files_of(client, run_id) == {"result.json", "planted.json", "release"}
 
@@ -325,29 +291,10 @@ def test_addresses_are_shown_without_secrets(uri, shown):
     assert shown in (None, without_credentials(uri))
 
 
-def test_threads_may_need_mlflow_at_once(tmp_path):
-    code = """
-import threading
-from uedp_bench.harness.system_metrics import _monitors
-from uedp_bench.harness.tracking_client import client_of
-errors = []
-threading.excepthook = lambda args: errors.append(args.exc_value)
-calls = [lambda: client_of("sqlite:///x.db"), _monitors, lambda: client_of("sqlite:///y.db")]
-threads = [threading.Thread(target=call) for call in calls for _ in range(3)]
-for thread in threads: thread.start()
-for thread in threads: thread.join()
-assert not errors, errors
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-
-
 def test_canaries_go_to_no_server_of_others_unasked(log, client, monkeypatch):
-    monkeypatch.setattr(tracking, "database", lambda uri: None)
+    monkeypatch.setattr(runs, "sqlite_file", lambda uri: None)
     unasked = log(result_of("ag01"))["mlflow_run_id"]
-    asked = log(result_of("ag02"), uploads=Uploads(unproven=True))["mlflow_run_id"]
+    asked = log(result_of("ag02"), unproven=True)["mlflow_run_id"]
     assert files_of(client, unasked) == {"result.json"}
     assert files_of(client, asked) == {"result.json", "planted.json"}
 
@@ -355,13 +302,3 @@ def test_canaries_go_to_no_server_of_others_unasked(log, client, monkeypatch):
 def test_an_unknown_scheme_is_a_tracking_error(tmp_path):
     with pytest.raises(TrackingError, match="bogus://x"):
         log_result(result_of("aa10"), tmp_path / "x", uri="bogus://x", experiment="tests")
-
-
-def test_a_full_disk_stays_what_it_is(log, monkeypatch):
-    def full(*arguments):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(tracking, "_log_files", full)
-    with pytest.raises(OSError, match="No space left") as caught:
-        log(result_of("aa11"))
-    assert caught.value.errno == errno.ENOSPC

@@ -6,14 +6,11 @@ import pytest
 from logged_results import files_of, models_of, result_of, runs_of
 
 from uedp_bench.errors import TrackingError
-from uedp_bench.harness import (
-    tracking,
-    tracking_doubles,
-)
-from uedp_bench.harness.tracking_grid import GRID, Grid, GridRun
-from uedp_bench.harness.tracking_reading import logged_runs
-from uedp_bench.harness.tracking_values import ID
 from uedp_bench.results import ComponentSpec, Result
+from uedp_bench.tracking import store
+from uedp_bench.tracking.content import CONTENT, GRID, ID, Grid
+from uedp_bench.tracking.runs import end_grid
+from uedp_bench.tracking.store import Place, logged_runs
 
 # ------------------------------------------------------------------- made twice, or by two at once
 
@@ -57,7 +54,7 @@ def test_another_client_that_was_faster_is_no_failure(log, client, monkeypatch):
     result = result_of("bc01")
     with monkeypatch.context() as patched:
         patched.setattr(MlflowClient, "log_batch", second)
-        patched.setattr(tracking_doubles, "_PAUSE_SECONDS", 0.0)
+        patched.setattr(store, "_PAUSE_SECONDS", 0.0)
         code = BAD_REQUEST
         log(result)
         assert len(refused) == 3
@@ -72,47 +69,36 @@ def test_another_client_that_was_faster_is_no_failure(log, client, monkeypatch):
     assert len(client.get_metric_history(run.info.run_id, "utility/perplexity")) == 1
 
 
-def test_two_that_make_a_run_at_once_agree_on_one_that_holds_everything(log, client, monkeypatch):
-    """Another command looked when there was none, and makes its own after ours was logged."""
-    result = result_of("bb01")
+@pytest.mark.parametrize("whole", [True, False])
+def test_doubles_of_a_run_are_deleted_with_their_models(log, client, whole):
+    """Other commands looked when there was no run, and each made one."""
+    result = result_of(f"bb{whole}")
     log(result)
-    (first,) = runs_of(client, "bb01")
-    others = [
-        client.create_run(first.info.experiment_id, tags={ID: "bb01"}).info.run_id for _ in range(9)
+    (first,) = runs_of(client, result.id)
+    if not whole:
+        client.delete_tag(first.info.run_id, CONTENT)
+    doubles = [
+        client.create_run(first.info.experiment_id, tags={ID: result.id}).info.run_id
+        for _ in range(9)
     ]
-    smallest = min(first.info.run_id, *others)
-    assert log(result)["mlflow_run_id"] == smallest
-    (run,) = runs_of(client, "bb01")
-    assert run.info.run_id == smallest
-    assert files_of(client, smallest) == {"result.json", "planted.json"}
-    every = client.search_logged_models([run.info.experiment_id], f"tags.`{ID}` = 'bb01'")
-    assert [model.source_run_id for model in every] == [smallest]
-    assert log(result)["mlflow_run_id"] == smallest
-
-
-def test_doubles_stay_until_one_run_holds_everything(log, client, monkeypatch):
-    result = result_of("bb02")
-    log(result)
-    (first,) = runs_of(client, "bb02")
-    for _ in range(9):
-        client.create_run(first.info.experiment_id, tags={ID: "bb02"})
-
-    def interrupted(*arguments):
-        raise KeyboardInterrupt
-
-    changed = result_of("bb02", diagnostics={"clipped": 0.9})
-    with monkeypatch.context() as patched:
-        patched.setattr(tracking, "_log_files", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            log(changed)
-    assert len(runs_of(client, "bb02")) == 10
-    log(changed)
-    assert len(runs_of(client, "bb02")) == 1
+    kept = first.info.run_id if whole else min(first.info.run_id, *doubles)
+    for _ in range(2):
+        assert log(result)["mlflow_run_id"] == kept
+    (run,) = runs_of(client, result.id)
+    assert run.info.run_id == kept
+    assert run.info.status == "FINISHED"
+    assert files_of(client, kept) == {"result.json", "planted.json"}
+    every = client.search_logged_models([run.info.experiment_id], f"tags.`{ID}` = '{result.id}'")
+    assert [model.source_run_id for model in every] == [kept]
 
 
 def parents(client, grid):
     experiment = client.get_experiment_by_name("tests").experiment_id
-    return client.search_runs([experiment], f"tags.`{GRID}` = '{Grid.of(grid).key}'")
+    return client.search_runs([experiment], f"tags.`{GRID}` = '{Grid.from_specs(grid).key}'")
+
+
+def end(client, grid, *run_ids):
+    end_grid(Place(client, client.get_experiment_by_name("tests").experiment_id), grid, run_ids)
 
 
 @pytest.mark.parametrize("smaller", ["ours", "theirs"])
@@ -120,37 +106,37 @@ def test_two_commands_that_share_a_grid_have_one_parent(log, client, smaller):
     """Both made a parent at once, and logged runs below it, before either saw the other's."""
     bound = {"ours": 1.1, "theirs": 1.2}[smaller]
     specs = clipped(bound, seeds=(1, 2, 3))
-    every, results = [*specs.values()], [result_of(one, spec=spec) for one, spec in specs.items()]
-    ours = GridRun(dict([*specs.items()][:2]), every)
-    log(results[0], grid=ours)
+    results = [result_of(one, spec=spec) for one, spec in specs.items()]
+    grid = Grid.from_specs(specs)
+    ours = [log(results[0], grid=grid)["mlflow_run_id"]]
     (mine,) = parents(client, specs)
     while True:
-        made = client.create_run(mine.info.experiment_id, tags={GRID: Grid.of(specs).key})
-        if (made.info.run_id < mine.info.run_id) == (smaller == "theirs"):
+        other = client.create_run(mine.info.experiment_id, tags={GRID: grid.key}).info.run_id
+        if (other < mine.info.run_id) == (smaller == "theirs"):
             break
-        client.delete_run(made.info.run_id)
-    theirs = GridRun(dict([*specs.items()][2:]), every)
-    theirs._open = client, mine.info.experiment_id, made.info.run_id
-    log(results[2], grid=theirs)
-    log(results[1], grid=ours)
-    theirs.end(results[2:])
-    (parent,) = parents(client, specs)
-    assert parent.info.run_id == min(mine.info.run_id, made.info.run_id)
-    ours.end(results[:2])
-    (parent,) = parents(client, specs)
-    assert parent.info.status == "FINISHED"
-    tags = [run.data.tags["mlflow.parentRunId"] for one in specs for run in runs_of(client, one)]
-    assert tags == [parent.info.run_id] * 3
+        client.delete_run(other)
+    tags = {ID: results[2].id, "mlflow.parentRunId": other}
+    client.create_run(mine.info.experiment_id, tags=tags)
+    ours.append(log(results[1], grid=grid)["mlflow_run_id"])
+    theirs = [log(results[2], grid=grid)["mlflow_run_id"]]
+    client.set_tag(theirs[0], "mlflow.parentRunId", other)  # as if it had not looked again
+    for run_ids in (theirs, ours):
+        end(client, grid, *run_ids)
+        (parent,) = parents(client, specs)
+        assert parent.info.run_id == min(mine.info.run_id, other)
+        assert parent.info.status == "FINISHED"
+        below = [
+            run.data.tags["mlflow.parentRunId"] for one in specs for run in runs_of(client, one)
+        ]
+        assert below == [parent.info.run_id] * 3
 
 
 def test_a_share_of_a_grid_does_not_end_it(log, client):
     specs = clipped(1.3, seeds=(1, 2))
     (first, one), (second, other) = specs.items()
     for identifier, spec, status in ((first, one, "KILLED"), (second, other, "FINISHED")):
-        grid = GridRun({identifier: spec}, [one, other])
-        result = result_of(identifier, spec=spec)
-        log(result, grid=grid)
-        grid.end([result])
+        grid = Grid.from_specs({identifier: spec}, [one, other])
+        end(client, grid, log(result_of(identifier, spec=spec), grid=grid)["mlflow_run_id"])
         (parent,) = parents(client, specs)
         assert parent.info.status == status
     names = {run.info.run_name for name in specs for run in runs_of(client, name)}
@@ -163,22 +149,21 @@ def test_a_run_that_ends_between_a_look_and_the_word_about_it_is_counted(log, cl
 
     specs = clipped(1.6, seeds=(1, 2))
     every, results = [*specs.values()], [result_of(one, spec=spec) for one, spec in specs.items()]
-    ours, theirs = (GridRun({result.id: result.spec}, every) for result in results)
-    log(results[0], grid=ours)
+    ours, theirs = (Grid.from_specs({result.id: result.spec}, every) for result in results)
+    run_id = log(results[0], grid=ours)["mlflow_run_id"]
     original, said = MlflowClient.set_terminated, []
 
     def late(self, run_id, status, *more):
         if not said:
             said.append(status)
-            log(results[1], grid=theirs)
-            theirs.end(results[1:])
+            end(client, theirs, log(results[1], grid=theirs)["mlflow_run_id"])
             (parent,) = parents(client, specs)
             assert parent.info.status == "FINISHED"
         return original(self, run_id, status, *more)
 
     with monkeypatch.context() as patched:
         patched.setattr(MlflowClient, "set_terminated", late)
-        ours.end(results[:1])
+        end(client, ours, run_id)
     assert said == ["KILLED"]
     (parent,) = parents(client, specs)
     assert parent.info.status == "FINISHED"
@@ -187,11 +172,9 @@ def test_a_run_that_ends_between_a_look_and_the_word_about_it_is_counted(log, cl
 def test_runs_whose_parent_was_deleted_get_the_new_one(log, client):
     specs = clipped(1.4, 1.5)
     results = [result_of(one, spec=spec) for one, spec in specs.items()]
+    grid = Grid.from_specs(specs)
     for _ in range(2):
-        grid = GridRun(specs)
-        for result in results:
-            log(result, grid=grid)
-        grid.end(results)
+        end(client, grid, *[log(result, grid=grid)["mlflow_run_id"] for result in results])
         (parent,) = parents(client, specs)
         (run,) = runs_of(client, results[0].id)
         assert run.data.tags["mlflow.parentRunId"] == parent.info.run_id
@@ -211,21 +194,22 @@ def clipped(*bounds, seeds=(1,)):
 
 
 def test_runs_of_a_grid_are_named_by_what_differs():
-    grid = Grid.of(clipped(0.1, 0.5, seeds=(1, 2)))
+    grid = Grid.from_specs(clipped(0.1, 0.5, seeds=(1, 2)))
     assert grid.names["0.5-2"] == "deidentify + user-dp (clip=0.5), seed 2"
     assert len(set(grid.names.values())) == 4
     assert grid.common["mechanism.deidentify.style"] == "remove"
     assert "mechanism.user-dp.clip" not in grid.common
-    assert grid.key == Grid.of(clipped(0.5, 0.1)).key != Grid.of(clipped(0.5)).key
+    assert grid.key == Grid.from_specs(clipped(0.5, 0.1)).key
+    assert grid.key != Grid.from_specs(clipped(0.5)).key
 
 
 def test_a_grid_is_one_parent_with_its_runs_below_it(log, client, out):
     specs = clipped(0.1, 0.5)
     for _ in range(2):  # the same command again
-        grid = GridRun(specs)
+        grid = Grid.from_specs(specs)
         results = [result_of(one, spec=spec) for one, spec in specs.items()]
         children = [log(result, grid=grid)["mlflow_run_id"] for result in results]
-        grid.end(results)
+        end(client, grid, *children)
     experiment = client.get_experiment_by_name("tests").experiment_id
     (parent,) = parents(client, specs)
     assert parent.info.status == "FINISHED"
@@ -241,19 +225,19 @@ def test_a_grid_is_one_parent_with_its_runs_below_it(log, client, out):
 def test_a_grid_that_was_interrupted_and_one_with_a_failed_run_say_so(log, client):
     specs = clipped(0.2, 0.3)
     first, second = (result_of(one, spec=spec) for one, spec in specs.items())
-    grid = GridRun(specs)
+    grid = Grid.from_specs(specs)
     run_id = log(first, grid=grid)["mlflow_run_id"]
     parent = client.get_run(run_id).data.tags["mlflow.parentRunId"]
-    grid.end([first])
+    end(client, grid, run_id)
     assert client.get_run(parent).info.status == "KILLED"
     error = {"type": "InputError", "message": "no", "phase": "train"}
     failed = Result.model_validate({**second.model_dump(), "status": "failed", "error": error})
-    grid.end([first, failed])
+    end(client, grid, run_id, log(failed, grid=grid)["mlflow_run_id"])
     assert client.get_run(parent).info.status == "FAILED"
 
 
 def test_a_run_that_is_alone_has_no_parent(log, client):
-    grid = GridRun(clipped(0.7))
+    grid = Grid.from_specs(clipped(0.7))
     (one,) = clipped(0.7).items()
     run = client.get_run(log(result_of(one[0], spec=one[1]), grid=grid)["mlflow_run_id"])
     assert "mlflow.parentRunId" not in run.data.tags
