@@ -13,11 +13,9 @@
   /** "a, b and c". */
   const listed = (words) => (words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`);
 
-  // ---------------------------------------------------------------------------------- side by side
-
   // A cell is a list of elements.
   const cell = (...texts) => texts.filter(Boolean).map((text) => element("div", {}, String(text)));
-  const line = (label, rows, of, more = {}) => ({ label, cells: rows.map(of), ...more });
+  const line = (label, rows, of, column = {}) => ({ label, cells: rows.map(of), about: column.about, column });
   const textOf = (parts) => parts.map((part) => part.textContent).join("; ");
 
   /** Runs of a row, with links to their pages; failed ones say why. */
@@ -34,11 +32,9 @@
     const lines = [
       line("mechanism", rows, (row) => cell(row.label)),
       ...keys.map((key, at) => line(unique(at), rows, (row) => cell(row.differs[key]))),
-      ...["task", "source", "model"].map((key) => line(key, rows, (row) => cell(row[key]))),
+      ...optional.filter(({ group }) => group === "run").map((column) => line(column.label, rows, (row) => [column.cell(row)], column)),
       line("comparable set", rows, (row) => cell(setName(row))),
-      line("δ asked for", rows, (row) => cell(row.delta ? row.delta.toExponential() : "0")),
       line("hyper-parameters chosen by comparing runs", rows, (row) => cell(row.selection ? "yes" : "no")),
-      line("device", rows, (row) => cell(row.device)),
     ];
     const differs = (one) => new Set(one.cells.map(textOf)).size > 1;
     return [{ title: "What differs", lines: [...lines.filter(differs), line("runs", rows, runs)] },
@@ -51,7 +47,7 @@
     const skipped = [...new Set(rows.flatMap((row) => row.skipped.map((attack) => attack.name)))];
     return [...settings(rows),
       ...[...Map.groupBy(had, ({ group }) => group)].map(([title, found]) => ({ title, lines: found.map((column) =>
-        line(column.label, rows, (row) => (column.has(row) ? [column.cell(row)] : []), { column, about: column.about })) })),
+        line(column.label, rows, (row) => (column.has(row) ? [column.cell(row)] : []), column)) })),
       { title: "attacks without a measurement", lines: skipped.map((attack) => line(attack, rows, (row) =>
         cell(...row.skipped.filter((one) => one.name === attack).map((one) => one.reason)))) },
     ].filter((group) => group.lines.length);
@@ -74,8 +70,6 @@
     return table("compare-side", "Means ± half of the 95 % interval over seeds; n = 1 is one seed, which has no interval.",
       rows.map((row, at) => [element("div", {}, name(row, at)), element("div", { class: "note" }, `${row.task} on ${row.source}, ${row.model}`)]), body);
   }
-
-  // ----------------------------------------------------------------------------------------- tests
 
   const compares = (rows) => rows.slice(1).filter((row) => row.set === rows[0].set);
 
@@ -100,14 +94,11 @@
     const done = tested.map(({ tests }) => tests.filter((test) => test.p !== null)).filter((tests) => tests.length);
     const least = Math.min(...done.flat().map((test) => test.n));
     return [
-      "Differences are row minus reference, seed by seed: runs of one seed share the corpus, with its canaries and held-out " +
-        "users, so they are pairs. In brackets the 95 % interval of the mean difference; p is two-sided, of the paired t test. " +
-        "Differences of percentages are in percentage points. Better and worse are for who protects the text. Costs have no tests.",
-      several ? "p is corrected by Holm's method over the rows that are compared with the reference, metric by metric; the intervals are not." : "",
-      done.length > 1 ? `Metrics are not corrected for each other: of ${done.length} tested at 5 %, about ` +
-        `${fixed(done.length * significance.LEVEL, 1)} differ by chance where nothing does.` : "",
-      least <= 5 ? `With n = ${least} the power is low: no mean difference below ${number(significance.resolution(least))} standard ` +
-        "deviations of the differences is seen, so “no difference seen” does not say that there is none." : "",
+      several && "p is corrected by Holm's method over the rows that are compared with the reference, metric by metric; the intervals are not.",
+      done.length > 1 && `Metrics are not corrected for each other: of ${done.length} tested at 5 %, about ` +
+        `${fixed(done.length * significance.LEVEL, 1)} differ by chance where nothing does.`,
+      least <= 5 && `With n = ${least} the power is low: no mean difference below ${number(significance.resolution(least))} standard ` +
+        "deviations of the differences is seen, so “no difference seen” does not say that there is none.",
     ].filter(Boolean).map((text) => note(text));
   }
 
@@ -128,8 +119,6 @@
     return [...explained(tested, others.length > 1), table("compare-tests", `Differences from the reference, ${name(rows[0], 0)}.`,
       others.map((row) => name(row, rows.indexOf(row))), body), ...refused];
   }
-
-  // --------------------------------------------------------------------------------------- verdict
 
   /** "significantly better in perplexity", "no difference seen in leakage". */
   function differing(tested, at, kind) {
@@ -166,8 +155,6 @@
     return element("ul", {}, lines);
   }
 
-  // -------------------------------------------------------------------------------------- download
-
   const HEAD = ["group", "line", "metric", "unit", "row", "mechanism", "value", "low", "high", "n", "reference", "difference",
     "difference_low", "difference_high", "t", "p", "p_holm", "pairs", "test"];
 
@@ -176,7 +163,7 @@
     const others = compares(rows);
     const records = groups(rows).flatMap(({ title, lines }) => lines.flatMap(({ label, column, cells }) => rows.map((row, at) => {
       const base = { group: title, line: label, row: row.id, mechanism: row.mechanism };
-      if (!column?.number || !cells[at].length) {
+      if (!columnOf.has(column.key) || !cells[at].length) {
         return cells[at].length ? { ...base, value: textOf(cells[at]) } : null;
       }
       const found = tested.find((one) => one.column.key === column.key);
@@ -188,8 +175,6 @@
     })));
     return [HEAD, ...records.filter(Boolean).map((one) => HEAD.map((key) => csvField(one[key])))].map((cells) => `${cells.join(",")}\n`).join("");
   }
-
-  // ------------------------------------------------------------------------------------ picked rows
 
   const picked = () => [...new Set(get("rows").split(",").filter(Boolean))];
   const chosen = () => picked().filter((id) => rowOf.has(id)).map((id) => rowOf.get(id));
@@ -250,8 +235,6 @@
     }
   });
 
-  // --------------------------------------------------------------------------------- seed by seed
-
   metric.addEventListener("change", () => set({ compareMetric: metric.value }));
   const script = document.getElementById("plotly");
 
@@ -309,8 +292,6 @@
       [{ lines: seeds.map((seed) => ({ label: seed, cells: rows.map((row) => element("td", {}, exact(row, seed))) })) }],
       element("th", { scope: "col" }, "seed")));
   }
-
-  // ---------------------------------------------------------------------------------------- drawing
 
   const testsOf = (rows) => (rows.length ? significance.against(rows[0], compares(rows), columns) : []);
   document.getElementById("compare-csv").addEventListener("click", () =>

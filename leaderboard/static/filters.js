@@ -2,7 +2,7 @@
 // The tabs Table, Plots and Compare; the search; filters with the number of rows that each choice
 // would leave; and what is shown.
 (function () {
-  const { LISTS, raw, rows, rowOf, sets, get, set, subscribe, matches, choices, shown, element } = window.uedp;
+  const { LISTS, raw, rows, rowOf, sets, get, set, subscribe, matches, choices, shown, element, fill: fillList } = window.uedp;
 
   const VIEWS = ["table", "plots", "compare"];
   const tabs = VIEWS.map((view) => document.getElementById(`tab-${view}`));
@@ -57,20 +57,14 @@
 
   /** Fills a list: choices that would leave nothing are disabled, unless they are in force. */
   function fill(name, left) {
-    const select = selects.get(name);
-    const now = get(name);
-    const every = name === "set" ? sets.map(({ id }) => id) : [...new Set(rows.flatMap((row) => row.facets[name]))].sort(collator.compare);
-    const missing = now && !every.includes(now) ? [now] : []; // of a link that somebody made up
-    if (!select.options.length || missing.length) {
-      select.replaceChildren(...["", ...every, ...missing].map((value) => element("option", { value })));
-    }
-    for (const option of select.options) {
-      const count = left.get(option.value) || 0;
-      const at = name === "set" ? sets.findIndex(({ id }) => id === option.value) : -1;
-      option.textContent = `${at < 0 ? option.value || "any" : titled(at)} (${count})`;
-      option.disabled = !count && option.value !== "" && option.value !== now;
-    }
-    select.value = now;
+    const [select, now] = [selects.get(name), get(name)];
+    const every = name === "set" ? sets.map(({ id }, at) => [id, titled(at)])
+      : [...new Set(rows.flatMap((row) => row.facets[name]))].sort(collator.compare).map((value) => [value, value]);
+    const missing = now && !every.some(([value]) => value === now) ? [[now, now]] : []; // of a link that somebody made up
+    fillList(select, [["", "any"], ...every, ...missing].map(([value, text]) => [value, `${text} (${left.get(value) || 0})`]), now);
+    [...select.options].forEach((option) => {
+      option.disabled = !left.get(option.value) && option.value !== "" && option.value !== now;
+    });
     select.classList.toggle("in-force", now !== "");
   }
 

@@ -8,15 +8,7 @@
   const button = Object.assign(document.createElement("button"), { type: "button", id: "live", className: "quiet" });
   let [wait, timer] = [SECONDS, 0];
 
-  /** Keeps a value for this tab, "" to forget it, or reads it. Where storage is blocked, comfort is lost only. */
-  function kept(name, value) {
-    try {
-      return value === undefined ? window.sessionStorage.getItem(name) || "" : window.sessionStorage.setItem(name, value);
-    } catch {
-      return "";
-    }
-  }
-
+  const kept = (name, value) => window.uedpKept("sessionStorage", name, value);
   let paused = kept("uedp-paused") === "yes";
 
   /** Asks for this page's version, unless nobody looks; loads a new one with the focus where it is. */

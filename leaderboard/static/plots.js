@@ -2,7 +2,7 @@
 // The plots of a set: rows that the filters leave, on axes that Python made. Plotly draws; it loads
 // when a plot is looked at. A mechanism has one colour and one symbol in all plots.
 window.uedp.plots = (function () {
-  const { element, get, set, sets, raw, rows, rowOf, columns, columnOf, statOf, number } = window.uedp;
+  const { element, get, set, sets, raw, rows, rowOf, columns, columnOf, number } = window.uedp;
   const { plain, wrap, coloured, idle, shown, subscribe, fill, CONFIG } = window.uedp;
   const AXES = { budget: ["unit", "utility"], leakage: ["leakage", "utility"], promise: ["unit", "leakage"], cost: ["cost", "utility"], spread: [] };
   const LACKS = { utility: "a utility metric", leakage: "leakage: no attack ran, or none applied", cost: "a cost", unit: "a finite ε" };
@@ -11,8 +11,6 @@ window.uedp.plots = (function () {
   const phone = window.matchMedia("(max-width: 700px), (pointer: coarse)");
   const count = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
   const brief = (name, most = 36) => plain(name.length > most ? `${name.slice(0, most - 1)}…` : name);
-
-  // ----------------------------------------------------------------------------- choices and axes
 
   /** What is chosen of a kind: the link's choice where the set has it, else what Python says. */
   function choice(plots, kind) {
@@ -59,15 +57,13 @@ window.uedp.plots = (function () {
     const one = row.values[column.key];
     const end = (limit, none) => (Number.isFinite(limit) ? limit : none);
     return one ? {
-      value: one.value * by, n: one.n, text: statOf(column, row),
+      value: one.value * by, n: one.n, text: one.text,
       low: one.low === null ? null : Math.max(one.low, Math.min(end(column.low, -Infinity), one.value)) * by,
       high: Math.min(one.high, Math.max(end(column.high, Infinity), one.value)) * by,
     } : null;
   }
 
   const title = (axis) => axis.name + (axis.better ? ` (${axis.better} is better)` : "");
-
-  // --------------------------------------------------------------------------------------- traces
 
   /** A mechanism's colour and symbol. */
   const look = (label) => raw.looks[label] || { color: "var(--series-1)", symbol: "circle" };
@@ -135,8 +131,6 @@ window.uedp.plots = (function () {
     });
     return [...over, ...own, ...entries(points), ...there.map(([, name, marker]) => entry(name, { marker }))];
   }
-
-  // --------------------------------------------------------------------------------------- layout
 
   /** A title in lines of so many characters; three of them at most. */
   function titled(text, room) {
@@ -220,8 +214,6 @@ window.uedp.plots = (function () {
       shapes: [...lines("x", axes.x), ...lines("y", axes.y)], annotations: [...corner(axes), ...labels],
     };
   }
-
-  // -------------------------------------------------------------------------------------- figures
 
   /** Of points {x, y}, which ones another dominates: no worse in both, better in one. */
   function dominated(points, better) {
@@ -316,8 +308,6 @@ window.uedp.plots = (function () {
     return `No row here has ${what}. ${context.rows.some(any) ? "Choose another above." : elsewhere(context, any)}`;
   }
 
-  // ---------------------------------------------------------------------------------- spread curve
-
   /** A row's curves of a kind and budget; nothing may be promised for everybody's entity. */
   function curves(row, key) {
     return row.guarantees.filter((one) => one.curve.length &&
@@ -370,8 +360,6 @@ window.uedp.plots = (function () {
     };
   }
 
-  // ---------------------------------------------------------------------------------------- cards
-
   const cards = Object.entries(AXES).map(([name, axes]) => {
     const node = section.querySelector(`.plot-card-${name}`);
     const part = (selector) => node.querySelector(selector);
@@ -408,21 +396,16 @@ window.uedp.plots = (function () {
     const [x, y] = card.axes.map((kind) => axisOf(context, kind));
     const figure = x ? versus(context, x, y, card.name === "leakage") : spreadCurve(context);
     const key = JSON.stringify([figure.empty, figure.data, figure.layout, document.documentElement.dataset.theme]);
-    const width = card.node.clientWidth;
     if (key === card.key) {
       // Plotly notices no change of the window while the view is out of sight.
-      if (!figure.empty && width !== card.width) {
-        card.width = width;
-        window.Plotly.Plots.resize(card.chart);
-      }
-      return;
+      return figure.empty ? null : window.Plotly.Plots.resize(card.chart);
     }
-    Object.assign(card, { key, figure, width, set: context.name });
+    Object.assign(card, { key, figure, set: context.name });
     card.empty.querySelector("span").textContent = figure.empty || "";
     card.empty.hidden = !figure.empty;
     card.node.hidden = Boolean(figure.empty);
     if (figure.empty) {
-      return;
+      return null;
     }
     card.chart.setAttribute("aria-label", `${card.called}. ${figure.summary} Its data are in the table below.`);
     card.notes.textContent = figure.notes.filter(Boolean).join(" ");
@@ -432,18 +415,12 @@ window.uedp.plots = (function () {
     const { data, layout: frame } = coloured(figure);
     window.Plotly.react(card.chart, data, frame, CONFIG);
     if (first) {
-      card.chart.on("plotly_click", ({ points }) => {
-        const row = rowOf.get(points[0].customdata);
-        if (row) {
-          window.location.assign(row.runs[0].page);
-        }
-      });
+      card.chart.on("plotly_click", ({ points: [{ customdata }] }) => rowOf.has(customdata) && window.location.assign(rowOf.get(customdata).runs[0].page));
       card.chart.on("plotly_hover", () => card.chart.classList.add("on-point"));
       card.chart.on("plotly_unhover", () => card.chart.classList.remove("on-point"));
     }
+    return card;
   }
-
-  // ----------------------------------------------------------------------------------------- view
 
   const boxes = Object.fromEntries(["set", "utility", "leakage", "unit", "kind", "cost"].map((kind) => [kind, document.getElementById(`plot${kind}`)]));
   Object.values(boxes).forEach((box) => box.addEventListener("change", () => set({ [box.id]: box.value })));
@@ -496,15 +473,10 @@ window.uedp.plots = (function () {
   }
 
   /** Draws in the next frame, once, however many changes there are until then. */
-  let waiting = false;
+  let frame = 0;
   function request() {
-    if (!waiting) {
-      waiting = true;
-      window.requestAnimationFrame(() => {
-        waiting = false;
-        draw();
-      });
-    }
+    window.cancelAnimationFrame(frame);
+    frame = window.requestAnimationFrame(draw);
   }
 
   for (const [from, event] of [[script, "load"], [script, "error"], [document, "uedp:theme"], [phone, "change"]]) {

@@ -2,13 +2,11 @@
 // The table: DataTables sorts and pages what the filters leave, in the columns of a preset or those
 // that the reader picked. Cells are nodes, never markup.
 window.uedp.grid = (function () {
-  const { LISTS, raw, columns, columnOf, sets, rowOf, get, set, shown, subscribe, ranks, statOf, brief, element, idle, NONE } = window.uedp;
+  const { LISTS, raw, columns, columnOf, sets, rowOf, get, set, shown, subscribe, ranks, brief, element, idle, NONE } = window.uedp;
   const NOTIONS = ["dp", "metric-dp", "simulation"];
   const hidden = (text) => element("span", { class: "visually-hidden" }, text);
   const second = (text) => element("span", { class: "second" }, text);
   const place = document.getElementById("table-place");
-
-  // ---------------------------------------------------------------------------------------- cells
 
   /** The mechanism and what tells it apart, a link to each run, and links to what its mechanisms are. */
   function mechanism(row) {
@@ -30,7 +28,7 @@ window.uedp.grid = (function () {
 
   /** Mean, then ± half of the interval or the one seed, on a line of its own. */
   function measured(column, row) {
-    const [mean, ...rest] = statOf(column, row).split(" ");
+    const [mean, ...rest] = (row.values[column.key]?.text ?? NONE).split(" ");
     return element("div", { class: mean === NONE ? "missing" : null }, rest.length ? [`${mean} `, second(rest.join(" "))] : mean);
   }
 
@@ -64,8 +62,6 @@ window.uedp.grid = (function () {
       : ["(no interval)", "not ranked: its mean has no interval"];
     return element("div", { class: "missing" }, `${NONE} `, hidden(why), short ? element("span", { class: "second", "aria-hidden": "true" }, short) : []);
   }
-
-  // -------------------------------------------------------------------------------------- columns
 
   /** What the epsilons of a row sort by: notion, unit, adjacency and size of the first of the unit asked for. */
   function first(found) {
@@ -114,8 +110,6 @@ window.uedp.grid = (function () {
     ];
   }
 
-  // -------------------------------------------------------------------------------------- presets
-
   /** The set of columns in force; the first unless readers choose. */
   const preset = () => (["guarantee", "leakage", "cost"].includes(get("preset")) ? get("preset") : "decide");
 
@@ -131,8 +125,6 @@ window.uedp.grid = (function () {
     const had = () => optional.filter((column) => usual.has(column.key) && now.some(column.has)).map(({ key }) => key);
     return new Set([...(picked() || had()), get("metric")]);
   }
-
-  // ----------------------------------------------------------------------------- sorting and picks
 
   let table = null; // {api, columns, shape, data}
   let drawing = false;
@@ -192,8 +184,6 @@ window.uedp.grid = (function () {
     place.classList.toggle("one-page", pages < 2 && recordsTotal <= 25);
   }
 
-  // ------------------------------------------------------------------------------------- headings
-
   const box = document.getElementById("about-column");
   const sentence = (text) => (text ? `${text[0].toUpperCase()}${text.slice(1)}.` : "");
 
@@ -246,8 +236,6 @@ window.uedp.grid = (function () {
     });
     return several ? [top, bottom] : [top];
   }
-
-  // ----------------------------------------------------------------------------------------- draw
 
   /** What DataTables needs to know of a column. */
   function definition(column, at) {

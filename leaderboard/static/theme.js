@@ -4,18 +4,18 @@
   const stored = "uedp-bench-theme";
   const system = window.matchMedia("(prefers-color-scheme: dark)");
 
-  /** Keeps a theme, or reads the one that was kept. Storage may be blocked on pages that are opened from disk. */
-  function kept(name) {
+  /** Keeps a value, "" to forget it, or reads it. Storage may be blocked on pages that are opened from disk: comfort is lost. */
+  window.uedpKept = (storage, name, value) => {
     try {
-      return name ? window.localStorage.setItem(stored, name) : window.localStorage.getItem(stored);
+      return value === undefined ? window[storage].getItem(name) || "" : window[storage].setItem(name, value);
     } catch {
-      return null; // it then holds for this page only
+      return "";
     }
-  }
+  };
 
   /** The theme in force: "light" or "dark". */
   function theme() {
-    const chosen = kept();
+    const chosen = window.uedpKept("localStorage", stored);
     return chosen === "light" || chosen === "dark" ? chosen : system.matches ? "dark" : "light";
   }
 
@@ -34,7 +34,7 @@
   /** Changes the theme and keeps it for the next page. */
   function toggle() {
     const next = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
-    kept(next);
+    window.uedpKept("localStorage", stored, next);
     show(next);
   }
 

@@ -27,15 +27,7 @@ window.uedp = (function () {
     return text.replace(/e([+-])(\d)$/, "e$10$2");
   }
 
-  /** What a cell says of a row's metric. */
-  function statOf(column, row) {
-    return row.values[column.key]?.text ?? NONE;
-  }
-
-  /**
-   * A field of a CSV file: infinity is "inf", nothing is empty, and text that a spreadsheet would
-   * take for a formula begins with an apostrophe.
-   */
+  /** A field of a CSV file: infinity is "inf"; text that a spreadsheet would take for a formula begins with an apostrophe. */
   function csvField(value) {
     if (typeof value === "number") {
       return Number.isFinite(value) ? String(value) : value > 0 ? "inf" : "-inf";
@@ -114,25 +106,12 @@ window.uedp = (function () {
   }
 
   /** Copies a text; false where the browser forbids that, as on pages without https. */
-  async function copy(text) {
-    try {
-      await window.navigator.clipboard.writeText(text);
-      return true;
-    } catch {
-      return false;
-    }
-  }
+  const copy = async (text) => window.navigator.clipboard?.writeText(text).then(() => true, () => false);
 
-  /** A part of a link; as it is where somebody shortened the link. */
-  function decoded(text) {
-    try {
-      return decodeURIComponent(text);
-    } catch {
-      return text;
-    }
-  }
+  /** A part of a link; as far as it can be read where somebody shortened the link. */
+  const decoded = (text) => new URLSearchParams(`part=${text}`).get("part");
 
   return {
-    NONE, decoded, number, brief, fixed, decimals, statOf, csvField, element, fill, plain, wrap, coloured, CONFIG, save, copy,
+    NONE, decoded, number, brief, fixed, decimals, csvField, element, fill, plain, wrap, coloured, CONFIG, save, copy,
   };
 })();
