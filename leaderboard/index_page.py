@@ -28,6 +28,8 @@ from uedp_bench.leaderboard.cell_text import (
     at_distances,
     bound_text,
     guarantee_text,
+    number,
+    seeds_text,
     stat_text,
 )
 from uedp_bench.leaderboard.glossary.page import places
@@ -235,6 +237,11 @@ def _row(row: Row) -> dict[str, Any]:
         "delta": spec.delta,
         "n": len(row.seeds),
         "learned": row.learned,
+        "texts": {
+            "seeds": seeds_text(row),
+            "delta": f"{spec.delta:g}",
+            "learned": {True: "yes", False: "nothing", None: "unknown"}[row.learned],
+        },
         "older": row.older_code,
         "failed": len(row.failed),
         "device": row.device,
@@ -295,7 +302,8 @@ def metric_columns(rows: Sequence[Row]) -> list[dict[str, Any]]:
                 place = (kinds.index(kind), attack, order(kind, name), _natural(name))
                 group = f"leakage: {attack}" if kind == "leakage" else kind
                 named = {"key": key, "kind": kind, "attack": attack, "group": group,
-                         "heading": _heading(metric(kind, name))}  # fmt: skip
+                         "heading": _heading(metric(kind, name)),
+                         "floor": _floor(metric(kind, name))}  # fmt: skip
                 found[key] = place, named | told
     shown = [column for _, column in sorted(found.values(), key=lambda one: one[0])]
     return [column | {"place": place} for column, place in zip(shown, places(shown), strict=True)]
@@ -307,6 +315,13 @@ def _heading(known: Metric) -> str:
         return f"{known.label} %"
     plain = not known.unit or known.label.rpartition(" ")[2] == known.unit
     return known.label if plain else f"{known.label} ({known.unit})"
+
+
+def _floor(known: Metric) -> str:
+    """What a metric is where nothing leaks, as text; empty where that is not known."""
+    if known.nothing is None:
+        return ""
+    return f"{number(100.0 * known.nothing)} %" if known.percent else number(known.nothing)
 
 
 def _directions(rows: Sequence[Row]) -> dict[str, str | None]:

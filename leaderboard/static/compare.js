@@ -2,7 +2,7 @@
 // The comparison: rows that the reader picked side by side, tested against the first of them.
 (function () {
   const { element, get, set, rows: all, rowOf, sets, columns, columnOf, raw, idle, subscribe, significance } = window.uedp;
-  const { NONE, number, fixed, decimals, plain, wrap, coloured, fill, CONFIG, csvField, save } = window.uedp;
+  const { NONE, number, plain, lines, coloured, fill, CONFIG, csv, save } = window.uedp;
   const { optional } = window.uedp.grid;
   const SYMBOLS = ["circle", "square", "triangle-up", "cross", "star", "x", "hexagon", "pentagon"];
   const [status, sentences, list, form, body, beside, differences, seedwise, metric, chart, numbers] = ["status", "verdict", "list", "form", "body",
@@ -18,7 +18,6 @@
   const line = (label, rows, of, column = {}) => ({ label, cells: rows.map(of), about: column.about, column });
   const textOf = (parts) => parts.map((part) => part.textContent).join("; ");
 
-  /** Runs of a row, with links to their pages; failed ones say why. */
   function runs(row) {
     return row.runs.flatMap((run) => [element("a", { href: run.page }, `seed ${run.seed}`),
       ...(run.error ? [element("div", { class: "note" }, `failed: ${run.error}`)] : [])]);
@@ -30,8 +29,7 @@
     const short = keys.map((key) => key.replace(/^(mechanism|attack)\d+\./, ""));
     const unique = (at) => (short.indexOf(short[at]) === short.lastIndexOf(short[at]) ? short[at] : keys[at]);
     const lines = [
-      line("mechanism", rows, (row) => cell(row.label)),
-      ...keys.map((key, at) => line(unique(at), rows, (row) => cell(row.differs[key]))),
+      line("mechanism", rows, (row) => cell(row.label)), ...keys.map((key, at) => line(unique(at), rows, (row) => cell(row.differs[key]))),
       ...optional.filter(({ group }) => group === "run").map((column) => line(column.label, rows, (row) => [column.cell(row)], column)),
       line("comparable set", rows, (row) => cell(setName(row))),
       line("hyper-parameters chosen by comparing runs", rows, (row) => cell(row.selection ? "yes" : "no")),
@@ -73,14 +71,13 @@
 
   const compares = (rows) => rows.slice(1).filter((row) => row.set === rows[0].set);
 
-  /** A difference with its sign, as exact as its interval. */
+  /** A difference with its sign and its interval. */
   function difference({ difference: mean, low, high }, column) {
     if (mean === null) {
       return "";
     }
-    const scale = column.percent ? 100 : 1;
-    const places = decimals((low === null ? 0 : ((high - low) / 2) * scale) || mean * scale);
-    return fixed(mean * scale, places, "exceptZero") + (low === null ? "" : ` [${fixed(low * scale, places)}, ${fixed(high * scale, places)}]`);
+    const text = (value, sign) => number(value * (column.percent ? 100 : 1), sign);
+    return text(mean, "exceptZero") + (low === null ? "" : ` [${text(low)}, ${text(high)}]`);
   }
 
   function result(test, column) {
@@ -89,20 +86,18 @@
       which ? [element("span", { class: `badge ${which === "better" ? "good" : "bad"}` }, which), " "] : [], text));
   }
 
-  /** What the tests are, and what they cannot say. */
   function explained(tested, several) {
     const done = tested.map(({ tests }) => tests.filter((test) => test.p !== null)).filter((tests) => tests.length);
     const least = Math.min(...done.flat().map((test) => test.n));
     return [
       several && "p is corrected by Holm's method over the rows that are compared with the reference, metric by metric; the intervals are not.",
       done.length > 1 && `Metrics are not corrected for each other: of ${done.length} tested at 5 %, about ` +
-        `${fixed(done.length * significance.LEVEL, 1)} differ by chance where nothing does.`,
+        `${number(done.length * significance.LEVEL)} differ by chance where nothing does.`,
       least <= 5 && `With n = ${least} the power is low: no mean difference below ${number(significance.resolution(least))} standard ` +
         "deviations of the differences is seen, so “no difference seen” does not say that there is none.",
     ].filter(Boolean).map((text) => note(text));
   }
 
-  /** The tests against the first row: elements. */
   function tests(rows, tested) {
     if (rows.length < 2) {
       return [note("Add a second row to test it against this one.")];
@@ -139,7 +134,6 @@
     return kind ? `${kind} ε ${listed(of(kind).map((one) => one.text))}` : "nothing proven";
   }
 
-  /** A sentence a row: what differs significantly from the reference. */
   function verdict(rows, tested) {
     const others = compares(rows);
     const lines = rows.map((row, at) => {
@@ -159,7 +153,7 @@
     "difference_low", "difference_high", "t", "p", "p_holm", "pairs", "test"];
 
   /** The comparison as CSV: a record for every line and row; fractions as fractions. */
-  function csv(rows, tested) {
+  function comparison(rows, tested) {
     const others = compares(rows);
     const records = groups(rows).flatMap(({ title, lines }) => lines.flatMap(({ label, column, cells }) => rows.map((row, at) => {
       const base = { group: title, line: label, row: row.id, mechanism: row.mechanism };
@@ -173,13 +167,12 @@
         ...(test ? { reference: rows[0].id, difference: test.difference, difference_low: test.low, difference_high: test.high, t: test.t,
           p: test.p, p_holm: test.corrected, pairs: test.n, test: significance.verdict(test, columnOf.get(column.key)).text } : {}) };
     })));
-    return [HEAD, ...records.filter(Boolean).map((one) => HEAD.map((key) => csvField(one[key])))].map((cells) => `${cells.join(",")}\n`).join("");
+    return csv([HEAD, ...records.filter(Boolean).map((one) => HEAD.map((key) => one[key]))]);
   }
 
   const picked = () => [...new Set(get("rows").split(",").filter(Boolean))];
   const chosen = () => picked().filter((id) => rowOf.has(id)).map((id) => rowOf.get(id));
 
-  /** A row of the list, with what can be done to it. */
   function item(id, ids, rows) {
     const row = rowOf.get(id);
     const label = row ? name(row, rows.indexOf(row)) : id;
@@ -215,7 +208,7 @@
       const text = `${row.mechanism}, ${setName(row)}`;
       offered.set(offered.has(text) ? `${text}, row ${row.id}` : text, row);
     }
-    document.getElementById("compare-rows").replaceChildren(...[...offered.keys()].map((value) => element("option", { value })));
+    fill(document.getElementById("compare-rows"), [...offered.keys()].map((text) => [text, ""]));
   }
 
   /** Adds the row of a text: its own, its id, or words that no other row has. */
@@ -250,25 +243,21 @@
   /** One metric, seed by seed: lines join runs of one seed within a set; other sets are other corpora. */
   function figure(rows, column, seeds) {
     const scale = column.percent ? 100 : 1;
-    const labels = rows.map((row, at) => {
-      const lines = wrap(name(row, at), chart.clientWidth < 600 ? 14 : 34);
-      return (lines.length > 4 ? [...lines.slice(0, 3), `${lines[3]}…`] : lines).map(plain).join("<br>");
-    });
+    const labels = rows.map((row, at) => lines(name(row, at), chart.clientWidth < 600 ? 14 : 34, 4));
     const trace = (points, more) => ({ x: points.map((one) => one[0] * scale), y: points.map((one) => labels[one[1]]),
       text: points.map((one) => one[2]), hovertemplate: "%{text}<extra></extra>", ...more });
     const ofSeed = seeds.flatMap((seed, place) => [...new Set(rows.map((row) => row.set))].map((at, first) => trace(
       rows.flatMap((row, index) => {
-        const value = row.set === at && row.seeds[seed] && row.seeds[seed][column.key];
+        const value = row.set === at && row.seeds[seed]?.[column.key];
         return Number.isFinite(value) ? [[value, index, `${plain(row.mechanism)}<br>seed ${plain(seed)}: ${number(value * scale)}`]] : [];
       }), { name: `seed ${plain(seed)}`, legendgroup: seed, showlegend: first === 0, mode: "lines+markers",
         line: { color: "var(--strong-line)", width: 1, dash: "dot" },
         marker: { symbol: SYMBOLS[place % SYMBOLS.length], size: 9, color: "var(--muted)" } })));
     const means = rows.map((row, at) => [row.values[column.key], at]).filter(([one]) => one && Number.isFinite(one.value));
-    const half = ([one]) => (one.low === null ? 0 : ((one.high - one.low) / 2) * scale);
     return coloured({
       data: [...ofSeed, trace(means.map(([one, at]) => [one.value, at, plain(one.text)]), {
         hovertemplate: "mean %{text}<extra></extra>", name: "mean, 95 % interval", mode: "markers",
-        error_x: { array: means.map(half), color: "var(--accent)", thickness: 2, width: 6 },
+        error_x: { array: means.map(([one]) => ((one.high - one.low) / 2) * scale), color: "var(--accent)", thickness: 2, width: 6 },
         marker: { symbol: "diamond-open", size: 13, color: "var(--accent)", line: { width: 2 } } })],
       layout: { ...raw.plot, height: 150 + 62 * rows.length, dragmode: false, margin: { l: 10, r: 15, t: 10, b: 40 },
         xaxis: { ...raw.plot.xaxis, fixedrange: true, title: { text: plain(column.heading) } },
@@ -295,10 +284,9 @@
 
   const testsOf = (rows) => (rows.length ? significance.against(rows[0], compares(rows), columns) : []);
   document.getElementById("compare-csv").addEventListener("click", () =>
-    save("comparison.csv", "text/csv", csv(chosen(), testsOf(chosen()))));
+    save("comparison.csv", "text/csv", comparison(chosen(), testsOf(chosen()))));
   let [drawn, plotted] = [null, null];
 
-  /** Draws what is not drawn yet, if the view is the one that is seen. */
   function draw() {
     if (get("view") !== "compare") {
       return;

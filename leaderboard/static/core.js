@@ -5,7 +5,7 @@ Object.assign(window.uedp, (function () {
   const raw = JSON.parse(document.getElementById("data").textContent);
   // Rows of a large table come in scripts of their own.
   raw.rows = raw.rows.concat(...(window.uedpRows || []));
-  const columns = raw.columns;
+  const { columns } = raw;
   const columnOf = new Map(columns.map((column) => [column.key, column]));
   const LISTS = ["task", "source", "model", "set", "mechanism", "unit", "guarantee"];
   const rows = raw.rows.map(decode);
@@ -16,11 +16,8 @@ Object.assign(window.uedp, (function () {
     return value === "inf" ? Infinity : value === "-inf" ? -Infinity : value;
   }
 
-  /**
-   * A row with `values` {key: {value, low, high, n, text}} and `seeds` {seed: {key: value}}; low and high
-   * are null where there is no interval. `facets` {filter: strings} and `text` are what filters and
-   * the search look at.
-   */
+  // A row with `values` {key: {value, low, high, n, text}} and `seeds` {seed: {key: value}}; low and high are
+  // null where there is no interval. `facets` {filter: strings} and `text` are what filters and search look at.
   function decode(row) {
     const values = Object.fromEntries(row.values.map(([at, value, low, high, n, text]) =>
       [columns[at].key, { value: read(value), low: read(low), high: read(high), n, text }]));
@@ -40,7 +37,6 @@ Object.assign(window.uedp, (function () {
     return decoded;
   }
 
-  /** What the runs of a row measured: {seed: {key: value}}. */
   function bySeed(row) {
     return Object.fromEntries(Object.entries(row.seeds).map(([seed, found]) => [seed, Object.fromEntries(
       row.values.map(([at], place) => [columns[at].key, read(found[place])]).filter(([, value]) => value !== null))]));
@@ -59,10 +55,7 @@ Object.assign(window.uedp, (function () {
     return Object.keys(linked).length ? linked : { ...raw.initial };
   }
 
-  /** The state's value of a name; "" where it has none. */
-  function get(name) {
-    return state[name] || "";
-  }
+  const get = (name) => state[name] || "";
 
   /** The part of a link after '#' that restores the state with some changes. */
   function link(changes) {
@@ -83,7 +76,6 @@ Object.assign(window.uedp, (function () {
     tell(address);
   }
 
-  /** Calls `draw` now and whenever the state changes. */
   function subscribe(draw) {
     listeners.push(draw);
     draw();
@@ -123,31 +115,20 @@ Object.assign(window.uedp, (function () {
     return [...(any ? [""] : []), ...facets(row, name)];
   }
 
-  /** True if a row has all words of the search. */
-  function matches(row, words = get("q").toLowerCase().split(/\s+/)) {
-    return words.every((word) => row.text.includes(word));
-  }
+  const matches = (row, words = get("q").toLowerCase().split(/\s+/)) => words.every((word) => row.text.includes(word));
 
   /** The filters in force that a row does not pass: names. */
-  function failed(row) {
-    return LISTS.filter((name) => get(name) && !facets(row, name).includes(get(name)));
-  }
+  const failed = (row) => LISTS.filter((name) => get(name) && !facets(row, name).includes(get(name)));
 
   /** The rows that the filters leave, in the order of the data. */
-  function shown() {
-    return (left ??= rows.filter((row) => matches(row) && !failed(row).length));
-  }
+  const shown = () => (left ??= rows.filter((row) => matches(row) && !failed(row).length));
 
   /** A value of a metric as it counts against others: less than where nothing leaks is no less. */
-  function worth(column, value) {
-    return typeof column.nothing === "number" ? Math.max(column.nothing, value) : value;
-  }
+  const worth = (column, value) => typeof column.nothing === "number" ? Math.max(column.nothing, value) : value;
 
-  /**
-   * Ranks among rows whose utility compares: a map from row id to [best, worst]; rows of one seed
-   * have none. The two differ where intervals overlap: such rows are tied. Rows that learned nothing
-   * come after all others, whatever the metric: what they do not leak they never knew.
-   */
+  // Ranks among rows whose utility compares: a map from row id to [best, worst]; rows of one seed have none. The two
+  // differ where intervals overlap: such rows are tied. Rows that learned nothing come after all others, whatever
+  // the metric: what they do not leak they never knew.
   function ranks(among, key) {
     const column = columnOf.get(key) || {};
     const sign = column.better === "higher" ? -1 : 1; // with it, less is better
@@ -165,9 +146,7 @@ Object.assign(window.uedp, (function () {
   }
 
   /** True if a row is no better than what needs no private text; null if nobody knows. */
-  function idle(row) {
-    return row.learned === false;
-  }
+  const idle = (row) => row.learned === false;
 
   return { LISTS, raw, rows, rowOf, columns, columnOf, sets: raw.sets, get, set, link, subscribe, matches, failed, choices, shown, ranks, worth, idle };
 })());

@@ -68,7 +68,6 @@
     select.classList.toggle("in-force", now !== "");
   }
 
-  /** How many rows and runs are shown, of how many. */
   function tally(now) {
     const sum = (of) => now.reduce((total, row) => total + of(row), 0);
     const lost = sum((row) => row.failed);
@@ -97,7 +96,6 @@
         narrow({ set: sets[at].id }, { class: "small", "aria-label": `Show set ${sets[at].letter} only` }, "Show only these")))));
   }
 
-  /** Where nothing is left: whether the search finds rows that the filters hide. */
   function elsewhere(found) {
     return get("q") && found.length
       ? element("p", {}, `The filters leave no row; the search finds ${plural(found.length, "row")} elsewhere. `,

@@ -53,11 +53,7 @@
 
   form.addEventListener("change", () => {
     draw();
-    try {
-      window.history.replaceState(null, "", `#choose=${[unit, task, epsilon].map(({ value }) => encodeURIComponent(value)).join(":")}`);
-    } catch {
-      // The page works without its address.
-    }
+    window.history.replaceState(null, "", `#choose=${[unit, task, epsilon].map(({ value }) => encodeURIComponent(value)).join(":")}`);
   });
   form.addEventListener("submit", (event) => event.preventDefault());
   const linked = hash.startsWith("#choose=") ? hash.slice(8).split(":").map(decoded) : [];

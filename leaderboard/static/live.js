@@ -13,24 +13,18 @@
 
   /** Asks for this page's version, unless nobody looks; loads a new one with the focus where it is. */
   async function look() {
-    try {
-      const answer = await fetch(window.location.pathname, { method: "HEAD", cache: "no-store" });
-      wait = SECONDS;
-      if (paused) {
-        return;
-      }
-      message.textContent = answer.ok ? "" : "This page is gone: its run has no result any more.";
-      if (answer.ok && answer.headers.get("ETag") !== version) {
-        kept("uedp-focus", document.activeElement ? document.activeElement.id : "");
-        window.location.reload();
-      }
-    } catch {
-      wait = Math.min(2 * wait, MOST_SECONDS);
-      message.textContent = "The server does not answer.";
+    const answer = await fetch(window.location.pathname, { method: "HEAD", cache: "no-store" }).catch(() => null);
+    wait = answer ? SECONDS : Math.min(2 * wait, MOST_SECONDS);
+    if (paused) {
+      return;
+    }
+    message.textContent = !answer ? "The server does not answer." : answer.ok ? "" : "This page is gone: its run has no result any more.";
+    if (answer?.ok && answer.headers.get("ETag") !== version) {
+      kept("uedp-focus", document.activeElement ? document.activeElement.id : "");
+      window.location.reload();
     }
   }
 
-  /** Looks now and again. */
   async function follow() {
     window.clearTimeout(timer);
     if (!document.hidden && !paused) {
@@ -39,7 +33,6 @@
     timer = window.setTimeout(follow, 1000 * wait);
   }
 
-  /** Shows if pages refresh. */
   function show() {
     button.textContent = paused ? "Resume updates" : "Pause updates";
     message.textContent = paused ? "Updates are paused." : "";

@@ -1,13 +1,12 @@
 "use strict";
 // What readers do with the table: rank, choose columns, compare rows, keep a link, take files; and notes.
 (function () {
-  const { get, set, subscribe, shown, link, columns, columnOf, sets, brief, number, csvField, element, fill, save, copy } = window.uedp;
+  const { get, set, subscribe, shown, link, columns, columnOf, sets, csv, element, fill, save, copy } = window.uedp;
   const { optional, picked, chosen, pickedRows, preset, inOrder } = window.uedp.grid;
   const at = (id) => document.getElementById(id);
   const [metric, menu, list, presets, picks] = ["metric", "picker", "column-list", "presets", "picks"].map(at);
   let drawn = null;
 
-  /** Fills the list of metrics that rank some shown row. */
   function offer(now) {
     const found = columns.filter((column) => column.better && (column.key === get("metric") || now.some((row) => column.key in row.values)));
     fill(metric, [["", "no metric"], ...found.map((column) => [column.key, `${column.heading} (${column.better} is better)`, column.group])],
@@ -62,22 +61,19 @@
     menu.open &&= !event.target.isConnected || menu.contains(event.target);
   });
 
-  /** What the shown columns and marks mean. */
   function notes(now) {
     const on = chosen(now);
-    const deltas = [...new Set(now.map((row) => row.delta))].sort((a, b) => a - b);
+    const deltas = [...new Set([...now].sort((a, b) => a.delta - b.delta).map((row) => row.texts.delta))];
     const ranking = columnOf.get(get("metric"));
-    const floor = ranking && typeof ranking.nothing === "number" ? `${number((ranking.percent ? 100 : 1) * ranking.nothing)}${ranking.percent ? " %" : ""}` : "";
-    at("deltas").textContent = deltas.length ? `δ = ${deltas.map(brief).join(", ")}. ` : "";
+    at("deltas").textContent = deltas.length ? `δ = ${deltas.join(", ")}. ` : "";
     at("ranking").textContent = ranking ? `Ranks by ${ranking.heading} are among the rows shown, within a comparable set. Rows whose intervals overlap are ` +
-      `tied: 1–3 is any rank from 1 to 3. A row of one seed has no interval and no rank.${floor && ` Nothing leaks at ${floor}; less is chance, and ranks as that.`}` : "";
+      `tied: 1–3 is any rank from 1 to 3. A row of one seed has no interval and no rank.${ranking.floor && ` Nothing leaks at ${ranking.floor}; less is chance, and ranks as that.`}` : "";
     at("terms").replaceChildren(...optional.filter((column) => on.has(column.key) && column.about).flatMap((column) => [
       element("dt", {}, element("a", { href: `glossary.html#${column.place}` }, column.label + (column.attack ? ` (${column.group})` : ""))),
       element("dd", {}, column.about + (column.better ? `; ${column.better} is better` : "")),
     ]));
   }
 
-  /** Draws what has changed. */
   function draw() {
     if (at("view-table").hidden) {
       return;
@@ -117,12 +113,11 @@
     field.select();
   });
 
-  /** A number as the files of all results write it. */
   const plain = (value) => (Number.isFinite(value) || value === null ? value : value > 0 ? "inf" : "-inf");
 
   /** Everything that the page knows of a row: metrics by kind or attack, and name. */
   function object(row) {
-    const { guarantees, bounds, values, seeds, facets, kinds, text, epsilons, id, set: place, ...rest } = row;
+    const { guarantees, bounds, values, seeds, facets, kinds, text, texts, epsilons, id, set: place, ...rest } = row;
     // Names are anybody's: "__proto__" is one, too.
     const groups = { utility: Object.create(null), leakage: Object.create(null), cost: Object.create(null), diagnostics: Object.create(null) };
     for (const [key, { value, low, high, n }] of Object.entries(values)) {
@@ -162,14 +157,13 @@
     return { ...cells, runs: row.runs.map((run) => run.id).join(" ") };
   }
 
-  /** Rows as a CSV file with a heading. */
-  function csv(rows) {
+  function table(rows) {
     const lines = rows.map(line);
     const names = [...new Set(lines.flatMap(Object.keys))];
-    return [names, ...lines.map((cells) => names.map((name) => cells[name]))].map((cells) => `${cells.map(csvField).join(",")}\n`).join("");
+    return csv([names, ...lines.map((cells) => names.map((name) => cells[name]))]);
   }
 
-  for (const [kind, type, write] of [["csv", "text/csv", csv], ["json", "application/json", (rows) => `${JSON.stringify(rows.map(object), null, 1)}\n`]]) {
+  for (const [kind, type, write] of [["csv", "text/csv", table], ["json", "application/json", (rows) => `${JSON.stringify(rows.map(object), null, 1)}\n`]]) {
     at(`download-${kind}`).addEventListener("click", () => {
       save(`uedp-bench.${kind}`, type, write(inOrder()));
       at("download-told").textContent = `uedp-bench.${kind}: ${inOrder().length} rows.`;

@@ -3,7 +3,7 @@
 // when a plot is looked at. A mechanism has one colour and one symbol in all plots.
 window.uedp.plots = (function () {
   const { element, get, set, sets, raw, rows, rowOf, columns, columnOf, number } = window.uedp;
-  const { plain, wrap, coloured, idle, shown, subscribe, fill, CONFIG } = window.uedp;
+  const { plain, wrap, lines, coloured, idle, shown, subscribe, fill, CONFIG } = window.uedp;
   const AXES = { budget: ["unit", "utility"], leakage: ["leakage", "utility"], promise: ["unit", "leakage"], cost: ["cost", "utility"], spread: [] };
   const LACKS = { utility: "a utility metric", leakage: "leakage: no attack ran, or none applied", cost: "a cost", unit: "a finite ε" };
   const section = document.getElementById("view-plots");
@@ -14,9 +14,9 @@ window.uedp.plots = (function () {
 
   /** What is chosen of a kind: the link's choice where the set has it, else what Python says. */
   function choice(plots, kind) {
-    const asked = get(`plot${kind}`);
-    if (plots.offers[kind].includes(asked)) {
-      return asked;
+    const wanted = get(`plot${kind}`);
+    if (plots.offers[kind].includes(wanted)) {
+      return wanted;
     }
     return kind === "unit" ? plots.start.units[choice(plots, "kind")] || plots.start.unit : plots.start[kind];
   }
@@ -40,9 +40,7 @@ window.uedp.plots = (function () {
   }
 
   /** An axis with where it has a value: zero and infinity may have places of their own. */
-  function axis(made) {
-    return { floors: [], of: () => null, worth: (value) => value, ...made, place: (value) => made.edges?.[value] ?? value };
-  }
+  const axis = (made) => ({ floors: [], of: () => null, worth: (value) => value, ...made, place: (value) => made.edges?.[value] ?? value });
 
   /** A row's epsilon of a kind for the budget at a place. */
   function epsilon(row, kind, at) {
@@ -65,13 +63,12 @@ window.uedp.plots = (function () {
 
   const title = (axis) => axis.name + (axis.better ? ` (${axis.better} is better)` : "");
 
-  /** A mechanism's colour and symbol. */
   const look = (label) => raw.looks[label] || { color: "var(--series-1)", symbol: "circle" };
 
   /** Hover text: a bold name, then lines; nothing of it is markup. */
-  function hover(name, lines) {
+  function hover(name, more) {
     return [...wrap(name).map((line) => `<b>${plain(line)}</b>`),
-      ...lines.filter(Boolean).flatMap((line) => wrap(line)).map(plain)].join("<br>");
+      ...more.filter(Boolean).flatMap((line) => wrap(line)).map(plain)].join("<br>");
   }
 
   /** A trace of points {row, x, y, hover} with their places; null is a gap. */
@@ -84,9 +81,7 @@ window.uedp.plots = (function () {
   }
 
   /** An entry of the legend without a point: its symbol is whole there. */
-  function entry(name, drawn) {
-    return { x: [null], y: [null], name, hoverinfo: "skip", meta: "legend", mode: "markers", ...drawn };
-  }
+  const entry = (name, drawn) => ({ x: [null], y: [null], name, hoverinfo: "skip", meta: "legend", mode: "markers", ...drawn });
 
   function entries(found) {
     return [...new Set(found.map(({ row }) => row.label))].sort().map((label) =>
@@ -132,12 +127,6 @@ window.uedp.plots = (function () {
     return [...over, ...own, ...entries(points), ...there.map(([, name, marker]) => entry(name, { marker }))];
   }
 
-  /** A title in lines of so many characters; three of them at most. */
-  function titled(text, room) {
-    const lines = wrap(text, room);
-    return (lines.length > 3 ? [...lines.slice(0, 2), `${lines[2]}…`] : lines).map(plain).join("<br>");
-  }
-
   /** A dotted line across the plot at a value of an axis. */
   function across(letter, value, more) {
     const other = letter === "x" ? "y" : "x";
@@ -151,8 +140,7 @@ window.uedp.plots = (function () {
     return { at, share: (at - frame.range[0]) / (frame.range[1] - frame.range[0]) };
   }
 
-  /** The dotted lines of an axis: its floors with their names, and where infinity begins. */
-  function lines(letter, axis) {
+  function marksOf(letter, axis) {
     const edge = axis.wall === undefined ? [] : [across(letter, axis.wall, { line: { color: "var(--strong-line)", width: 1, dash: "dot" } })];
     return [...edge, ...axis.floors.map(({ name, value }) => across(letter, value, {
       name: letter === "y" ? "floor" : "nothing",
@@ -165,7 +153,6 @@ window.uedp.plots = (function () {
     }))];
   }
 
-  /** An arrow to the corner that is better, if both axes have a direction. */
   function corner({ x, y }) {
     const [right, up] = [x.better === "higher", y.better === "higher"];
     const arrow = right ? (up ? "↗" : "↘") : up ? "↖" : "↙";
@@ -207,11 +194,11 @@ window.uedp.plots = (function () {
     const narrow = phone.matches;
     const drawn = (letter, room) => ({
       ...raw.plot[`${letter}axis`], ...axes[letter].frame, fixedrange: narrow, exponentformat: "power",
-      title: { text: titled(title(axes[letter]), room), standoff: 10 },
+      title: { text: lines(title(axes[letter]), room, 3), standoff: 10 },
     });
     return {
       ...raw.plot, xaxis: drawn("x", narrow ? 34 : 66), yaxis: drawn("y", narrow ? 32 : 36), dragmode: narrow ? false : "zoom",
-      shapes: [...lines("x", axes.x), ...lines("y", axes.y)], annotations: [...corner(axes), ...labels],
+      shapes: [...marksOf("x", axes.x), ...marksOf("y", axes.y)], annotations: [...corner(axes), ...labels],
     };
   }
 
@@ -230,13 +217,11 @@ window.uedp.plots = (function () {
     }), customdata: undefined };
   }
 
-  /** How many seeds are behind a point: of some metrics not all of the row's. */
   function seeds({ row, x, y }) {
     const n = Math.min(row.n, x.n ?? row.n, y.n ?? row.n);
     return `${n}${n < row.n ? ` of ${row.n}` : ""}`;
   }
 
-  /** The points of rows that have both values. */
   function pointsOf(found, { x, y }, fronted) {
     const points = found.map((row) => ({ row, x: x.of(row), y: y.of(row), idle: idle(row) === true, dimmed: false }))
       .filter((point) => point.x && point.y);
@@ -250,8 +235,7 @@ window.uedp.plots = (function () {
       return {
         ...point, dimmed, where, one: point.x.n === 1 || point.y.n === 1, refuted: Boolean(point.x.refuted),
         hover: hover(point.row.mechanism, [`${y.name}: ${point.y.text}`, `${x.name}: ${point.x.text}`,
-          `n = ${seeds(point)} seed${point.row.n === 1 ? "" : "s"}`,
-          point.idle ? "learned nothing: no better than its floors" : "",
+          `n = ${seeds(point)} seed${point.row.n === 1 ? "" : "s"}`, point.idle ? "learned nothing: no better than its floors" : "",
           fronted && !point.idle ? (dimmed ? "dominated" : "on the Pareto front") : ""]),
       };
     });
@@ -288,7 +272,6 @@ window.uedp.plots = (function () {
     };
   }
 
-  /** Where rows with something are, when none in view has it. */
   function elsewhere({ at }, has) {
     const others = rows.filter(has);
     return others.some((row) => row.set === at) ? "Rows of this set that the filters hide have one: clear a filter."
@@ -391,7 +374,6 @@ window.uedp.plots = (function () {
     }
   }
 
-  /** Draws a card where it differs from what is there. */
   function show(card, context) {
     const [x, y] = card.axes.map((kind) => axisOf(context, kind));
     const figure = x ? versus(context, x, y, card.name === "leakage") : spreadCurve(context);
@@ -427,30 +409,17 @@ window.uedp.plots = (function () {
   const [bar, status, legend, grid, lacking] = [".plot-controls", "#plots-status", "#plots-marks", ".plot-grid", "#plots-missing"]
     .map((selector) => section.querySelector(selector));
 
-  /** Fills a list; one that offers no choice is hidden. */
   function offer(kind, offered, chosen) {
     fill(boxes[kind], offered, chosen);
     boxes[kind].parentElement.hidden = offered.length < 2;
   }
 
-  /** Shows what there is to choose, and what is chosen. */
   function controls(offered, { id, plots }) {
     offer("set", offered.map((one) => [one.id, `${one.name} (${count(one.rows.length, "row")})`]), id);
-    for (const kind of ["utility", "leakage", "cost"]) {
-      offer(kind, plots.offers[kind].map((key) => [key, columnOf.get(key).heading, kind === "leakage" ? columnOf.get(key).group : ""]),
+    for (const [kind, keys] of Object.entries(plots.offers)) {
+      offer(kind, keys.map((key) => [key, columnOf.get(key)?.heading ?? plots.units[key] ?? key, kind === "leakage" ? columnOf.get(key).group : ""]),
         choice(plots, kind));
     }
-    offer("unit", plots.offers.unit.map((unit) => [unit, plots.units[unit]]), choice(plots, "unit"));
-    offer("kind", plots.offers.kind.map((kind) => [kind, kind]), choice(plots, "kind"));
-  }
-
-  /** Why nothing is drawn; "" where something is. */
-  function obstacle(found) {
-    if (!found) {
-      return rows.length ? "No row passes the filters: clear one of them." : "There are no results yet.";
-    }
-    return window.Plotly ? "" : script.hasAttribute("data-missing")
-      ? "The plots need assets/plotly.min.js, which could not be loaded." : "Loading the plots…";
   }
 
   function draw() {
@@ -461,7 +430,8 @@ window.uedp.plots = (function () {
     const offered = [...Map.groupBy(shown(), (row) => row.set)].sort((a, b) => b[1].length - a[1].length)
       .map(([at, mine]) => ({ at, id: sets[at].id, name: `${sets[at].letter}: ${sets[at].title}`, rows: mine, plots: sets[at].plots }));
     const found = offered.find((one) => one.id === get("plotset")) || offered[0];
-    status.textContent = obstacle(found);
+    const waiting = script.hasAttribute("data-missing") ? "The plots need assets/plotly.min.js, which could not be loaded." : "Loading the plots…";
+    status.textContent = !rows.length ? "There are no results yet." : !found ? "No row passes the filters: clear one of them." : window.Plotly ? "" : waiting;
     status.hidden = !status.textContent;
     bar.hidden = !found;
     grid.hidden = legend.hidden = lacking.hidden = !status.hidden;

@@ -8,7 +8,6 @@
   const charts = document.querySelectorAll("[data-figure]");
   const wanted = new Set();
 
-  /** Draws a figure, or draws it again in the colours of another theme. */
   function draw(chart) {
     const { data, layout } = coloured(figureOf.get(chart.dataset.figure));
     // Fingers scroll the page; a mouse zooms.
@@ -40,17 +39,12 @@
   document.addEventListener("uedp:theme", () => window.Plotly && wanted.forEach(draw));
   window.addEventListener("beforeprint", () => charts.forEach((chart) => chart.data || need(chart)));
 
-  /** Selects an element's text and copies it as browsers did before there was a clipboard. */
-  function copySelected(element) {
-    window.getSelection().selectAllChildren(element);
-    return document.execCommand("copy");
-  }
-
   for (const button of document.querySelectorAll("[data-copy]")) {
     button.hidden = false;
     button.addEventListener("click", async () => {
       const element = document.getElementById(button.dataset.copy);
-      const copied = (await copy(element.textContent)) || copySelected(element);
+      // Without a clipboard, as browsers did before there was one: by selection.
+      const copied = (await copy(element.textContent)) || (window.getSelection().selectAllChildren(element), document.execCommand("copy"));
       // Said to everybody, screen readers too.
       document.getElementById("told").textContent = copied ? "Copied." : "Could not copy: the text is selected.";
     });

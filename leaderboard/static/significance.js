@@ -12,9 +12,7 @@ uedp.significance = (function () {
   }
 
   /** Half of the 95 % interval of the mean of n differences, in their standard deviations: no smaller mean reaches p < 0.05. */
-  function resolution(n) {
-    return jStat.studentt.inv(1 - LEVEL / 2, n - 1) / Math.sqrt(n);
-  }
+  const resolution = (n) => jStat.studentt.inv(1 - LEVEL / 2, n - 1) / Math.sqrt(n);
 
   /** Half a unit of the last digit that the page keeps of a value. */
   function rounding(value) {
@@ -28,10 +26,8 @@ uedp.significance = (function () {
     return Math.max(...differences) - Math.min(...differences) <= 2 * Math.max(...doubt);
   }
 
-  /**
-   * Student's paired t test of {value, reference}, one a seed: {n, difference, low, high, t, p, reason}, where
-   * difference is the mean of value - reference with its 95 % interval; `reason` says why there is no test.
-   */
+  // Student's paired t test of {value, reference}, one a seed: {n, difference, low, high, t, p, reason}, where
+  // difference is the mean of value - reference with its 95 % interval; `reason` says why there is no test.
   function pairedTest(pairs) {
     const n = pairs.length;
     const differences = pairs.map((pair) => pair.value - pair.reference);
@@ -67,15 +63,10 @@ uedp.significance = (function () {
       .map(([seed, values]) => ({ value: row.seeds[seed][key], reference: values[key] }));
   }
 
-  /** True if any run of a row has a value of a metric. */
-  function measures(row, key) {
-    return Object.values(row.seeds).some((values) => key in values);
-  }
+  const measures = (row, key) => Object.values(row.seeds).some((values) => key in values);
 
-  /**
-   * Tests of rows against a reference with which their utility compares: {column, tests}, for each metric of the
-   * reference that any other row has; `corrected` is p by Holm's method over the rows.
-   */
+  // Tests of rows against a reference with which their utility compares: {column, tests}, for each metric of the
+  // reference that any other row has; `corrected` is p by Holm's method over the rows.
   function against(reference, others, columns) {
     const shared = columns.filter(({ key }) => measures(reference, key) && others.some((row) => measures(row, key)));
     return shared.map((column) => {

@@ -2,7 +2,7 @@
 // The table: DataTables sorts and pages what the filters leave, in the columns of a preset or those
 // that the reader picked. Cells are nodes, never markup.
 window.uedp.grid = (function () {
-  const { LISTS, raw, columns, columnOf, sets, rowOf, get, set, shown, subscribe, ranks, brief, element, idle, NONE } = window.uedp;
+  const { LISTS, raw, columns, columnOf, sets, rowOf, get, set, shown, subscribe, ranks, element, idle, NONE } = window.uedp;
   const NOTIONS = ["dp", "metric-dp", "simulation"];
   const hidden = (text) => element("span", { class: "visually-hidden" }, text);
   const second = (text) => element("span", { class: "second" }, text);
@@ -71,24 +71,17 @@ window.uedp.grid = (function () {
     return fitting.sort((a, b) => compare(a, b, 1))[0] || null;
   }
 
-  /** A column of epsilons; `of` gives a row's. */
   function epsilons(field) {
     const of = (row) => (field.key === "bound" ? row.bounds : row.guarantees.filter((one) => one.kind === field.key));
     return { ...field, kind: "promise", cell: (row) => promises(of(row), row), sort: (row) => first(of(row)), has: (row) => of(row).length > 0 };
   }
 
-  /** A column of a word or a number; `of` gives a row's. */
-  function word(field, of = (row) => row[field.key], more = {}) {
-    return { group: "", label: field.key, place: field.key, ...field, cell: (row) => element("div", {}, String(of(row))), sort: of, has: () => true, ...more };
-  }
+  const word = (field, of = (row) => row[field.key], more = {}) => ({ group: "", label: field.key, place: field.key, ...field, cell: (row) => element("div", {}, String(of(row))), sort: of, has: () => true, ...more });
 
-  const SPECIAL = {
-    seeds: [(row) => (row.failed ? `${row.n} (${row.failed} failed)` : row.n), { number: true, sort: (row) => row.n }],
-    delta: [(row) => brief(row.delta), { number: true, sort: (row) => row.delta }],
-    learned: [(row) => ({ true: "yes", false: "nothing", null: "unknown" }[row.learned])],
-    device: [undefined, { has: (row) => row.device !== "" }],
-  };
-  const fields = raw.fields.map((field) => (field.group === "run" ? word(field, ...(SPECIAL[field.key] || [])) : epsilons(field)));
+  const numbers = { seeds: "n", delta: "delta" };
+  const run = (field) => word(field, (row) => row.texts[field.key] ?? row[field.key], { has: (row) => row[field.key] !== "",
+    ...(numbers[field.key] ? { number: true, sort: (row) => row[numbers[field.key]] } : {}) });
+  const fields = raw.fields.map((field) => (field.group === "run" ? run(field) : epsilons(field)));
   const metrics = columns.map((column) => ({ ...column, label: column.heading, number: true, cell: (row) => measured(column, row),
     sort: (row) => (row.values[column.key] ? row.values[column.key].value : null), has: (row) => column.key in row.values }));
   /** What readers may pick, in the order in which the table shows it. */
@@ -114,9 +107,7 @@ window.uedp.grid = (function () {
   const preset = () => (["guarantee", "leakage", "cost"].includes(get("preset")) ? get("preset") : "decide");
 
   /** Keys that readers picked, which may hold any character; null where they did not. */
-  function picked() {
-    return get("columns") ? new Set(get("columns").split(",").map(window.uedp.decoded)) : null;
-  }
+  const picked = () => get("columns") ? new Set(get("columns").split(",").map(window.uedp.decoded)) : null;
 
   /** Keys of the optional columns in force: picked or of the preset, with the metric that ranks. */
   function chosen(now = shown()) {
@@ -153,7 +144,6 @@ window.uedp.grid = (function () {
 
   const order = () => table.api.order().filter((one) => one[1]).map(([at, direction]) => [at, direction]);
 
-  /** Keeps in the link what readers sort by. */
   function sorted() {
     const [[at, direction] = []] = order();
     const text = direction ? `${table.columns[at].key}:${direction}` : "";
@@ -162,12 +152,8 @@ window.uedp.grid = (function () {
     }
   }
 
-  /** Ids of the rows that are picked for comparison. */
-  function pickedRows() {
-    return [...new Set(get("rows").split(","))].filter((id) => rowOf.has(id));
-  }
+  const pickedRows = () => [...new Set(get("rows").split(","))].filter((id) => rowOf.has(id));
 
-  /** The cell that picks a row, or puts it back. */
   function picker(row) {
     return element("input", { type: "checkbox", value: row.id, "aria-label": `Compare ${row.mechanism}, ${row.task}, ${row.source}, ${row.model}`,
       onchange: ({ target }) => set({ rows: [...pickedRows().filter((other) => other !== row.id), ...(target.checked ? [row.id] : [])].join(",") }) });
@@ -208,7 +194,6 @@ window.uedp.grid = (function () {
     explain(event.currentTarget);
   } };
 
-  /** A column's heading: its label, which way is better, and a button that explains it. */
   function head(column, rows) {
     const pick = column.key === "pick";
     return element("th", { scope: "col", rowspan: rows, "data-dt-order": pick ? "disable" : null }, pick ? hidden(column.label)
@@ -237,7 +222,6 @@ window.uedp.grid = (function () {
     return several ? [top, bottom] : [top];
   }
 
-  /** What DataTables needs to know of a column. */
   function definition(column, at) {
     const kind = column.number ? "number" : column.kind === "promise" ? "promise" : "word";
     const name = column.key === "mechanism";
@@ -280,7 +264,6 @@ window.uedp.grid = (function () {
     table.api.table().node().createTFoot().replaceChildren(...lines); // DataTables takes an empty foot away
   }
 
-  /** What all shown rows have in common: it is not in the columns. */
   function caption(now) {
     const common = ["task", "source", "model"].filter((name) => new Set(now.map((row) => row[name])).size === 1);
     return `Mechanisms${common.length ? " of " : ""}${common.map((name) => `${name} ${now[0][name]}`).join(", ")}`;
@@ -313,9 +296,7 @@ window.uedp.grid = (function () {
   }
 
   /** The shown rows in the order of the table, over all its pages. */
-  function inOrder() {
-    return table ? table.api.rows({ order: "applied" }).data().toArray() : shown();
-  }
+  const inOrder = () => table ? table.api.rows({ order: "applied" }).data().toArray() : shown();
 
   subscribe(draw);
   return { preset, picked, chosen, optional, inOrder, pickedRows };

@@ -31,19 +31,15 @@
     document.dispatchEvent(new CustomEvent("uedp:theme", { detail: name }));
   }
 
-  /** Changes the theme and keeps it for the next page. */
-  function toggle() {
-    const next = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
-    window.uedpKept("localStorage", stored, next);
-    show(next);
-  }
-
   // A link that holds a view shows it, and not first what is seen without.
   document.documentElement.classList.toggle("linked", window.location.hash.includes("="));
   show(theme());
   system.addEventListener("change", () => show(theme()));
   document.addEventListener("DOMContentLoaded", () => {
     show(document.documentElement.dataset.theme);
-    document.getElementById("theme").addEventListener("click", toggle);
+    document.getElementById("theme").addEventListener("click", () => {
+      show(document.documentElement.dataset.theme === "dark" ? "light" : "dark");
+      window.uedpKept("localStorage", stored, document.documentElement.dataset.theme);
+    });
   });
 })();

@@ -3,29 +3,10 @@
 window.uedp = (function () {
   const NONE = "–";
 
-  /** Decimals that give three figures, or more where they are whole. */
-  function decimals(value) {
-    const size = Math.abs(value);
-    // The exponent is exact, which a logarithm is not in every engine.
-    return size >= 100 || !size ? 0 : size >= 10 ? 1 : size >= 0.1 ? 2 : Math.min(6, 1 - Number(size.toExponential().split("e")[1]));
-  }
+  const number = (value, signDisplay = "negative") => value.toLocaleString("en", { maximumSignificantDigits: 4, signDisplay });
 
-  /** A number with so many decimals, and commas between thousands. */
-  function fixed(value, places, signDisplay = "negative") {
-    return value.toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: places, signDisplay });
-  }
-
-  /** A number with three figures, or four where it is whole; extreme ones with an exponent. */
-  function number(value) {
-    const size = Math.abs(value);
-    return (size >= 1e15 && size < Infinity) || (size > 0 && size < 5e-7) ? value.toExponential(2) : fixed(value, decimals(value));
-  }
-
-  /** A number that somebody chose, as it was written: 1e-05 where it is small. */
-  function brief(value) {
-    const text = Math.abs(value) < 1e-4 && value !== 0 ? value.toExponential() : String(value);
-    return text.replace(/e([+-])(\d)$/, "e$10$2");
-  }
+  /** Lines as a CSV file. */
+  const csv = (lines) => lines.map((cells) => `${cells.map(csvField).join(",")}\n`).join("");
 
   /** A field of a CSV file: infinity is "inf"; text that a spreadsheet would take for a formula begins with an apostrophe. */
   function csvField(value) {
@@ -83,6 +64,12 @@ window.uedp = (function () {
     return lines;
   }
 
+  /** A title or a label of a figure, in lines of so many characters and so many of them at most. */
+  function lines(text, width, most) {
+    const found = wrap(text, width);
+    return (found.length > most ? [...found.slice(0, most - 1), `${found[most - 1]}…`] : found).map(plain).join("<br>");
+  }
+
   /** A value of a figure in the page's colours and fonts: `var(--name)` under their keys is read. */
   function coloured(value, key = "", styles = window.getComputedStyle(document.documentElement)) {
     if (Array.isArray(value)) {
@@ -98,7 +85,6 @@ window.uedp = (function () {
   /** How Plotly draws: pages have buttons of their own, which keyboards reach. */
   const CONFIG = { responsive: true, displayModeBar: false, typesetMath: false, plotlyServerURL: "", showTips: false };
 
-  /** Puts a file into the reader's hands. */
   function save(name, type, text) {
     const url = URL.createObjectURL(new Blob([text], { type }));
     element("a", { href: url, download: name }).click();
@@ -111,7 +97,5 @@ window.uedp = (function () {
   /** A part of a link; as far as it can be read where somebody shortened the link. */
   const decoded = (text) => new URLSearchParams(`part=${text}`).get("part");
 
-  return {
-    NONE, decoded, number, brief, fixed, decimals, csvField, element, fill, plain, wrap, coloured, CONFIG, save, copy,
-  };
+  return { NONE, decoded, number, csv, element, fill, plain, wrap, lines, coloured, CONFIG, save, copy };
 })();
