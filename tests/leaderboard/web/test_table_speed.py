@@ -28,7 +28,7 @@ def many(tmp_path_factory):
     folder = SiteFolder(out, ())
     by_id = {one.id: one for one in results}
     pages = files_of_all(copies, by_id, live=False, address=str)
-    assets = {name: file.make for name, file in Contents().files([], {}, str).files.items()}
+    assets = {name: file.make for name, file in Contents().files([], str).files.items()}
     for name, make in {**assets, **pages}.items():
         if not name.startswith("results."):
             folder.write(name, make())

@@ -1,0 +1,41 @@
+"""Table, plots and comparison fit every width and are accessible in both themes."""
+
+from __future__ import annotations
+
+import pytest
+from board_results import bound, promise, seeds
+
+from uedp_bench.leaderboard.site import build
+
+ROWS = "noiseless-conll2003,user-dp-conll2003"
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    out = tmp_path_factory.mktemp("widths")
+    refuted = promise("claimed", 0.123456, "user-entity", status="refuted", reason="audit")
+    build([
+        *seeds("noiseless", 50.0, 9.0, guarantees=(promise("proven", float("inf")),)),
+        *seeds("user-dp", 60.0, 1.6, guarantees=(promise("proven", 4.0),)),
+        *seeds("uedp-spread-of-a-long-name", 500.0, 1.2,
+               guarantees=(refuted, promise("proven", 37.912, "user-entity")),
+               lower_bounds=(bound(3.0, 1.5),)),
+    ], out)  # fmt: skip
+    return out / "table.html"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1024, 1440])
+def test_every_view_fits_and_is_accessible(table, visit, accessible, width, scheme):
+    page = visit(table, "view=table", viewport={"width": width, "height": 900},
+                 color_scheme=scheme)  # fmt: skip
+    page.locator("#leaderboard tbody a").first.wait_for()
+    for view, seen in (
+        ("table", "#leaderboard tbody a"),
+        ("plots", "#plot-leakage .main-svg"),
+        ("compare", ".compare-chart .main-svg"),
+    ):
+        page.evaluate(f"uedp.set({{ view: '{view}', rows: '{ROWS}' }})")
+        page.locator(seen).first.wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        accessible(page)
