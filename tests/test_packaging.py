@@ -155,7 +155,7 @@ def third_party_imports(file: str) -> set[str]:
 
 
 def test_every_import_is_a_declared_requirement():
-    owners = {"grpc": ["grpcio"], **packages_distributions()}  # of an extra that tests lack
+    owners = packages_distributions()
     extras = (
         "approximate",
         "cluster",

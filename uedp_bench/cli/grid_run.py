@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +12,7 @@ from uedp_bench.cli.console import echo
 from uedp_bench.errors import InputError, UedpBenchError
 
 if TYPE_CHECKING:
-    from uedp_bench.cluster.connection import OnCluster
-    from uedp_bench.harness.scheduler import Executor
+    from uedp_bench.cluster.grid_on_ray import OnRay
     from uedp_bench.harness.shares import Share
     from uedp_bench.results import Result, RunSpec
     from uedp_bench.tracking.tracker import Tracker
@@ -39,7 +38,7 @@ class Options:
         pace: seconds and steps of a training between two checkpoints.
         quiet: show no progress and no notes.
         share: the part of the runs that is run; None for all.
-        on: the cluster of Ray that does the runs (`uedp_bench.cluster.connection.OnCluster`); None
+        on: the cluster of Ray that does the runs (`uedp_bench.cluster.grid_on_ray.OnRay`); None
             for this machine.
         cpus_per_run: that a run takes of a node; as many as its threads and processes by default.
         gpus_per_run: likewise, shares of one GPU or whole ones.
@@ -143,7 +142,9 @@ def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
                 running = run_jobs(
                     jobs, how, workers=workers, plugins=options.plugins,
                     timeout=options.run_timeout, listen=listen,
-                    executor=_executor(where, screen.note if not options.quiet else _nobody),
+                    executor=where and replace(
+                        where, note=_nobody if options.quiet else screen.note
+                    ),
                 )  # fmt: skip
                 # Closed at once when something goes wrong, so that no process is left behind.
                 with closing(running), _writing_to(options.out):
@@ -154,13 +155,12 @@ def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
     return [tracker.latest(result) for result in results]
 
 
-def cluster_of(options: Options) -> OnCluster | None:
+def cluster_of(options: Options) -> OnRay | None:
     """The cluster that does the runs; None for this machine.
 
     Raises:
         InputError: for options that do not fit together.
     """
-    from uedp_bench.cluster.connection import OnCluster
     from uedp_bench.rank_group import count
 
     if options.on is None:
@@ -175,19 +175,13 @@ def cluster_of(options: Options) -> OnCluster | None:
         )
     if count() > 1:
         raise InputError(f"--on {options.on}: the ranks of torchrun compute one run; start alone")
-    cpus, gpus = options.cpus_per_run, options.gpus_per_run
-    cpus = options.threads * options.processes if cpus is None else cpus
-    where = OnCluster(options.on, cpus, 0.0 if gpus is None else gpus)
-    where.check(options.device)
-    return where
-
-
-def _executor(where: OnCluster | None, note: Callable[[str], None]) -> Executor | None:
-    if where is None:
-        return None
     from uedp_bench.cluster.grid_on_ray import OnRay
 
-    return OnRay(where, note)
+    cpus, gpus = options.cpus_per_run, options.gpus_per_run
+    cpus = options.threads * options.processes if cpus is None else cpus
+    where = OnRay(options.on, cpus, 0.0 if gpus is None else gpus)
+    where.check(options.device)
+    return where
 
 
 def _nobody(line: str) -> None:

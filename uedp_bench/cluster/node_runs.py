@@ -1,282 +1,292 @@
-"""What a machine of a cluster does for a grid: a task of Ray looks after the process of one run.
+"""One run of a grid on a node of a cluster: its files are placed, it runs, what it left is packed.
 
-The run is in a process of its own below the task, as it would be on one machine: what ends it is
-told with its exit code or signal and where Python was, and a process that is fit does the next run.
+Files that a spec or `--plugin` names travel by content. A private folder for the grid on each node
+holds them; it is removed when the grid ends, or by the next grid after one that was killed.
 """
 
 from __future__ import annotations
 
+import fcntl
+import io
 import json
 import os
-import queue
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import tarfile
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock
+
+from uedp_bench import registry
 from uedp_bench.checkpoints import Pace
-from uedp_bench.cluster.named_paths import NamedFiles
-from uedp_bench.cluster.node_folder import NodeFolder
-from uedp_bench.files.output_folder import CHECKPOINT
+from uedp_bench.component import MayBePath
+from uedp_bench.errors import InputError, UedpBenchError
+from uedp_bench.files.output_folder import CHECKPOINT, private_folder
 from uedp_bench.fresh_processes import hide_main
 from uedp_bench.harness.checkpointing import code_digest
 from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.named_files import RESULT
-from uedp_bench.harness.scheduler import Job, Runs
-from uedp_bench.harness.workers import Crash, in_processes
-from uedp_bench.results import RunSpec
+from uedp_bench.harness.named_files import RELEASE, RESULT, content_of, path_mark
+from uedp_bench.harness.scheduler import Job, run_jobs
+from uedp_bench.results import ComponentSpec, RunSpec
+from uedp_bench.second_source import names_source
 from uedp_bench.version import __version__
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """Variables that decide how libraries add; Ray sets the first to the CPUs of a task."""
 
-NAMED = "uedp-bench-named-file:"
-"""Begins what stands in a spec on its way, in place of a path."""
+Content = Sequence[tuple[str, Sequence[Any]]]
+"""Names of files, each with references to the chunks of what it holds."""
+
+_PREFIX = "uedp-bench-grid-"
+_IN_USE = ".in-use"
+
+
+@dataclass(frozen=True)
+class NamedFiles:
+    """A file or folder that a parameter names.
+
+    Attributes:
+        text: that names it.
+        mark: of the parameter.
+        root: folder above, on the machine that starts the grid.
+        inside: path of what is named, below `root`.
+        digest: of names and content.
+    """
+
+    text: str
+    mark: MayBePath
+    root: Path
+    inside: str
+    digest: str
+
+    @staticmethod
+    def of(text: str, mark: MayBePath) -> NamedFiles:
+        """What lies at a path of this machine."""
+        path, levels = Path(text).absolute(), 1
+        if mark.of_a_run:
+            path = path.resolve()
+            levels += path.name == RELEASE and (path.parent / RESULT).is_file()
+        root = path.parents[levels - 1]
+        return NamedFiles(text, mark, root, str(path.relative_to(root)), content_of(text, mark))
+
+    def files(self) -> list[Path]:
+        """Files that travel, on the machine that starts the grid."""
+        path = self.root / self.inside
+        files = [each for each in path.rglob("*") if each.is_file()] if path.is_dir() else [path]
+        return [*files, path.parent / RESULT] if path.parent != self.root else files
+
+    def lie_below(self, root: Path) -> bool:
+        """True if they lie below a folder of this machine, with the same content."""
+        with suppress(OSError, InputError):  # somebody else's, or being changed
+            return bool(content_of(str(root / self.inside), self.mark) == self.digest)
+        return False
 
 
 @dataclass(frozen=True)
 class Order:
-    """What all runs of a grid have in common; it is sent once.
+    """What all runs of a grid have in common.
 
     Attributes:
-        token: names the folder of the grid on each machine.
+        token: name of the folder of the grid on each node, which nobody can guess.
         how: to run, as the machine that started the grid would.
-        probe: name of a file in the folder of results, by which a machine that sees that folder
-            knows it.
-        named: files and folders that specs and the command name: text, and content.
+        probe: file in the folder of results, by which a node that sees that folder knows it.
+        named: files and folders that specs and the command name.
         plugins: numbers of the plug-ins among them.
         timeout: seconds of a run; None for any time.
-        environment: variables as the machine that started the grid has them; None for unset.
-        built: version and code of the package there.
+        environment: `THREADS` of the machine that started the grid; None for unset.
+        package: version and code of the package there.
     """
 
     token: str
     how: Execution
-    probe: str
-    named: tuple[tuple[str, NamedFiles], ...]
+    probe: Path
+    named: tuple[NamedFiles, ...]
     plugins: tuple[int, ...]
     timeout: float | None
     environment: Mapping[str, str | None]
-    built: tuple[str, str]
+    package: tuple[str, str]
+
+    def mark(self, number: int) -> str:
+        """The text in a spec on its way, in place of a path."""
+        return f"{self.token}/{number}."
 
 
-@dataclass(frozen=True)
-class KeptFile:
-    """A file of a run, or a folder.
+def with_paths(spec: RunSpec, change: Callable[[str, MayBePath], str]) -> RunSpec:
+    """The spec with every text changed that may name a file or folder."""
 
-    Attributes:
-        path: below the folder of the run.
-        mode: rights.
-        content: of a file; None of a folder.
-    """
+    def changed(value: Any, mark: MayBePath) -> Any:
+        if isinstance(value, list | tuple):
+            return [changed(part, mark) for part in value]
+        return value if value is None or value in mark.words else change(str(value), mark)
 
-    path: str
-    mode: int
-    content: bytes | None
+    def of(ref: ComponentSpec, kind: registry.Registry[Any]) -> ComponentSpec:
+        component, params = kind.get(ref.name), dict(ref.params)
+        for name, value in ref.params.items():
+            if names_source(component.Params.model_fields[name].annotation) and value is not None:
+                source = of(ComponentSpec.model_validate(value), registry.sources)
+                params[name] = source.model_dump(mode="json")
+            elif (mark := path_mark(component, name)) is not None:
+                params[name] = changed(value, mark)
+        return ref.model_copy(update={"params": params})
 
-
-@dataclass(frozen=True)
-class Outcome:
-    """How the task of a run ended.
-
-    Attributes:
-        files: that the run left, its result among them.
-        crash: what ended the run, if it did not end by itself.
-        needs: digests of files that were not sent yet: the run was not begun.
-        problem: why this machine can do no run.
-    """
-
-    files: tuple[KeptFile, ...] = ()
-    crash: Crash | None = None
-    needs: tuple[str, ...] = ()
-    problem: str = ""
+    return spec.model_copy(
+        update={
+            "task": of(spec.task, registry.tasks),
+            "source": of(spec.source, registry.sources),
+            "model": of(spec.model, registry.models),
+            "mechanism": tuple(of(ref, registry.mechanisms) for ref in spec.mechanism),
+            "attacks": tuple(of(ref, registry.attacks) for ref in spec.attacks),
+        }
+    )
 
 
-def built() -> tuple[str, str]:
-    """Version and digest of the code of the package that is installed here."""
+def package() -> tuple[str, str]:
+    """Version of the package that is installed here, and digest of its code."""
     return __version__, code_digest()
 
 
-def difference(here: tuple[str, str], wanted: tuple[str, str]) -> str:
-    """How the package of a node differs from that of the machine that starts the grid, if so."""
-    if here[0] != wanted[0]:
-        return f"has uedp-bench {here[0]}, and this machine {wanted[0]}"
-    same = here[1] == wanted[1]
-    return "" if same else f"has other code of uedp-bench {here[0]} than this machine"
+def difference(node: tuple[str, str], wanted: tuple[str, str]) -> str:
+    """The difference between the packages of a node and of the machine that starts the grid."""
+    if node[0] != wanted[0]:
+        return f"has uedp-bench {node[0]}, and this machine {wanted[0]}"
+    same = node[1] == wanted[1]
+    return "" if same else f"has other code of uedp-bench {node[0]} than this machine"
+
+
+def look(order: Order) -> str | list[int]:
+    """Why this node can do no run of a grid; otherwise the numbers of files that it lacks."""
+    lacks = [at for at, each in enumerate(order.named) if not each.lie_below(each.root)]
+    return difference(package(), order.package) or lacks
 
 
 def do_run(
-    order: Order,
-    job: Job,
-    sent: Mapping[str, Sequence[Any]],
-    tell: Callable[[Any], None],
-) -> Outcome:
-    """Does one run on this machine.
+    order: Order, job: Job, contents: Mapping[int, Content], tell: Callable[[Any], None]
+) -> bytes:
+    """Does one run in a process of its own on this node; packs what it left.
 
     Args:
         order: of the grid.
-        job: whose spec has `NAMED` and a number in place of paths.
-        sent: references to the content of files, by digest.
+        job: whose spec has marks in place of paths.
+        contents: of files that nodes lack, by number.
         tell: is called with progress.
+
+    Raises:
+        UedpBenchError: if this node can do no run of the grid.
     """
-    if said := difference(built(), order.built):
-        return Outcome(problem=said)
-    try:
-        return _do_run(order, job, sent, tell)
-    except OSError as error:
-        _forget_process()
-        return Outcome(problem=f"cannot write: {error}")
+    if unlike := difference(package(), order.package):
+        raise UedpBenchError(unlike)
+    folder = grid_folder(order.token)
+    spec, places = json.dumps(job.spec.model_dump(mode="json")), dict[int, str]()
+    for number, named in enumerate(order.named):
+        if number in order.plugins or order.mark(number) in spec:
+            copy = folder / "files" / str(number)
+            places[number] = str(place(named, copy, contents.get(number)))
+            spec = spec.replace(order.mark(number), json.dumps(places[number])[1:-1])
+    for name, value in order.environment.items():
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value
+    hide_main()  # it is Ray's
+    how = replace(order.how, out=folder / "runs")
+    if not order.probe.is_file():
+        # Nobody could go on elsewhere from a checkpoint that lies here alone.
+        how = replace(how, state=None, pace=Pace(seconds=0, steps=0))
+    run = how.out / job.id
+    shutil.rmtree(run, ignore_errors=True)
+    ending = run_jobs(
+        [replace(job, spec=RunSpec.model_validate(json.loads(spec)))], how, workers=1,
+        plugins=[Path(places[number]) for number in order.plugins], timeout=order.timeout,
+        listen=lambda message: tell(message[1:]),
+    )  # fmt: skip
+    for _ in ending:
+        pass
+    packed = _pack(run, {places[number]: order.named[number].text for number in places})
+    shutil.rmtree(run, ignore_errors=True)
+    return packed
 
 
-def _do_run(
-    order: Order, job: Job, sent: Mapping[str, Sequence[Any]], tell: Callable[[Any], None]
-) -> Outcome:
-    node = _node_folder(order.token)
-    places: dict[int, Path] = {}
-    needs: list[str] = []
-    for number in sorted({*order.plugins, *numbers_in(job.spec.model_dump())}):
-        named = order.named[number][1]
-        place = node.place(named, lambda digest: _fetched(sent, digest))
-        if place is None:
-            needs.append(named.digest)
-        else:
-            places[number] = place
-    if needs:
-        return Outcome(needs=tuple(dict.fromkeys(needs)))
-    spec = RunSpec.model_validate(with_places(job.spec.model_dump(), places))
-    process = _process(order, node, [places[number] for number in order.plugins])
-    folder = node.runs / job.id
-    shutil.rmtree(folder, ignore_errors=True)
-    crash = process.do(replace(job, spec=spec), tell)
-    given = {str(place): order.named[number][0] for number, place in places.items()}
-    files = tuple(_files_of(folder, given))
-    shutil.rmtree(folder, ignore_errors=True)
-    return Outcome(files, crash)
+def _pack(folder: Path, texts: Mapping[str, str]) -> bytes:
+    """The files of a run, in which files have the names that the user gave, not those here."""
+    for path in folder.rglob("*.json"):
+        content = path.read_bytes()
+        for place in sorted(texts, key=len, reverse=True):
+            node, user = (json.dumps(text)[1:-1].encode() for text in (place, texts[place]))
+            content = content.replace(node, user)
+        if not path.is_symlink():
+            path.write_bytes(content)
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        for path in folder.iterdir():
+            if path.name != CHECKPOINT:
+                tar.add(path, path.name, filter=lambda info: None if info.issym() else info)
+    return packed.getvalue()
 
 
-def _fetched(sent: Mapping[str, Sequence[Any]], digest: str) -> Iterable[bytes] | None:
-    import ray
-
-    return (ray.get(part) for part in sent[digest]) if digest in sent else None
-
-
-def numbers_in(value: Any) -> Iterator[int]:
-    """Numbers of the named files in a spec on its way."""
-    if isinstance(value, Mapping):
-        for part in value.values():
-            yield from numbers_in(part)
-    elif isinstance(value, list | tuple):
-        for part in value:
-            yield from numbers_in(part)
-    elif isinstance(value, str) and value.startswith(NAMED):
-        yield int(value.removeprefix(NAMED))
+@cache
+def grid_folder(token: str) -> Path:
+    """The folder of a grid on this node, which is in use as long as this process lives."""
+    folder = Path(tempfile.gettempdir()) / f"{_PREFIX}{token}"
+    for part in (folder, folder / "files", folder / "runs"):
+        private_folder(part)
+    # It is closed with the process.
+    fcntl.flock(os.open(folder / _IN_USE, os.O_CREAT | os.O_RDWR, 0o600), fcntl.LOCK_SH)
+    for other in folder.parent.glob(f"{_PREFIX}*"):  # of grids that were killed
+        with suppress(OSError), (other / _IN_USE).open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(other)
+    return folder
 
 
-def with_places(value: Any, places: Mapping[int, Path]) -> Any:
-    """A spec on its way with paths of this machine."""
-    if isinstance(value, Mapping):
-        return {name: with_places(part, places) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [with_places(part, places) for part in value]
-    if isinstance(value, str) and value.startswith(NAMED):
-        return str(places[int(value.removeprefix(NAMED))])
-    return value
+def remove_folder(token: str) -> None:
+    """Removes the folder of a grid here; processes that were just ended may still be in it."""
+    folder = Path(tempfile.gettempdir()) / f"{_PREFIX}{token}"
+    for _ in range(25):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(0.2)
 
 
-def _files_of(folder: Path, given: Mapping[str, str]) -> Iterator[KeptFile]:
-    """What a run left; its texts name files as the user named them, not where they lay here."""
-    for path in sorted(folder.rglob("*")):
-        name = path.relative_to(folder)
-        if name.parts[0] == CHECKPOINT or path.is_symlink():
-            continue
-        mode = path.stat().st_mode & 0o777
-        if path.is_dir():
-            yield KeptFile(name.as_posix(), mode, None)
-        else:
-            content = path.read_bytes()
-            if path.suffix == ".json":
-                content = _as_given(content, given)
-            yield KeptFile(name.as_posix(), mode, content)
+@cache
+def _lie_there(named: NamedFiles) -> bool:
+    return named.lie_below(named.root)
 
 
-def _as_given(content: bytes, given: Mapping[str, str]) -> bytes:
-    for place in sorted(given, key=len, reverse=True):
-        here, there = (json.dumps(text)[1:-1].encode() for text in (place, given[place]))
-        if here != there:
-            content = content.replace(here, there)
-    return content
-
-
-class KeptProcess:
-    """A process that does runs one after the other; another takes its place when it dies.
+def place(named: NamedFiles, copy: Path, content: Content | None) -> Path:
+    """The path of the same content on this node; a folder that machines share needs no copy.
 
     Args:
-        runs: what it does.
-        timeout: seconds of a run.
+        named: what is to be there.
+        copy: folder for it where it is not.
+        content: that was sent.
+
+    Raises:
+        UedpBenchError: if it is not there and was not sent, or was sent as something else.
+        OSError: if it cannot be written.
     """
+    if _lie_there(named):
+        return named.root / named.inside
+    with FileLock(f"{copy}.lock"):
+        if not copy.is_dir():
+            if content is None:
+                raise UedpBenchError(f"joined late and lacks {named.text}, which others had")
+            import ray
 
-    def __init__(self, runs: Runs, timeout: float | None) -> None:
-        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        self._tell: Callable[[Any], None] = lambda told: None
-        self._ended = in_processes(
-            runs, iter(self._jobs.get, None), workers=1, timeout=timeout,
-            listen=lambda job, told: self._tell(told),
-        )  # fmt: skip
-
-    def do(self, job: Job, tell: Callable[[Any], None]) -> Crash | None:
-        """Does a run; the crash that ended it, if one did.
-
-        Raises:
-            OSError: if nothing can be written.
-        """
-        self._tell = tell
-        self._jobs.put(job)
-        return next(self._ended)[1]
-
-    def end(self) -> None:
-        """Ends the process."""
-        self._jobs.put(None)
-        for _ in self._ended:
-            pass
-
-
-_FOLDERS: dict[str, NodeFolder] = {}
-_PROCESSES: dict[tuple[str, str], KeptProcess] = {}
-
-
-def _node_folder(token: str) -> NodeFolder:
-    if token not in _FOLDERS or not _FOLDERS[token].runs.is_dir():
-        _FOLDERS[token] = NodeFolder(token)
-    return _FOLDERS[token]
-
-
-def _process(order: Order, node: NodeFolder, plugins: Sequence[Path]) -> KeptProcess:
-    """The process of this task, which sees the GPUs that Ray gave to it."""
-    key = order.token, os.environ.get("CUDA_VISIBLE_DEVICES", "")
-    if key not in _PROCESSES:
-        _forget_process()
-        for name, value in order.environment.items():
-            os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value
-        hide_main()  # it is Ray's
-        shared = (order.how.out / order.probe).is_file()
-        state = order.how.state if shared else None
-        # Nobody could go on elsewhere from a checkpoint that lies here alone.
-        pace = order.how.pace if state is not None else Pace(seconds=0, steps=0)
-        how = replace(order.how, out=node.runs, state=state, pace=pace)
-        _PROCESSES[key] = KeptProcess(Runs(how, tuple(plugins)), order.timeout)
-    return _PROCESSES[key]
-
-
-def _forget_process() -> None:
-    for process in _PROCESSES.values():
-        process.end()
-    _PROCESSES.clear()
-
-
-def result_text(files: Iterable[KeptFile]) -> str | None:
-    """The result among the files of a run; None if there is none."""
-    found = [each.content for each in files if each.path == RESULT and each.content is not None]
-    return found[0].decode() if found else None
+            written = copy.with_suffix(".partial")
+            shutil.rmtree(written, ignore_errors=True)
+            for name, chunks in content:
+                path = written / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with path.open("wb") as file:
+                    for chunk in chunks:
+                        file.write(ray.get(chunk))
+            if not named.lie_below(written):
+                raise UedpBenchError(f"cannot copy {named.text}: it changed, or names other files")
+            written.rename(copy)
+    return copy / named.inside
