@@ -106,12 +106,12 @@ def test_every_surface_marks_it():
     first = first_rows(rows)
     assert first is not None
     assert [one[-1] for one in first.rows] == [True, False]
-    files = Contents().files(runs, {}, lambda name: "").files
+    files = Contents().files(runs, lambda name: "").files
     pages = {name: str(files[name].make()) for name in files if name.endswith(".html")}
     assert all("under-trained" in page for name, page in pages.items() if name.startswith("runs/"))
     assert "under-trained" in pages["index.html"]
     assert BETTER in pages["table.html"]
-    alone = Contents().files(bare(), {}, lambda name: "").files
+    alone = Contents().files(bare(), lambda name: "").files
     own = next(name for name in alone if name.startswith("runs/"))
     assert "under-trained" not in str(alone[own].make())
     assert alone[own].key != files[own].key, "another row changes the page"
