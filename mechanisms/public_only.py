@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING
 
 from uedp_bench.accounting.events import PrivacyEvent, PureDP
@@ -44,6 +45,4 @@ class PublicOnly(TrainingMechanism[PublicOnlyParams]):
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """A copy of the learner's module, as it stands."""
-        from uedp_bench.training.placed import placed
-
-        return placed(learner, run).eval(), _EVENTS
+        return copy.deepcopy(learner.module).to(run.device).eval(), _EVENTS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -62,6 +63,4 @@ class TrainedElsewhere(TrainingMechanism[TrainedElsewhereParams]):
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """A copy of the learner's module, as it stands."""
-        from uedp_bench.training.placed import placed
-
-        return placed(learner, run).eval(), self.params.events()
+        return copy.deepcopy(learner.module).to(run.device).eval(), self.params.events()

@@ -2,65 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from uedp_bench.corpus import Corpus, IntArray
 from uedp_bench.errors import CapabilityError
-from uedp_bench.rank_group import shared_out
 from uedp_bench.release import (
     Channel,
     Classifier,
     LabelOnly,
     PerturbedInputs,
     Published,
-    TrainedRelease,
     WordChannel,
 )
-
-Part = TypeVar("Part")
-Found = TypeVar("Found")
-
-
-class Asked(NamedTuple):
-    """Who is asked many questions of one kind.
-
-    Attributes:
-        release: that is asked.
-        how: what all questions have in common.
-    """
-
-    release: Any
-    how: Any
-
-
-def answers(
-    question: Callable[[Asked, Part], Found],
-    asked: Asked,
-    parts: Sequence[Part],
-    show: Callable[[int], None],
-) -> list[Found]:
-    """`question(asked, part)` of each part, in their order, by all ranks of the run.
-
-    Each question is asked as one process asks it, so that answers are the same to the last bit. A
-    release that is no trained network of this process is asked here.
-
-    Args:
-        question: of a module, without a state: it is sent by its name.
-        asked: release, and what questions have in common.
-        parts: no question depends on another. One that draws has a generator of its own.
-        show: called with the number of questions that are answered, before each of this process.
-    """
-    if isinstance(asked.release, TrainedRelease):
-        return shared_out(question, asked, parts, show)
-    found = []
-    for done, part in enumerate(parts):
-        show(done)
-        found.append(question(asked, part))
-    return found
 
 
 def class_labels(release: object, corpus: Corpus) -> IntArray:

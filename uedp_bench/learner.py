@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias,
 import numpy as np
 
 from uedp_bench.errors import CapabilityError
-from uedp_bench.sent_networks import in_main_memory
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -146,7 +145,7 @@ def take_over(target: nn.Module, source: nn.Module, part: str = "") -> None:
     Raises:
         CapabilityError: if there is no such part, or names or shapes differ; names the weight.
     """
-    weights, source = list[dict[str, Any]](), in_main_memory(source)
+    weights = list[dict[str, Any]]()
     for which, module in (("stage", target), ("stage before", source)):
         try:
             weights.append(module.get_submodule(part).state_dict(prefix=f"{part}." if part else ""))

@@ -9,7 +9,6 @@ import numpy as np
 from uedp_bench.at_once import at_once
 from uedp_bench.errors import PluginError
 from uedp_bench.learner import on_device
-from uedp_bench.rank_group import shared_out
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import FloatArray, IntArray
@@ -39,12 +38,16 @@ def row_losses(learner: Learner, rows: int) -> FloatArray:
             f"{type(learner).__name__} keeps {len(learner.corpus)} of {rows} rows, and one loss a "
             "row was asked for: say in `scorable` which rows have none"
         )
+    import torch
+
     learner.module.eval()
     numbers = at_once(_NUMBERS_AT_ONCE, _device(learner))
     size = max(1, min(_ROWS_AT_ONCE, numbers // max(learner.row_size, 1)))
-    batches = [np.arange(start, min(start + size, rows)) for start in range(0, rows, size)]
-    found = shared_out(_losses, learner, batches)
-    out = np.concatenate(found) if found else np.empty(0)
+    out = np.empty(rows)
+    with torch.no_grad():
+        for start in range(0, rows, size):
+            chosen = np.arange(start, min(start + size, rows))
+            out[chosen] = _losses(learner, chosen)
     if (out < -_ROUNDING).any():
         raise PluginError(
             f"{type(learner).__name__}.losses gives {out.min():.3g} nats for a row: losses are at "

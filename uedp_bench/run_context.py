@@ -52,18 +52,13 @@ class Speed(BaseModel):
         chunk: users (or records) whose updates are held at once, at most. Where units are clipped
             without updates (`training.ghost`), what fits into the cache decides alone.
         threads: torch threads of a process; 0 leaves torch's own choice.
-        processes: that compute updates side by side in federated training; 1 computes them where
-            the run is.
         score_rows: rows scored at once.
-        shard_weights: each rank holds a part of the weights in federated training.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     chunk: int = Field(default=32, ge=1)
     threads: int = Field(default=0, ge=0)
-    processes: int = Field(default=1, ge=1)
     score_rows: int = Field(default=512, ge=1)
-    shard_weights: bool = Field(default=False, exclude_if=lambda asked: not asked)
 
 
 @dataclass

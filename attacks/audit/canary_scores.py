@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from uedp_bench.asking import Asked, answers
 from uedp_bench.attacks._planting import replace_rows
 from uedp_bench.attacks.audit.canaries import name_mentions
 from uedp_bench.attacks.secret_sharer.canary import random_suffixes, split_canary
@@ -50,7 +49,12 @@ def text_scores(
 
     A canary's references do not depend on the release, so that trainings compare.
     """
-    return _scores(_text_score, Asked(release, probe), canaries, run)
+
+    def score(canary: AuditCanary, rng: np.random.Generator) -> float:
+        before, suffixes = _suffixes(canary, probe, rng)
+        return _gap(release.filler_losses(f"{before} ", "", suffixes))
+
+    return _scores(score, canaries, run)
 
 
 def row_scores(
@@ -73,57 +77,37 @@ def row_scores(
         corpus: the planted corpus.
         run: of the audit.
     """
-    return _scores(_row_score, Asked(release, (probe, corpus)), canaries, run)
+
+    def score(canary: AuditCanary, rng: np.random.Generator) -> float:
+        before, suffixes = _suffixes(canary, probe, rng)
+        texts = [f"{before} {suffix}" for suffix in suffixes]
+        rows = canary_rows(corpus, canary)
+        every = with_texts_in(corpus, rows, texts, probe.named_after)
+        losses = np.asarray(release.row_losses(every)).reshape(len(texts), len(rows))
+        return _gap(losses.mean(axis=1))
+
+    return _scores(score, canaries, run)
 
 
-class _Probed(NamedTuple):
-    """A canary to score.
-
-    Attributes:
-        canary: see `AuditCanary`.
-        rng: draws its references.
-    """
-
-    canary: AuditCanary
-    rng: np.random.Generator
-
-    def suffixes(self, probe: TextProbe) -> tuple[str, list[str]]:
-        """The words that are given, and the canary's suffix followed by random ones."""
-        before, suffix = split_canary(self.canary.text, probe.prefix_words)
-        return before, [
-            suffix,
-            *random_suffixes(probe.words, suffix, probe.references, self.rng),
-        ]
+def _suffixes(
+    canary: AuditCanary, probe: TextProbe, rng: np.random.Generator
+) -> tuple[str, list[str]]:
+    """The words that are given, and the canary's suffix followed by random ones."""
+    before, suffix = split_canary(canary.text, probe.prefix_words)
+    return before, [suffix, *random_suffixes(probe.words, suffix, probe.references, rng)]
 
 
 def _scores(
-    score: Callable[[Asked, _Probed], float],
-    asked: Asked,
+    score: Callable[[AuditCanary, np.random.Generator], float],
     canaries: Sequence[AuditCanary],
     run: Run,
 ) -> FloatArray:
-    """(canaries,) the score of each."""
-    parts = [_Probed(one, run.shared("audit", "references", one.user)) for one in canaries]
-
-    def show(done: int) -> None:
-        run.progress("audit: scores", done, len(parts))
-
-    return np.array(answers(score, asked, parts, show), dtype=np.float64)
-
-
-def _text_score(asked: Asked, probed: _Probed) -> float:
-    before, suffixes = probed.suffixes(asked.how)
-    return _gap(asked.release.filler_losses(f"{before} ", "", suffixes))
-
-
-def _row_score(asked: Asked, probed: _Probed) -> float:
-    probe, corpus = asked.how
-    before, suffixes = probed.suffixes(probe)
-    texts = [f"{before} {suffix}" for suffix in suffixes]
-    rows = canary_rows(corpus, probed.canary)
-    every = with_texts_in(corpus, rows, texts, probe.named_after)
-    losses = np.asarray(asked.release.row_losses(every)).reshape(len(texts), len(rows))
-    return _gap(losses.mean(axis=1))
+    """(canaries,) the score of each, whose references are drawn from the generator."""
+    scores = np.empty(len(canaries))
+    for index, canary in enumerate(canaries):
+        run.progress("audit: scores", index, len(canaries))
+        scores[index] = score(canary, run.shared("audit", "references", canary.user))
+    return scores
 
 
 def canary_rows(corpus: Corpus, canary: AuditCanary) -> IntArray:

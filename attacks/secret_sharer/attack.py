@@ -9,11 +9,10 @@ and Evaluating a Differentially Private Pre-trained Language Model", section 5.2
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from uedp_bench.asking import Asked, answers
 from uedp_bench.attacks.secret_sharer.beam import BeamSearch
 from uedp_bench.attacks.secret_sharer.canary import (
     KEPT,
@@ -126,16 +125,37 @@ class SecretSharer(Attack[SecretSharerParams]):
         return Leakage(metrics, canary_details(canaries, rankings, beamed, notes))
 
     def _rankings(self, release: Any, planted: PlantedCanaries, run: Run) -> list[Ranking]:
-        count = len(planted.canaries)
-        parts = [
-            _Canary(canary.text, run.shared("secret-sharer", "references", index))
-            for index, canary in enumerate(planted.canaries)
-        ]
+        rankings = []
+        for index, canary in enumerate(planted.canaries):
+            run.progress("secret-sharer: ranking", index, len(planted.canaries))
+            rng = run.shared("secret-sharer", "references", index)
+            rankings.append(self._ranking(release, planted.words, canary.text, rng))
+        return rankings
 
-        def show(done: int) -> None:
-            run.progress("secret-sharer: ranking", done, count)
+    def _ranking(
+        self, release: Any, words: tuple[str, ...], text: str, rng: np.random.Generator
+    ) -> Ranking:
+        """One canary among random suffixes, or among all of them.
 
-        return answers(_ranking, Asked(release, (self.params, planted.words)), parts, show)
+        Args:
+            release: release that is attacked.
+            words: words of the pool.
+            text: text of the canary.
+            rng: random generator for its references.
+        """
+        prefix, suffix = split_canary(text, self.params.prefix_words)
+        own = word_numbers(words, suffix)
+        space = len(words) ** len(own)
+        count = min(self.params.references, space - 1)
+        others = random_suffix_words(len(words), own, count, rng)
+        # A release joins texts as they stand: the space belongs to what comes before.
+        pool, before = by_pool(as_completer(release)), f"{prefix} "
+        nats = pool.pool_losses(before, words, np.concatenate([own[None], others]))
+        losses = checked(nats, "losses of canaries")
+        loss, kept = float(losses[0]), losses[1 : 1 + KEPT].copy()
+        if space <= self.params.exact_up_to:
+            return Ranking(loss, kept, pool.pool_rank(before, words, own), space)
+        return Ranking(loss, kept, int(ranks(losses[:1], losses[1:])[0]), count)
 
     def _beam(self, release: Generator, planted: PlantedCanaries, run: Run) -> list[bool | None]:
         anchor = tuple(release.encode(planted.words[0]))
@@ -151,33 +171,3 @@ class SecretSharer(Attack[SecretSharerParams]):
             normal_surface(text) in map(normal_surface, likely)
             for text, likely in zip(texts, found, strict=True)
         ]
-
-
-class _Canary(NamedTuple):
-    """A canary to rank.
-
-    Attributes:
-        text: of it.
-        rng: draws its references.
-    """
-
-    text: str
-    rng: np.random.Generator
-
-
-def _ranking(asked: Asked, canary: _Canary) -> Ranking:
-    """One canary among random suffixes, or among all of them."""
-    release, (params, words) = asked
-    prefix, suffix = split_canary(canary.text, params.prefix_words)
-    own = word_numbers(words, suffix)
-    space = len(words) ** len(own)
-    count = min(params.references, space - 1)
-    others = random_suffix_words(len(words), own, count, canary.rng)
-    # A release joins texts as they stand: the space belongs to what comes before.
-    pool, before = by_pool(as_completer(release)), f"{prefix} "
-    found = pool.pool_losses(before, words, np.concatenate([own[None], others]))
-    losses = checked(found, "losses of canaries")
-    loss, kept = float(losses[0]), losses[1 : 1 + KEPT].copy()
-    if space <= params.exact_up_to:
-        return Ranking(loss, kept, pool.pool_rank(before, words, own), space)
-    return Ranking(loss, kept, int(ranks(losses[:1], losses[1:])[0]), count)

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from uedp_bench.asking import Asked, answers
-from uedp_bench.release import TrainedRelease
 from uedp_bench.statistics.resampling import checked
 
 if TYPE_CHECKING:
@@ -24,7 +22,7 @@ NUMBERS_AT_ONCE = 2**23
 """Log-probabilities that are asked for at once (64 MB)."""
 
 TOGETHER = 8
-"""Searches side by side: the same ones whoever computes them, so that bits are the same."""
+"""Searches side by side."""
 
 
 class Hypothesis(NamedTuple):
@@ -102,18 +100,14 @@ class BeamSearch:
             starts: prefixes, each with the number of words of its texts.
             progress: called with the number of searches that have ended.
         """
-        parts = [starts[at : at + TOGETHER] for at in range(0, len(starts), TOGETHER)]
-        if isinstance(self.generator, TrainedRelease):
-            _ = self._shown  # computed once, and sent with what is asked
-
-        def show(done: int) -> None:
-            progress(done * TOGETHER)
-
-        found = answers(_side_by_side, Asked(self.generator, self), parts, show)
+        texts: list[list[str]] = []
+        for first in range(0, len(starts), TOGETHER):
+            progress(first)
+            texts += self._side_by_side(starts[first : first + TOGETHER])
         progress(len(starts))
-        return [texts for of_part in found for texts in of_part]
+        return texts
 
-    def side_by_side(self, starts: Sequence[tuple[str, int]]) -> list[list[str]]:
+    def _side_by_side(self, starts: Sequence[tuple[str, int]]) -> list[list[str]]:
         """As `run_all`, all searches at the same time."""
         searches = [
             _Search(
@@ -181,8 +175,3 @@ def _largest(table: FloatArray, count: int) -> list[tuple[int, int]]:
         places = np.arange(len(flat))
     best = places[np.argsort(-flat[places], kind="stable")][:count]
     return [divmod(at, table.shape[1]) for at in best.tolist() if np.isfinite(flat[at])]
-
-
-def _side_by_side(asked: Asked, starts: Sequence[tuple[str, int]]) -> list[list[str]]:
-    search: BeamSearch = asked.how
-    return search.side_by_side(starts)

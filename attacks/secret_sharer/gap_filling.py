@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from uedp_bench.asking import Asked, answers
 from uedp_bench.leakage import Leakage
 from uedp_bench.release import Completer, Tokenised
 from uedp_bench.results import Estimate
@@ -63,12 +62,10 @@ def fill_gaps(release: Completer, planted: PlantedCanaries, run: Run) -> Leakage
             f"{len(missing)} of {total} secrets are not one token of the release's vocabulary: "
             "they have no exposure, and no number counts them"
         )
-
-    def show(done: int) -> None:
+    filled = []
+    for done, secret in enumerate(asked):
         run.progress("secret-sharer: filling gaps", done, len(asked))
-
-    parts = [(secret, known[secret.secret]) for secret in asked]
-    filled = answers(_fill, Asked(release, candidates), parts, show)
+        filled.append(_fill(release, candidates, secret, known[secret.secret]))
     if filled:
         most = max(secret.occurrences for secret in planted.secrets)
         metrics |= _metrics(filled, len(candidates), most, run)
@@ -102,9 +99,10 @@ def one_token_words(vocabulary: Vocabulary, words: Sequence[str]) -> dict[str, s
     }
 
 
-def _fill(asked: Asked, part: tuple[PlantedSecret, str]) -> _Filled:
+def _fill(
+    release: Completer, candidates: tuple[str, ...], secret: PlantedSecret, word: str
+) -> _Filled:
     """One secret, and the word that it is asked about as, among the candidates."""
-    (release, candidates), (secret, word) = asked, part
     # A release joins texts as they stand: spaces belong to what is around the gap. All candidates
     # are asked about at once, so that their losses are rounded in the same way.
     after = f" {secret.after}" if secret.after else ""

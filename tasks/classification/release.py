@@ -7,15 +7,14 @@ from collections.abc import Callable, Mapping
 from copy import copy
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from uedp_bench.component import named
-from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
+from uedp_bench.corpus import BoolArray, Corpus, FloatArray
 from uedp_bench.errors import CapabilityError, InputError, UedpBenchError
 from uedp_bench.randomness.streams import Stream
-from uedp_bench.rank_group import shared_out
 from uedp_bench.release import TrainedRelease
 from uedp_bench.served_release import PlainNetwork
 from uedp_bench.tasks.classification.inputs import InputReader, Rows
@@ -182,15 +181,21 @@ class ClassifierRelease(TrainedRelease):
 
     def _each(self, corpus: Corpus, last: _Last, size: int) -> FloatArray:
         """(rows, size) of the last step on each row's representation, as released."""
+        import torch
+
         rngs = self._rngs(corpus)
         rows = self._read(corpus, rngs)
-        batches = list(batches_by_length(rows.lengths, lambda _: self.score_rows))
-        # Whoever computes a row has the row's own generator: who it is decides no draw.
-        parts = [(chosen, [rngs[row] for row in chosen] if rngs else []) for chosen in batches]
-        found = shared_out(_batch, _Asked(self, rows, last), parts)
+        network: Any = self.module
+        device = next(network.parameters()).device
         out = np.empty((len(rows), size))
-        for chosen, values in zip(batches, found, strict=True):
-            out[chosen] = values
+        with torch.no_grad():
+            for chosen in batches_by_length(rows.lengths, lambda _: self.score_rows):
+                inputs = rows.batch(chosen, self.reader.padding)
+                batch: Batch = {name: value.to(device) for name, value in inputs.items()}
+                z: Tensor = network.represent(batch)
+                if self._mechanism is not None:
+                    z = self._mechanism.channel().perturb(z, [rngs[row] for row in chosen])
+                out[chosen] = last(network, z).double().cpu().numpy()
         if np.isnan(out).any():
             raise UedpBenchError("the released classifier gives NaN: its weights are not finite")
         return out
@@ -220,27 +225,7 @@ class ClassifierRelease(TrainedRelease):
 
 
 _Last = Callable[["nn.Module", "Tensor"], "Tensor"]
-
-
-class _Asked(NamedTuple):
-    """What several batches are asked; the last step takes the network and representations."""
-
-    release: ClassifierRelease
-    rows: Rows
-    last: _Last
-
-
-def _batch(asked: _Asked, part: tuple[IntArray, list[np.random.Generator]]) -> FloatArray:
-    """(rows, size) of some rows, with a generator each where noise is drawn."""
-    (release, rows, last), (chosen, rngs) = asked, part
-    network: Any = release.module
-    device = next(network.parameters()).device
-    inputs = rows.batch(chosen, release.reader.padding)
-    batch: Batch = {name: value.to(device) for name, value in inputs.items()}
-    z: Tensor = network.represent(batch)
-    if release._mechanism is not None:
-        z = release._mechanism.channel().perturb(z, rngs)
-    return np.asarray(last(network, z).double().cpu().numpy())
+"""Last step: takes the network and representations of rows."""
 
 
 def _class_logprobs(network: Any, z: Tensor) -> Tensor:

@@ -13,7 +13,6 @@ from uedp_bench.at_once import at_once
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
 from uedp_bench.errors import InputError
 from uedp_bench.pool_completer import AskedByText
-from uedp_bench.rank_group import shared_out
 from uedp_bench.release import TokenScores, TrainedRelease
 from uedp_bench.tasks.language.continuations import Continuations, no_nan, padded
 from uedp_bench.tasks.language.word_pool import ENCODED, WordPool, common_prefix
@@ -38,10 +37,6 @@ if TYPE_CHECKING:
     from uedp_bench.tasks.language.learner import LanguageModelLearner
 
 _FILE = "release.json"
-
-_BATCHES_AT_ONCE = 64
-"""Batches whose answers are held before they are put where they belong: small arrays that stay
-between large ones that go leave memory that nothing fits into."""
 
 _LOGITS_AT_ONCE = 2**23
 """Logits that one batch may make (32 MB), so that large vocabularies do not fill the memory."""
@@ -96,14 +91,10 @@ class LanguageModelRelease(TrainedRelease):
         rows = TextRows.build(windows, self.vocabulary)
         logp, mean, std = (np.empty(len(rows.flat)) for _ in range(3))
         correct = np.empty(len(rows.flat), dtype=bool)
-        batches = list(batches_by_length(rows.lengths, self._rows_at_once))
-        for first in range(0, len(batches), _BATCHES_AT_ONCE):
-            some = batches[first : first + _BATCHES_AT_ONCE]
-            found = shared_out(_scores, self, [rows.padded(chosen) for chosen in some])
-            for chosen, values in zip(some, found, strict=True):
-                spans = [np.arange(rows.offsets[i], rows.offsets[i + 1]) for i in chosen]
-                at = np.concatenate(spans)
-                logp[at], mean[at], std[at], correct[at] = values
+        for chosen in batches_by_length(rows.lengths, self._rows_at_once):
+            spans = [np.arange(rows.offsets[i], rows.offsets[i + 1]) for i in chosen]
+            at = np.concatenate(spans)
+            logp[at], mean[at], std[at], correct[at] = self._score(*rows.padded(chosen))
         counts = np.concatenate([
             np.arange(start, end) >= first for _, (start, first, end) in cuts
         ]) if cuts else np.zeros(0, dtype=bool)  # fmt: skip
@@ -315,10 +306,3 @@ def windows_of(length: int, width: int | None, context: int) -> list[tuple[int, 
         windows.append((start, first, end))
         first = end
     return windows
-
-
-def _scores(
-    release: LanguageModelRelease, padded: tuple[IntArray, IntArray]
-) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray]:
-    """Log-probability, its mean, its deviation and a hit for each token of some padded rows."""
-    return release._score(*padded)

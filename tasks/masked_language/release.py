@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from uedp_bench.at_once import at_once
 from uedp_bench.corpus import Corpus, FloatArray, IntArray
 from uedp_bench.errors import InputError, UedpBenchError
-from uedp_bench.rank_group import shared_out
 from uedp_bench.release import TokenScores, TrainedRelease
 from uedp_bench.tasks.masked_language.fillers import Gap, sums_of
 from uedp_bench.tasks.masked_language.learner import MaskedLearner, MaskedReader
@@ -34,34 +33,8 @@ _NUMBERS_AT_ONCE = 2**23
 """Numbers in the largest tensor of one batch (32 MB)."""
 
 
-class _Batch(NamedTuple):
-    """Rows of similar length, and what is wanted of them.
-
-    Attributes:
-        tokens: (rows, length) ids with begin and end.
-        lengths: (rows,).
-        places: (rows, most) that are asked about; those that are used come first.
-        counts: (rows,) how many of them are used.
-        wanted: what `_Finish` takes.
-    """
-
-    tokens: IntArray
-    lengths: IntArray
-    places: IntArray
-    counts: IntArray
-    wanted: Any
-
-
 _Finish = Callable[["Tensor", Any], Any]
-"""What is made of logits (all places, vocabulary) where they are computed: they are too large to
-send."""
-
-
-class _Asked(NamedTuple):
-    """What several batches are asked."""
-
-    module: nn.Module
-    finish: _Finish
+"""Reduces logits (all places, vocabulary) of a batch, which are too large to keep."""
 
 
 class MaskedLanguageModelRelease(TrainedRelease):
@@ -220,43 +193,35 @@ class MaskedLanguageModelRelease(TrainedRelease):
         Raises:
             InputError: if a row is longer than the model allows.
         """
+        import torch
+
         vocabulary, reader = self.vocabulary, self.reader
+        device = next(self.module.parameters()).device
         lengths = np.array([len(row) for row in rows], dtype=np.int64) + 2
         if (over := int(lengths.max(initial=2)) - 2) > self._room:
             raise InputError(f"a row has {over} tokens, and the model reads {self._room}")
         counts = np.array([len(at) for at in places], dtype=np.int64)
         wide = int(counts.max(initial=1)) * vocabulary.size
 
-        numbers = at_once(_NUMBERS_AT_ONCE, next(self.module.parameters()).device)
+        numbers = at_once(_NUMBERS_AT_ONCE, device)
 
         def rows_at_once(length: int) -> int:
             most = max(wide, length * reader.model.token_numbers())
             return max(1, min(reader.score_rows, numbers // most))
 
-        chosen, batches = list(batches_by_length(lengths, rows_at_once)), []
-        for some in chosen:
+        for some in batches_by_length(lengths, rows_at_once):
             tokens = np.full((len(some), lengths[some].max()), vocabulary.end, dtype=np.int64)
             asked = np.zeros((len(some), max(1, counts[some].max())), dtype=np.int64)
             tokens[:, 0] = vocabulary.begin
             for at, i in enumerate(some.tolist()):
                 tokens[at, 1 : 1 + len(rows[i])] = rows[i]
                 asked[at, : counts[i]] = places[i] + 1
-            of_rows = [wanted[i] for i in some.tolist()]
-            batches.append(_Batch(tokens, lengths[some], asked, counts[some], of_rows))
-        found = shared_out(_answer, _Asked(self.module, finish), batches)
-        yield from zip([some.tolist() for some in chosen], found, strict=True)
-
-
-def _answer(asked: _Asked, batch: _Batch) -> Any:
-    """What is wanted of one batch."""
-    import torch
-
-    device = next(asked.module.parameters()).device
-    used = np.arange(batch.places.shape[1]) < batch.counts[:, None]
-    given = (batch.tokens, batch.lengths, batch.places)
-    read = (torch.from_numpy(each).to(device) for each in given)
-    logits = asked.module(*read)[torch.from_numpy(used).to(device)]
-    return asked.finish(logits, batch.wanted)
+            used = np.arange(asked.shape[1]) < counts[some][:, None]
+            read = (torch.from_numpy(each).to(device) for each in (tokens, lengths[some], asked))
+            with torch.no_grad():
+                logits = self.module(*read)[torch.from_numpy(used).to(device)]
+                answer = finish(logits, [wanted[i] for i in some.tolist()])
+            yield some.tolist(), answer
 
 
 def _losses(logits: Tensor, tokens: Sequence[IntArray]) -> list[FloatArray]:

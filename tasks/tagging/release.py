@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from uedp_bench.corpus import BoolArray, Corpus, IntArray, Spans
+from uedp_bench.corpus import BoolArray, Corpus, Spans
 from uedp_bench.learner import on_device
-from uedp_bench.rank_group import shared_out
 from uedp_bench.release import TrainedRelease
 from uedp_bench.tasks.tagging.labels import mentions_of_labels
 from uedp_bench.tasks.tagging.learner import TaggerLearner, TaggerReader
@@ -59,18 +58,20 @@ class TaggerRelease(TrainedRelease):
 
     def spans(self, corpus: Corpus) -> Spans:
         """See `Tagger`; words past `max_tokens` are outside of all entities."""
+        from uedp_bench.models.networks.tagger import best_labels
+
         words = self.reader.words(corpus)
         labels = np.zeros(len(words.words), dtype=np.int64)
         rows = self.reader.model.read_words(
             words.by_row(), self.vocabulary, self.reader.max_tokens, self.reader.device
         )
-        batches = list(batches_by_length(rows.lengths, lambda _: self.score_rows, least=1))
-        labelled = shared_out(_labels, (self.module, rows), batches)
-        for chosen, found in zip(batches, labelled, strict=True):
-            lengths = rows.lengths[chosen]
-            inside = np.arange(found.shape[1]) < lengths[:, None]
-            at = words.offsets[chosen][:, None] + np.arange(found.shape[1])
-            labels[at[inside]] = found[inside]
+        device = str(next(self.module.parameters()).device)
+        for chosen in batches_by_length(rows.lengths, lambda _: self.score_rows, least=1):
+            best = best_labels(self.module, on_device(rows.batch(chosen), device)).cpu().numpy()
+            positions = np.arange(best.shape[1])
+            inside = positions < rows.lengths[chosen][:, None]
+            at = words.offsets[chosen][:, None] + positions
+            labels[at[inside]] = best[inside]
         return Spans.build(corpus.texts, mentions_of_labels(words, labels))
 
     def scorable(self, corpus: Corpus) -> BoolArray:
@@ -109,16 +110,6 @@ class TaggerRelease(TrainedRelease):
         reader = TaggerReader(model, vocabulary, **kept, device="cpu")
         load = partial(_load_network, reader, content)
         return TaggerRelease(reader, load_modules(folder, load), score_rows=content["score_rows"])
-
-
-def _labels(asked: tuple[nn.Module, Any], chosen: IntArray) -> IntArray:
-    """(rows, words) the best labels of some rows."""
-    from uedp_bench.models.networks.tagger import best_labels
-
-    module, rows = asked
-    device = str(next(module.parameters()).device)
-    labels: IntArray = best_labels(module, on_device(rows.batch(chosen), device)).cpu().numpy()
-    return labels
 
 
 def _save_network(model: TokenEncoder[Any], module: nn.Module, folder: Path) -> None:

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from uedp_bench.at_once import at_once
-from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
+from uedp_bench.corpus import BoolArray, Corpus, FloatArray
 from uedp_bench.errors import InputError, UedpBenchError
 from uedp_bench.learner import on_device
-from uedp_bench.rank_group import shared_out
 from uedp_bench.release import TrainedRelease
 from uedp_bench.tasks.tokens.saved_model import (
     TrainedModel,
@@ -57,13 +56,12 @@ class TranslatorRelease(TrainedRelease):
         rows = self.reader.sources(texts)
         # The end alone is no text: nothing is asked about it.
         lengths = np.array([len(row) if len(row) > 1 else 0 for row in rows], dtype=np.int64)
-        batches = list(batches_by_length(lengths, self._rows_at_once, least=1))
-        sources = [[rows[row] for row in chosen.tolist()] for chosen in batches]
-        found = [""] * len(texts)
-        for chosen, ids_of in zip(batches, shared_out(_translated, self, sources), strict=True):
-            for row, ids in zip(chosen.tolist(), ids_of, strict=True):
-                found[row] = self.vocabulary.decode(ids)
-        return found
+        translations = [""] * len(texts)
+        for chosen in batches_by_length(lengths, self._rows_at_once, least=1):
+            numbers = chosen.tolist()
+            for row, ids in zip(numbers, self._translated([rows[i] for i in numbers]), strict=True):
+                translations[row] = self.vocabulary.decode(ids)
+        return translations
 
     def pair_losses(self, texts: Sequence[str], targets: Sequence[str]) -> FloatArray:
         """See `PairScorer`.
@@ -72,15 +70,19 @@ class TranslatorRelease(TrainedRelease):
             InputError: if there are not as many texts as targets.
             UedpBenchError: if a loss is NaN.
         """
+        import torch
+
         if len(texts) != len(targets):
             raise InputError(f"pair_losses: {len(texts)} texts and {len(targets)} targets")
         rows = np.zeros(len(texts), dtype=np.int64)
         corpus = Corpus(tuple(texts), {"user": rows - 1}, rows, targets=tuple(targets))
         learner, out = self.learner(corpus), np.empty(len(texts))
         lengths = learner.lengths[np.arange(len(texts))]
-        batches = list(batches_by_length(lengths, self._rows_at_once))
-        for chosen, nats in zip(batches, shared_out(_nats, learner, batches), strict=True):
-            out[chosen] = nats
+        device = str(_device(self.module))
+        with torch.no_grad():
+            for chosen in batches_by_length(lengths, self._rows_at_once):
+                batch = on_device(learner.batch(chosen, np.zeros_like(chosen)), device)
+                out[chosen] = learner.losses(self.module, batch).nats.double().cpu().numpy()
         if np.isnan(out).any():
             raise UedpBenchError(f"the loss of pair {int(np.isnan(out).argmax())} is NaN")
         return out
@@ -120,32 +122,24 @@ class TranslatorRelease(TrainedRelease):
         most = at_once(_NUMBERS_AT_ONCE, _device(self.module))
         return max(1, min(self.reader.score_rows, most // numbers))
 
+    def _translated(self, rows: list[list[int]]) -> list[list[int]]:
+        """Tokens of the translations of some rows, which are not empty."""
+        import torch
 
-def _translated(release: TranslatorRelease, rows: list[list[int]]) -> list[list[int]]:
-    """Tokens of the translations of some rows, which are not empty."""
-    import torch
+        from uedp_bench.models.module_set import modules_of
+        from uedp_bench.models.networks.translation_search import Search, translated
 
-    from uedp_bench.models.module_set import modules_of
-    from uedp_bench.models.networks.translation_search import Search, translated
-
-    vocabulary, reader, device = release.vocabulary, release.reader, _device(release.module)
-    search = Search(
-        vocabulary.start, vocabulary.end, vocabulary.never, reader.beams, reader.max_tokens
-    )
-    networks: Any = modules_of(release.module)
-    lengths = np.array([len(row) for row in rows], dtype=np.int64)
-    table = np.full((len(rows), int(lengths.max())), vocabulary.end)
-    for place, row in enumerate(rows):
-        table[place, : len(row)] = row
-    given, sizes = torch.from_numpy(table), torch.from_numpy(lengths)
-    return translated(networks, given.to(device), sizes.to(device), search)
-
-
-def _nats(learner: TranslationLearner, chosen: IntArray) -> FloatArray:
-    """(rows,) negative log-likelihoods of some pairs."""
-    batch = learner.batch(chosen, np.zeros_like(chosen))
-    losses = learner.losses(learner.module, on_device(batch, str(_device(learner.module))))
-    return np.asarray(losses.nats.double().cpu().numpy())
+        vocabulary, reader, device = self.vocabulary, self.reader, _device(self.module)
+        search = Search(
+            vocabulary.start, vocabulary.end, vocabulary.never, reader.beams, reader.max_tokens
+        )
+        networks: Any = modules_of(self.module)
+        lengths = np.array([len(row) for row in rows], dtype=np.int64)
+        table = np.full((len(rows), int(lengths.max())), vocabulary.end)
+        for place, row in enumerate(rows):
+            table[place, : len(row)] = row
+        given, sizes = torch.from_numpy(table), torch.from_numpy(lengths)
+        return translated(networks, given.to(device), sizes.to(device), search)
 
 
 def _device(module: nn.Module) -> Any:

@@ -1,4 +1,4 @@
-"""Scripts and manifests of the pages on clusters hold commands that this package knows."""
+"""Scripts and manifests of the page on clusters hold commands that this package knows."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tiny import tiny
 from uedp_bench.cli import run as run_module
 from uedp_bench.cli.main import run_cli
 
-PAGES = "".join((ROOT / "docs" / name).read_text("utf-8") for name in ("cluster.md", "ray.md"))
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGES, re.S | re.M)
+PAGE = (ROOT / "docs" / "run-on-more.md").read_text("utf-8")
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.S | re.M)
 FILLED = {
     "$SLURM_ARRAY_TASK_ID": "3",
     "$SLURM_ARRAY_TASK_COUNT": "8",

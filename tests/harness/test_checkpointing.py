@@ -128,10 +128,11 @@ def test_noise_of_the_system_goes_on_and_its_key_goes_with_the_run(tmp_path):
                for path in tmp_path.rglob("*") if path.is_file())  # fmt: skip
 
 
-def test_processes_that_compute_updates_may_be_other_ones():
-    one, two = (checkpointing.made_by("x", "cpu", Speed(processes=count)) for count in (1, 2))
-    assert one == two
+def test_another_number_of_ranks_or_units_at_once_starts_anew(monkeypatch):
+    one = checkpointing.made_by("x", "cpu", Speed())
     assert one != checkpointing.made_by("x", "cpu", Speed(chunk=3))
+    monkeypatch.setattr("uedp_bench.rank_group.world_size", lambda: 2)
+    assert one != checkpointing.made_by("x", "cpu", Speed())
 
 
 def test_other_code_or_threads_start_anew_and_say_so(whole, tmp_path, monkeypatch):

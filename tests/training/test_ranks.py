@@ -2,51 +2,125 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import pickle
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from elsewhere import InAnotherProcess, adaptive_plan, complain
-from learners import NetworkLearner, flat, run_of
-from model_learners import learner_of_model
+from learners import NetworkLearner, flat, learner_with_dropout, run_of
 from toy import ToyLearner, toy_run
-from trainings import TRAININGS as SAME
-from trainings import trained_by
 
-from uedp_bench import rank_group, row_losses
-from uedp_bench.attacks.secret_sharer.attack import SecretSharer
-from uedp_bench.attacks.secret_sharer.canary import Canary, PlantedCanaries
+from uedp_bench import rank_group
+from uedp_bench.corpus import Index
 from uedp_bench.errors import InputError
-from uedp_bench.mechanism import CorpusStats
+from uedp_bench.learner import Batch
+from uedp_bench.mechanisms.private_training.dp_sgd import DPSGD
 from uedp_bench.mechanisms.private_training.federated_dp_sgd import FederatedDPSGD
-from uedp_bench.mechanisms.representations.dpnr import DPNR
-from uedp_bench.randomness.streams import Stream
+from uedp_bench.mechanisms.private_training.uedp_spread import UeDPSpread
+from uedp_bench.mechanisms.private_training.user_dp import UserDP
 from uedp_bench.run_context import Diary, Run
-from uedp_bench.training import executors
+from uedp_bench.training import executors, ranks
+from uedp_bench.training.adaptive_bound import AdaptiveBound
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.executors import InProcess
 from uedp_bench.training.federated import train_federated
+from uedp_bench.training.federation import Federation
 from uedp_bench.training.local import LocalTraining
+from uedp_bench.training.noise import IndependentGaussian
 from uedp_bench.training.ranks import AcrossRanks, deal
 from uedp_bench.training.round_query import RoundQuery
+from uedp_bench.training.sampling import PoissonSampler
+from uedp_bench.training.server import SgdServer
 from uedp_bench.training.unit_sums import RoundWork, Share, WorkerSetup
 from uedp_bench.transcript import MessageLog
 
 LOCAL = LocalTraining(epochs=2, batch_size=1, learning_rate=0.3)
 
+ROUNDS = {"rounds": 3, "users_per_round": 9}
 
-TRAININGS = {
-    **SAME,
+MECHANISMS: dict[str, Any] = {
+    "user-dp": UserDP.create({**ROUNDS, "local_epochs": 2, "local_batch_size": 1}),
+    "two-level": UeDPSpread.create({**ROUNDS, "noise_multiplier": 1.0}),
+    "dp-sgd": DPSGD.create({"steps": 3, "batch_size": 6}),
     # Each client draws its rows and its noise for itself, on the rank that computes it.
-    "federated-dp-sgd": trained_by(
-        FederatedDPSGD.create({"rounds": 2, "local_steps": 2, "batch_size": 2})
-    ),
+    "federated-dp-sgd": FederatedDPSGD.create({"rounds": 2, "local_steps": 2, "batch_size": 2}),
 }
+TRAININGS = ("adaptive", *MECHANISMS)
+
+FORKED = multiprocessing.get_context("fork")  # a fresh process would import torch for seconds
+WAITING = "uedp-bench-rank"
+"""Name of the processes that wait for rank 0."""
+
+
+def _serve(settings: dict[str, Any]) -> None:
+    with rank_group.connected(**settings):
+        ranks.serve()
+
+
+@pytest.fixture(scope="module", params=[2, 3])
+def team(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """This process is rank 0 of 2, and of 3."""
+    store = tmp_path_factory.mktemp("ranks") / "store"
+    size: int = request.param
+    settings = {"init_method": f"file://{store}", "world_size": size}
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # threads of torch do not survive a fork
+    with pytest.MonkeyPatch.context() as patch:
+        # A rank that is stuck fails the tests, where a run would wait for it for days.
+        patch.setattr(rank_group, "_PATIENCE", timedelta(minutes=5))
+        others = [
+            FORKED.Process(
+                target=_serve, args=({**settings, "rank": rank},), name=WAITING, daemon=True
+            )
+            for rank in range(1, size)
+        ]
+        for other in others:
+            other.start()
+        with rank_group.connected(**settings, rank=0):
+            assert rank_group.world_size() == size
+            yield size
+            rank_group.broadcast(ranks._End())
+        for other in others:
+            other.join(240)
+            assert other.exitcode == 0
+    torch.set_num_threads(threads)
+
+
+def adaptive_plan(rounds: int = 4) -> Federation:
+    """Six users of two rows each, a bound that moves, several local steps."""
+    return Federation(
+        rounds=rounds, units=Index.build(np.arange(12) // 2, np.arange(12), 6),
+        sampler=PoissonSampler(6, 0.8), local=LOCAL,
+        bound=AdaptiveBound(0.5, 0.5, 5.0, 0.5, 2.0), noise=IndependentGaussian(1.0),
+        denominator=5.0, server=SgdServer(),
+    )  # fmt: skip
+
+
+class OnAnotherRank(ToyLearner):
+    """Does something wrong on every rank but 0."""
+
+    def __init__(self, wrong: Callable[[], None]) -> None:
+        super().__init__(np.ones((12, 3)), [row // 2 for row in range(12)])
+        self.wrong = wrong
+
+    def batch(self, rows: Any, seeds: Any) -> Batch:
+        if multiprocessing.parent_process() is not None:
+            self.wrong()
+        return super().batch(rows, seeds)
+
+
+def complain() -> None:
+    """Refuses the input."""
+    raise InputError("row 7 has no points")
 
 
 def _trained(name: str) -> tuple[torch.Tensor, Any, Diary, Run]:
@@ -58,19 +132,22 @@ def _trained(name: str) -> tuple[torch.Tensor, Any, Diary, Run]:
     run = run_of(learner)
     stats = replace(run.stats, clients=(0.25,) * 4 if clients else ())
     run = replace(run, stats=stats, injected=() if clients else (2, 5), diary=diary)
-    module, events = TRAININGS[name](learner, run)
+    if name == "adaptive":
+        trained = train_federated(adaptive_plan(), learner, run)
+        return flat(trained.module), trained.rounds, diary, run
+    module, events = MECHANISMS[name].train(learner, learner.corpus, run)
     return flat(module), events, diary, run
 
 
 @pytest.fixture(scope="module")
 def alone() -> dict[str, tuple[torch.Tensor, Any, Diary, Run]]:
     """Trainings of one process."""
-    with rank_group.by_itself():  # tests that run in another order have a team already
-        assert rank_group.count() == 1
+    with rank_group.alone():  # tests that run in another order have a team already
+        assert rank_group.world_size() == 1
         return {name: _trained(name) for name in TRAININGS}
 
 
-@pytest.mark.parametrize("name", list(TRAININGS))
+@pytest.mark.parametrize("name", TRAININGS)
 def test_weights_events_and_counts_are_those_of_one_process(
     alone: dict[str, tuple[torch.Tensor, Any, Diary, Run]], team: int, name: str
 ) -> None:
@@ -136,7 +213,7 @@ def test_noise_is_drawn_once(team: int) -> None:
 
     found = trained()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(executors, "count", lambda: 1)
+        patch.setattr(executors, "world_size", lambda: 1)
         assert torch.equal(found, trained())
     # The bound 0.5 and the count are hidden together: a little more than 0.5 over 5.
     plan = adaptive_plan()
@@ -160,9 +237,9 @@ def test_units_are_dealt_once_each_and_all_ranks_have_some() -> None:
 
 def test_an_error_on_a_rank_is_one_error_and_the_next_training_runs(team: int) -> None:
     with pytest.raises(InputError, match="row 7"):
-        train_federated(adaptive_plan(), InAnotherProcess(complain), toy_run())
+        train_federated(adaptive_plan(), OnAnotherRank(complain), toy_run())
     with pytest.raises(InputError, match="in one process"):
-        train_federated(adaptive_plan(), InAnotherProcess(lambda: None), toy_run())
+        train_federated(adaptive_plan(), OnAnotherRank(lambda: None), toy_run())
     setup, work, cohort = _round(np.ones((8, 2)))
     shares = [Share(cohort, np.ones(4))]
     with AcrossRanks(setup) as executor:
@@ -172,127 +249,24 @@ def test_an_error_on_a_rank_is_one_error_and_the_next_training_runs(team: int) -
     assert (found.units, found.rows, found.clipped) == (4, 8, expected.clipped)
 
 
-def _release() -> Any:
-    learner = learner_of_model("cifg-lstm")
-    return learner.release(learner.module.eval()), learner.corpus
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
+def test_ranks_that_wait_take_no_processor_time(team: int) -> None:
+    others = [child.pid for child in multiprocessing.active_children() if child.name == WAITING]
+    assert len(others) == team - 1
+
+    def ticks() -> int:
+        stats = (Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2] for pid in others)
+        return sum(int(ticks) for stat in stats for ticks in stat.split()[11:13])
+
+    before = ticks()
+    time.sleep(1.0)  # as rank 0 attacks
+    assert ticks() - before <= 0.1 * os.sysconf("SC_CLK_TCK") * len(others)
 
 
-def test_rows_are_scored_by_all_ranks_to_the_bits_of_one(
-    monkeypatch: pytest.MonkeyPatch, team: int
-) -> None:
-    release, corpus = _release()
-    release.score_rows = 1
-    monkeypatch.setattr(row_losses, "_ROWS_AT_ONCE", 1)
-    calls: list[Any] = []
-    told = rank_group.told
-    monkeypatch.setattr(rank_group, "told", lambda m: (calls.append(m), told(m))[1])
-
-    def both() -> tuple[Any, Any]:
-        return release.row_losses(corpus), release.token_logprobs(corpus.texts)
-
-    losses, scores = both()
-    assert [sum(map(len, call.parts)) for call in calls] == [len(corpus)] * 2
-    assert all(len(call.parts) == team and all(call.parts) for call in calls)
-    with rank_group.by_itself():
-        alone = both()
-    assert len(calls) == 2
-    assert np.array_equal(losses, alone[0])
-    for found, expected in zip(scores, alone[1], strict=True):
-        for values, others in zip(found, expected, strict=True):
-            assert np.array_equal(values, others)
-
-
-def _refuse(common: Any, part: int) -> int:
-    if part == 3:
-        raise InputError("part 3 is wrong")
-    return part + 1
-
-
-def test_what_a_part_raises_is_raised_and_the_next_is_answered(team: int) -> None:
-    module = torch.nn.Linear(1, 1)
-    common = _Common(module)
-    with pytest.raises(InputError, match="part 3"):
-        rank_group.shared_out(_refuse, common, range(8))
-    parts = [0, 1, 2, 4, 5]
-    assert rank_group.shared_out(_refuse, common, parts) == [1, 2, 3, 5, 6]
-    common.other = lambda: None  # what cannot be sent is computed here
-    assert rank_group.shared_out(_refuse, common, parts) == [1, 2, 3, 5, 6]
-
-
-def _canaries(release: Any) -> PlantedCanaries:
-    words = tuple(f"w{i}" for i in range(9))
-    texts = [" ".join(words[(i + j * j) % 9] for j in range(4)) for i in range(20)]
-    canaries = [
-        Canary(kind="word", text=text, p_u=0.5, p_e=0.5, expected_sharers=1.0,
-               expected_occurrences=1.0, sharers=1, occurrences=1)
-        for text in texts
-    ]  # fmt: skip
-    return PlantedCanaries(words=words, canaries=tuple(canaries))
-
-
-def _sharer(release: Any, corpus: Any) -> Any:
-    attack = SecretSharer.create(
-        {"canary_words": 4, "prefix_words": 2, "references": 30, "word_pool": 9}
-    )
-    run = Run(3, CorpusStats(1, 1, 0, 0, public=True))
-    found = attack.run(release, _canaries(release), corpus, run)
-    return [found.metrics, found.details]
-
-
-def _noisy(release: Any, corpus: Any) -> Any:
-    # Each row's noise is keyed by the row, so that whoever computes it draws the same.
-    channel = DPNR.create({"epsilon": 1.0, "word_dropout": 0.3})
-    served = release.through(channel, Stream.root(1, "", "seed"))
-    return [served.class_logprobs(corpus), served.representations(corpus)]
-
-
-def _hidden(release: Any, corpus: Any) -> Any:
-    losses = release.filler_losses("w1 ", " w2", ["w3", "w4 w5", "w6"])
-    return [*(each.logp for each in release.token_logprobs(corpus.texts)), losses]
-
-
-ASKED: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
-    "canaries and beams": ("cifg-lstm", _sharer),
-    "classes": ("bilstm", lambda release, corpus: [release.class_logprobs(corpus)]),
-    "noise of rows": ("bilstm", _noisy),
-    "spans": ("words of bilstm, crf", lambda release, corpus: release.spans(corpus).mentions()),
-    "hidden tokens": ("hidden words of bert", _hidden),
-    "translations": (
-        "transformer-small",
-        lambda release, corpus: [
-            release.translate(corpus.texts),
-            release.pair_losses(corpus.texts, corpus.texts),
-        ],
-    ),
-}
-
-
-@pytest.mark.parametrize("name", list(ASKED))
-def test_attacks_ask_all_ranks_and_hear_the_bits_of_one(
-    monkeypatch: pytest.MonkeyPatch, team: int, name: str
-) -> None:
-    model, question = ASKED[name]
-    learner = learner_of_model(model)
-    release: Any = learner.release(learner.module.eval())
-    for holder in (release, getattr(release, "reader", None)):
-        if hasattr(holder, "score_rows"):
-            object.__setattr__(holder, "score_rows", 2)
-    calls: list[Any] = []
-    told = rank_group.told
-    monkeypatch.setattr(rank_group, "told", lambda m: (calls.append(m), told(m))[1])
-    found = question(release, learner.corpus)
-    assert calls
-    assert all(len(call.parts) == team and all(call.parts[:2]) for call in calls)
-    with rank_group.by_itself():
-        before = len(calls)
-        expected = question(release, learner.corpus)
-        assert len(calls) == before
-    assert pickle.dumps(found) == pickle.dumps(expected)
-    # The network is sent with the first question alone.
-    assert sum(len(call.sent.new) for call in calls) == 1
-
-
-class _Common:
-    def __init__(self, module: torch.nn.Module) -> None:
-        self.module = module
-        self.other: Any = None
+@pytest.mark.parametrize("model", ["awd-lstm", "bilstm"])
+def test_learners_of_tasks_can_be_sent(model: str) -> None:
+    learner = learner_with_dropout(model)
+    again = pickle.loads(pickle.dumps(learner))  # noqa: S301
+    rows, seeds = np.array([0, 3]), np.array([5, 6])
+    for name, value in learner.batch(rows, seeds).items():
+        assert torch.equal(value, again.batch(rows, seeds)[name])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import pickle
 from typing import Any
 
 import pytest
@@ -110,17 +109,6 @@ def test_yogi_s_second_moment_comes_down_by_a_part_of_the_estimate_not_of_itself
     assert float(server._second) == pytest.approx(9.0 - 0.01 * 1.0)
     server.step(torch.zeros(1), torch.full((1,), 4.0), 1, 2)
     assert float(server._second) == pytest.approx(8.99 + 0.01 * 16.0)
-
-
-@pytest.mark.parametrize("server", ALL, ids=IDS)
-def test_a_server_that_is_pickled_between_rounds_goes_on_with_the_same_steps(server: Any) -> None:
-    server, estimates = copy.deepcopy(server), _estimates()
-    theta = other = _walk(server, estimates[:3])
-    again = pickle.loads(pickle.dumps(server))  # noqa: S301
-    for step, estimate in enumerate(estimates[3:], start=3):
-        theta = server.step(theta, estimate, step, ROUNDS)
-        other = again.step(other, estimate, step, ROUNDS)
-    assert torch.equal(theta, other)
 
 
 class _Large(TorchDispatchMode):

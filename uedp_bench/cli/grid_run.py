@@ -34,13 +34,12 @@ class Options:
         log_release: log releases that nothing is proven about.
         keep_release: keep releases, reference models and checkpoints of what did not end; None: all
             of them on this machine, and no releases of runs on a cluster.
-        shard_weights: ranks hold parts of the weights in training.
         pace: seconds and steps of a training between two checkpoints.
         quiet: show no progress and no notes.
         share: the part of the runs that is run; None for all.
         on: the cluster of Ray that does the runs (`uedp_bench.cluster.grid_on_ray.OnRay`); None
             for this machine.
-        cpus_per_run: that a run takes of a node; as many as its threads and processes by default.
+        cpus_per_run: that a run takes of a node; as many as its threads by default.
         gpus_per_run: likewise, shares of one GPU or whole ones.
     """
 
@@ -57,8 +56,6 @@ class Options:
     retry_failed: bool = False
     log_release: bool = False
     keep_release: bool | None = None
-    processes: int = 1
-    shard_weights: bool = False
     pace: tuple[float, int] = (60.0, 0)
     quiet: bool = False
     share: Share | None = None
@@ -92,7 +89,7 @@ def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
     from uedp_bench.harness.retraining import check_retrainings
     from uedp_bench.harness.scheduler import default_workers, jobs_of, resume, run_jobs
     from uedp_bench.harness.spec import parse_spec
-    from uedp_bench.rank_group import count
+    from uedp_bench.rank_group import world_size
     from uedp_bench.run_context import Speed
     from uedp_bench.training.device import choose_device
 
@@ -103,12 +100,7 @@ def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
     where = cluster_of(options)
     if where is None:
         choose_device(options.device, options.threads)
-    if options.shard_weights and count() == 1:
-        raise InputError(
-            "--shard-weights spreads the weights over ranks, and there is only one: start with "
-            "torchrun --nproc-per-node 2 -m uedp_bench run ..."
-        )
-    workers = _alone(options) if count() > 1 else options.workers
+    workers = _alone(options) if world_size() > 1 else options.workers
     if workers is None:
         workers = 1 if where else default_workers(options.device)
     if workers == 0 and options.run_timeout is not None:
@@ -126,12 +118,9 @@ def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
             jobs = resume(jobs, options.out, retry_failed=options.retry_failed)
             screen.begin(jobs)
             results = [found for job in jobs if (found := job.done or job.given_up)]
-            speed = Speed(
-                threads=options.threads, processes=options.processes,
-                shard_weights=options.shard_weights,
-            )  # fmt: skip
             seconds, steps = options.pace
             keeps = where is None if options.keep_release is None else options.keep_release
+            speed = Speed(threads=options.threads)
             how = Execution(options.out, options.device, speed, keep_release=keeps,
                             state=None if options.keep_release is False else options.out,
                             pace=Pace(seconds=seconds, steps=steps))  # fmt: skip
@@ -161,7 +150,7 @@ def cluster_of(options: Options) -> OnRay | None:
     Raises:
         InputError: for options that do not fit together.
     """
-    from uedp_bench.rank_group import count
+    from uedp_bench.rank_group import world_size
 
     if options.on is None:
         for name in ("cpus", "gpus"):
@@ -173,12 +162,12 @@ def cluster_of(options: Options) -> OnRay | None:
             f"--workers {options.workers} with --on: Ray decides how many runs are side by side, "
             "by what each takes (--cpus-per-run, --gpus-per-run)"
         )
-    if count() > 1:
+    if world_size() > 1:
         raise InputError(f"--on {options.on}: the ranks of torchrun compute one run; start alone")
     from uedp_bench.cluster.grid_on_ray import OnRay
 
     cpus, gpus = options.cpus_per_run, options.gpus_per_run
-    cpus = options.threads * options.processes if cpus is None else cpus
+    cpus = options.threads if cpus is None else cpus
     where = OnRay(options.on, cpus, 0.0 if gpus is None else gpus)
     where.check(options.device)
     return where
@@ -194,12 +183,11 @@ def _alone(options: Options) -> int:
     Raises:
         InputError: if others are asked for.
     """
-    for name, asked in (("workers", options.workers or 0), ("processes", options.processes)):
-        if asked > (name == "processes"):
-            raise InputError(
-                f"--{name} {asked}: the ranks of torchrun compute one run after the other; leave "
-                f"--{name} out, or start without torchrun"
-            )
+    if options.workers:
+        raise InputError(
+            f"--workers {options.workers}: the ranks of torchrun compute one run after the other; "
+            "leave --workers out, or start without torchrun"
+        )
     return 0
 
 

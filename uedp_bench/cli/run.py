@@ -57,24 +57,6 @@ RetryFailed = Annotated[
         help="Run again what has failed three times, and runs in which an attack failed, too.",
     ),
 ]
-Processes = Annotated[
-    int,
-    typer.Option(
-        metavar="N",
-        min=1,
-        help="Processes of a run that compute the updates of a round side by side; the numbers "
-        "stay the same to the last bit. Worth it for one long run: several runs share the cores "
-        "by --workers.",
-    ),
-]
-ShardWeights = Annotated[
-    bool,
-    typer.Option(
-        "--shard-weights",
-        help="Under torchrun: each rank holds a part of the weights, for networks that do not fit "
-        "one device. For training in rounds with one local step; the numbers agree to rounding.",
-    ),
-]
 Threads = Annotated[
     int,
     typer.Option(
@@ -159,9 +141,7 @@ On = Annotated[
 ]
 CpusPerRun = Annotated[
     float | None,
-    typer.Option(
-        metavar="N", help="CPUs of a node that a run takes (--on). [default: threads x processes]"
-    ),
+    typer.Option(metavar="N", help="CPUs of a node that a run takes (--on). [default: threads]"),
 ]
 GpusPerRun = Annotated[
     float | None,
@@ -217,8 +197,6 @@ def run_command(
     device: Device = "auto",
     workers: Workers = None,
     threads: Threads = 1,
-    processes: Processes = 1,
-    shard_weights: ShardWeights = False,
     run_timeout: RunTimeout = None,
     checkpoint_seconds: CheckpointSeconds = 60.0,
     checkpoint_steps: CheckpointSteps = 0,
@@ -299,9 +277,8 @@ def run_command(
     part = None if share is None else Share.parse(share)
     options = Options(
         out, device, workers, threads, tracking, tuple(plugin or ()), log_model, max_retrain,
-        max_runs, run_timeout, retry_failed, log_release, releases, processes,
-        shard_weights, (checkpoint_seconds, checkpoint_steps), quiet, part, on, cpus_per_run,
-        gpus_per_run,
+        max_runs, run_timeout, retry_failed, log_release, releases,
+        (checkpoint_seconds, checkpoint_steps), quiet, part, on, cpus_per_run, gpus_per_run,
     )  # fmt: skip
     if dry:
         from uedp_bench.cli.dry_run import check_dry, dry_run

@@ -52,12 +52,12 @@ def checkpoints_beside(around: Checkpoints, folder: Path, device: str, speed: Sp
 def made_by(name: str, device: str, speed: Speed) -> dict[str, str]:
     """Everything that decides the bits of a training, by name.
 
-    The number of processes does not: they add as one would. That of ranks does: each has a sum.
+    The number of ranks does: each has a sum.
     """
-    from uedp_bench.rank_group import count
+    from uedp_bench.rank_group import world_size
     from uedp_bench.training.device import kernels
 
-    several = {"ranks": str(count())} if count() > 1 else {}
+    several = {"ranks": str(world_size())} if world_size() > 1 else {}
     return several | {
         "run": name,
         "code": code_digest(),
@@ -66,7 +66,7 @@ def made_by(name: str, device: str, speed: Speed) -> dict[str, str]:
         **library_versions(),
         "device": _device(device),
         "kernels": kernels(),
-        "speed": speed.model_dump_json(exclude={"processes"}),
+        "speed": speed.model_dump_json(),
     }
 
 

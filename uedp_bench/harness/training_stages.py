@@ -18,7 +18,6 @@ from uedp_bench.mechanism import Events, ServingMechanism
 from uedp_bench.release import Release
 from uedp_bench.results import TrainedStage
 from uedp_bench.run_context import Run
-from uedp_bench.training.placed import placed
 from uedp_bench.training.stages import train_plainly, train_privately
 from uedp_bench.training.weight_change import weight_change, weights_of
 
@@ -150,7 +149,7 @@ class _Floor:
             learner.start_from(before)
         run = self._run
         if learner.role == "private":
-            self._module = placed(learner, run)
+            self._module = copy.deepcopy(learner.module).to(run.device)
         else:  # what this costs and how it went is no part of the run's diary
             aside = Run(run.seed, run.stats, run.device, run.speed, progress=run.progress,
                         checkpoints=run.checkpoints)  # fmt: skip

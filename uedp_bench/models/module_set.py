@@ -16,7 +16,6 @@ import torch
 from torch import Tensor, nn
 
 from uedp_bench.errors import InputError
-from uedp_bench.sent_networks import in_main_memory
 
 _FOLDER = "module-{}"
 
@@ -84,12 +83,12 @@ def save_modules(
         save: writes one module into a folder, which exists.
     """
     if not isinstance(module, ModuleSet):
-        save(in_main_memory(module), folder)
+        save(module, folder)
         return
     for number, each in enumerate(module):
         inside = folder / _FOLDER.format(number)
         inside.mkdir(exist_ok=True)
-        save(in_main_memory(each), inside)
+        save(each, inside)
 
 
 def load_modules(folder: Path, load: Callable[[Path], nn.Module]) -> nn.Module:

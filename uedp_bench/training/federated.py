@@ -18,6 +18,7 @@ import torch
 
 from uedp_bench.accounting.event_contract import read_event
 from uedp_bench.accounting.events import AnyEvent
+from uedp_bench.errors import InputError
 from uedp_bench.learner import Learner
 from uedp_bench.run_context import Run
 from uedp_bench.training.diagnostics import Diagnostics
@@ -34,7 +35,6 @@ from uedp_bench.training.messages import Sending, send_updates, send_weights
 from uedp_bench.training.one_round import (
     begin_round,
     check_buffers,
-    check_finite,
     check_sum,
     check_weights,
     end_round,
@@ -58,10 +58,6 @@ def train_federated(how: Federation, learner: Learner, run: Run) -> Trained:
     how = how.of_its_own()
     # Audits replace what a user sends; where clients send, there is no such thing.
     injected = run.injected if how.group == "user" else ()
-    if run.speed.shard_weights:
-        from uedp_bench.training.sharded.federated import train_sharded
-
-        return train_sharded(how, learner, run, injected)
     # These streams are of this call alone: a loop that trains again draws afresh.
     streams = run.fresh("federated")
     role = role_of(how, learner)
@@ -123,12 +119,15 @@ class _Shared:
             InputError: if the weights are not finite.
             PrivacyError: if buffers hold statistics of private inputs that were to be bounded.
         """
-        check_finite(bool(torch.isfinite(self.theta).all()))
+        if not torch.isfinite(self.theta).all():
+            raise InputError(
+                "training diverged: weights are not finite; lower the learning rate or the noise"
+            )
         if self.bounded:
             check_buffers(self._executor.changed_buffers())
 
     def state_dict(self) -> dict[str, Any]:
-        """Weights and buffers, which other processes may have changed: they are looked at here."""
+        """Weights and buffers, which other ranks may have changed: they are looked at here."""
         self.check()
         buffers = dict(self._executor.flat.module.named_buffers())
         told = [[unit, [event.model_dump_json() for event in all_]] for unit, all_ in self.told]

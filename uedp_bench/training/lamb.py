@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from uedp_bench.training.clipping import exact_norms
-from uedp_bench.training.server import OverParts, Scheduled, blocks
+from uedp_bench.training.server import Scheduled, blocks
 
 
 @dataclass
@@ -30,14 +30,13 @@ class LambServer(Scheduled):
     tau: float = field(default=1e-6, kw_only=True)
     weight_decay: float = field(default=0.01, kw_only=True)
     _sizes: tuple[int, ...] = field(default=(), init=False, repr=False)
-    _over_parts: OverParts | None = field(default=None, init=False, repr=False)
     _first: Tensor | None = field(default=None, init=False, repr=False)
     _second: Tensor | None = field(default=None, init=False, repr=False)
     _count: int = field(default=0, init=False, repr=False)
 
-    def lay_out(self, sizes: Sequence[int], over_parts: OverParts | None = None) -> None:
+    def lay_out(self, sizes: Sequence[int]) -> None:
         """See `LayeredStep.lay_out`."""
-        self._sizes, self._over_parts = tuple(sizes), over_parts
+        self._sizes = tuple(sizes)
 
     def step(self, theta: Tensor, estimate: Tensor, step: int, rounds: int) -> Tensor:
         """See `ServerStep.step`.
@@ -51,8 +50,6 @@ class LambServer(Scheduled):
         layers = (torch.split(vector, list(self._sizes)) for vector in (theta, moved))
         pairs = list(zip(*layers, strict=True))
         lengths = torch.stack([torch.cat([exact_norms(v[None]) for v in pair]) for pair in pairs])
-        if self._over_parts is not None:
-            lengths = self._over_parts(lengths**2).sqrt()
         for (now, along), (of_now, of_along) in zip(pairs, lengths, strict=True):
             ratio = torch.where((of_now > 0) & (of_along > 0), of_now / of_along, 1.0)
             along.mul_((rate * ratio).to(along)).add_(now)

@@ -45,7 +45,7 @@ class UnitTrainer(Protocol):
 
 
 class LocalWork(Protocol):
-    """Policy: what a unit does with its own rows. It is pickled for other processes."""
+    """Policy: what a unit does with its own rows. It is pickled for other ranks."""
 
     @property
     def epochs(self) -> int:

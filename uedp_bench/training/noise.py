@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from uedp_bench.accounting.events import AnyEvent, Gaussian, Repeated
@@ -117,30 +116,6 @@ class GaussianNoise(AttributeState):
         self.stds.append(std)
         return noisy.to(vector)
 
-    def drawn(
-        self, sizes: Sequence[int], std: float, rng: np.random.Generator
-    ) -> Iterator[NDArray[np.float64]]:
-        """The noise of a vector in parts of these sizes: the numbers that `add` would draw.
-
-        Raises:
-            PrivacyError: if a part is not this noise, or all are too long for a guarantee.
-        """
-        check_coordinates(sum(sizes))
-        streams = iter(streams_of_parts(rng, sum(sizes), _PART))
-        stream, left = rng, 0
-        for size in sizes:
-            part, at = np.empty(size), 0
-            while at < size:
-                if not left:
-                    stream, left = next(streams), _PART
-                now = min(size - at, left)
-                part[at : at + now] = stream.standard_normal(now)
-                at, left = at + now, left - now
-            part *= std
-            check_normal(np.zeros(1), part[_measured(size)], std, "noise on a sum")
-            yield part
-        self.stds.append(std)
-
 
 def _measured(size: int) -> slice:
     """Which numbers of a vector are measured: some of every part of it."""
@@ -165,19 +140,6 @@ class IndependentGaussian:
         """See `Noise.add`."""
         self._sensitivities.append(sensitivity)
         return self._source.add(vector, self.multiplier * sensitivity, rng)
-
-    def parts(
-        self, sizes: Sequence[int], sensitivity: float, rng: np.random.Generator
-    ) -> Iterator[NDArray[np.float64]]:
-        """The noise of a round's vector alone, in float64, for whoever holds the vector in parts.
-
-        Args:
-            sizes: of the parts; the noise is that of `add` to the whole.
-            sensitivity: see `Noise.add`.
-            rng: see `Noise.add`.
-        """
-        self._sensitivities.append(sensitivity)
-        yield from self._source.drawn(sizes, self.multiplier * sensitivity, rng)
 
     @property
     def drawn(self) -> list[float]:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from uedp_bench.accounting.sampler_end_delta import check_coordinates
 from uedp_bench.corpus import FloatArray, IntArray
-from uedp_bench.errors import InputError, PrivacyError
+from uedp_bench.errors import PrivacyError
 from uedp_bench.learner import Learner
 from uedp_bench.randomness.streams import Stream
 from uedp_bench.training.bounds import Limits, NetworkLayer, check_limits
@@ -93,11 +93,14 @@ def end_round(how: Federation, begun: Begun, found: UnitSum) -> Moved:
         PrivacyError: if noise is missing.
     """
     limits, theta, step = begun.work.limits, begun.work.theta, begun.step
-    query = query_of(how, limits)
+    query = RoundQuery(limits, how.weight_bound, how.noise.multiplier)
     noise = begun.streams.rng("noise")
     noisy = how.noise.add(query.vector(found), query.sensitivity, step, noise)
     seen = query.seen(noisy, theta)
-    estimate = seen.total / denominator_of(how, begun.weights)
+    denominator = how.denominator
+    if denominator is None:  # nobody, or nobody that counts: the sum is 0
+        denominator = float(begun.weights.sum()) or 1.0
+    estimate = seen.total / denominator
     moved = how.server.step(theta, estimate, step, how.rounds)
     how.bound.learn(step, seen)
     return Moved(moved, how.noise.multiplier * query.sensitivity)
@@ -160,18 +163,6 @@ def check_weights(how: Federation) -> None:
         )
 
 
-def check_finite(finite: bool) -> None:
-    """Refuses weights that nobody is to go on from.
-
-    Raises:
-        InputError: if they are not finite.
-    """
-    if not finite:
-        raise InputError(
-            "training diverged: weights are not finite; lower the learning rate or the noise"
-        )
-
-
 def check_buffers(changed: Sequence[str]) -> None:
     """Refuses networks that keep statistics of private inputs that were to be bounded.
 
@@ -183,15 +174,3 @@ def check_buffers(changed: Sequence[str]) -> None:
             f"the network keeps statistics of private inputs in {changed[0]!r}, and neither "
             "clipping nor noise covers them; take a network without batch normalisation"
         )
-
-
-def query_of(how: Federation, limits: Limits) -> RoundQuery:
-    """What a round within these limits asks of the noise."""
-    return RoundQuery(limits, how.weight_bound, how.noise.multiplier)
-
-
-def denominator_of(how: Federation, weights: FloatArray) -> float:
-    """What the sum of a round is divided by; `weights` are those of the units that take part."""
-    if how.denominator is not None:
-        return how.denominator
-    return float(weights.sum()) or 1.0  # nobody, or nobody that counts: the sum is 0

@@ -1,9 +1,9 @@
 """One training over several devices, on one machine or many: ranks of `torch.distributed`.
 
 `torchrun --nproc-per-node N -m uedp_bench run SPEC` starts N processes. Rank 0 is the run: it
-draws, adds noise, steps, scores, and writes. All other ranks compute shares of its rounds, and know
-of a training what processes of `--processes` know: the learner, the weights of a round, and the
-rows and seeds of their shares, with streams of their own for clients that draw for themselves.
+draws, adds noise, steps, scores, attacks, and writes. All other ranks compute shares of its rounds.
+They hold the learner, the weights of a round, and the rows and seeds of their shares, with streams
+of their own for clients that draw for themselves, each of one client and one round.
 
 Sums are added in float64, on each rank and over all of them, so that a training ends where that of
 one process does, to rounding.
@@ -11,9 +11,12 @@ one process does, to rounding.
 
 from __future__ import annotations
 
+import pickle
 import signal
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -22,23 +25,21 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from uedp_bench.errors import InputError
 from uedp_bench.rank_group import (
-    Call,
-    Failed,
-    Fetch,
+    Failure,
     RankGoneError,
-    all_there,
-    answer,
-    by_itself,
+    all_present,
+    alone,
+    broadcast,
     connected,
-    count,
-    gathered,
-    number,
-    told,
+    gather,
+    rank,
+    world_size,
 )
+from uedp_bench.registry import load_plugins, loaded_plugins
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.device import keep_freed_memory
-from uedp_bench.training.process_messages import Begin
 from uedp_bench.training.unit_sums import (
     RoundWork,
     Share,
@@ -49,8 +50,22 @@ from uedp_bench.training.unit_sums import (
 )
 
 
+class _Begin(NamedTuple):
+    """Begins a training.
+
+    Attributes:
+        threads: number of torch threads of rank 0.
+        plugins: files, imported before what they define can be read.
+        setup: a pickled `WorkerSetup`.
+    """
+
+    threads: int
+    plugins: tuple[Path, ...]
+    setup: bytes
+
+
 class _Round(NamedTuple):
-    """What a round asks of all ranks; the weights follow.
+    """Asks all ranks for their sums of a round; the weights follow.
 
     Attributes:
         size, dtype, kind: of the weights, and the kind of device that all ranks compute on.
@@ -85,29 +100,23 @@ def as_rank(command: Callable[[], int]) -> int:
         The exit code of the command; 0 on all others.
     """
     with connected():
-        if number():
+        if rank():
             serve()
             return 0
         code = command()
         if code != 128 + signal.SIGINT:  # who was interrupted may not be listened to any more
-            told(_End())
+            with suppress(RankGoneError):  # the work is done, and a rank may have died since
+                broadcast(_End())
         return code
 
 
 def serve() -> None:
-    """Computes for rank 0 until it says that the program ends, or is gone."""
+    """Computes for rank 0 until the program ends, or rank 0 is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; rank 0 decides what ends
     keep_freed_memory()
     try:
-        while not isinstance(message := told(), _End):
-            if isinstance(message, Call | Fetch):
-                answer(message)
-            elif isinstance(message, Begin):
-                _train(message)
-            else:
-                from uedp_bench.training.sharded.worker import follow
-
-                follow(message)
+        while isinstance(message := broadcast(), _Begin):
+            _train(message)
     except RankGoneError:
         return
 
@@ -125,10 +134,16 @@ class AcrossRanks:
     def __init__(self, setup: WorkerSetup) -> None:
         self._worker = ShareWorker(setup)
         self.flat = self._worker.trainer.flat
-        self._begin = Begin.of(setup, "run it in one process")
+        try:
+            pickled = pickle.dumps(setup, protocol=pickle.HIGHEST_PROTOCOL)
+        except (pickle.PicklingError, TypeError, AttributeError) as error:
+            raise InputError(
+                f"what is trained cannot be sent to another rank ({error}); run it in one process"
+            ) from error
+        self._begin = _Begin(torch.get_num_threads(), loaded_plugins(), pickled)
 
     def __enter__(self) -> AcrossRanks:
-        told(self._begin)
+        broadcast(self._begin)
         return self
 
     def __exit__(
@@ -138,7 +153,7 @@ class AcrossRanks:
         trace: TracebackType | None,
     ) -> None:
         if error is None or isinstance(error, Exception):  # ranks are where they were
-            told(_Rest())
+            broadcast(_Rest())
 
     def unit_sum(self, work: RoundWork, shares: Sequence[Share]) -> UnitSum:
         """See `Executor.unit_sum`.
@@ -146,27 +161,23 @@ class AcrossRanks:
         Raises:
             RankGoneError: if a rank ended. What a rank raises is raised.
         """
-        theta, dealt = work.theta, deal(shares, count())
+        theta, dealt = work.theta, deal(shares, world_size())
         kind = theta.device.type
-        told(_Round(len(theta), theta.dtype, kind, work.limits, work.keep_updates, dealt))
-        with all_there():
+        broadcast(_Round(len(theta), theta.dtype, kind, work.limits, work.keep_updates, dealt))
+        with all_present():
             dist.broadcast(theta, 0)
         of_ranks, total = _computed(self._worker, work, dealt[0])
         for one in of_ranks:
-            if isinstance(one, Failed):
-                raise one.again()
+            if isinstance(one, Failure):
+                raise one.to_raise()
         numbered = sorted((part for one in of_ranks for part in one), key=lambda part: part[0])
-        found = joined((part for _, part in numbered), theta)
-        return replace(found, total=total.to(theta))
-
-    def answer(self, what: Any) -> Any:
-        """See `Executor.answer`: who is asked one by one is asked here."""
-        return self._worker.answer(what)
+        counted = joined((part for _, part in numbered), theta)
+        return replace(counted, total=total.to(theta))
 
     def changed_buffers(self) -> list[str]:
         """See `Executor.changed_buffers`."""
-        told(_Buffers())
-        return [name for names in gathered(self.flat.changed_buffers()) for name in names]
+        broadcast(_Buffers())
+        return [name for names in gather(self.flat.changed_buffers()) for name in names]
 
 
 def deal(shares: Sequence[Share], ranks: int) -> list[list[tuple[int, Share]]]:
@@ -184,62 +195,62 @@ def deal(shares: Sequence[Share], ranks: int) -> list[list[tuple[int, Share]]]:
             cut.append(share)
             continue
         cut += [Share(share.cohort.take(part), share.weights[part]) for part in parts]
-    found: list[list[tuple[int, Share]]] = [[] for _ in range(ranks)]
+    dealt: list[list[tuple[int, Share]]] = [[] for _ in range(ranks)]
     for at, share in enumerate(cut):  # shares grow from first to last
-        found[at % ranks].append((at, share))
-    return found
+        dealt[at % ranks].append((at, share))
+    return dealt
 
 
 # ----------------------------------------------------------------------------- on every rank
 
 
-def _train(begin: Begin) -> None:
+def _train(begin: _Begin) -> None:
     """Computes for one training, on a rank other than 0."""
-    worker: ShareWorker | Failed
+    worker: ShareWorker | Failure
     try:
-        setup = begin.read()
-        here = torch.device(setup.device).type  # of this rank, whatever number rank 0 has
-        worker = ShareWorker(replace(setup, device=here))
+        torch.set_num_threads(begin.threads)
+        load_plugins(begin.plugins)
+        setup: WorkerSetup = pickle.loads(begin.setup)  # noqa: S301 - of the rank that leads
+        kind = torch.device(setup.device).type  # of this rank, whatever number rank 0 has
+        worker = ShareWorker(replace(setup, device=kind))
     except Exception as error:
-        worker = Failed.of(error)
-    while not isinstance(message := told(), _Rest):
+        worker = Failure.of_handled(error)
+    while not isinstance(message := broadcast(), _Rest):
         if isinstance(message, _Round):
             theta = torch.empty(message.size, dtype=message.dtype, device=message.kind)
-            with all_there():
+            with all_present():
                 dist.broadcast(theta, 0)
             work = RoundWork(theta, message.limits, message.keep_updates)
-            _computed(worker, work, message.shares[number()])
-        elif isinstance(message, Begin):  # a training within a training
+            _computed(worker, work, message.shares[rank()])
+        elif isinstance(message, _Begin):  # a training within a training
             _train(message)
-        elif isinstance(message, Call | Fetch):
-            answer(message)
         else:
-            gathered([] if isinstance(worker, Failed) else worker.trainer.flat.changed_buffers())
+            gather([] if isinstance(worker, Failure) else worker.trainer.flat.changed_buffers())
 
 
 def _computed(
-    worker: ShareWorker | Failed, work: RoundWork, mine: Sequence[tuple[int, Share]]
+    worker: ShareWorker | Failure, work: RoundWork, own: Sequence[tuple[int, Share]]
 ) -> tuple[list[Any], Tensor]:
     """What each rank found, share by share without their sums, and the sum of all in float64.
 
     Both are there for rank 0 alone. Whatever goes wrong on a rank, it meets all others here.
     """
     total = torch.zeros_like(work.theta, dtype=torch.float64)
-    found: list[tuple[int, UnitSum]] = []
-    failed = None
+    computed: list[tuple[int, UnitSum]] = []
+    failure = None
     try:
-        if isinstance(worker, Failed):
-            raise worker.again()
-        for at, share in mine:
-            with by_itself():
+        if isinstance(worker, Failure):
+            raise worker.to_raise()
+        for at, share in own:
+            with alone():
                 part = worker.unit_sum(work, share)
             total += part.total
-            sent = None if part.updates is None else part.updates.cpu()
-            found.append((at, replace(part, total=part.total.new_empty(0), updates=sent)))
+            updates = None if part.updates is None else part.updates.cpu()
+            computed.append((at, replace(part, total=part.total.new_empty(0), updates=updates)))
             del part
     except Exception as error:
-        failed = Failed.of(error)
-    of_ranks = gathered(failed or found)
-    with all_there():
+        failure = Failure.of_handled(error)
+    of_ranks = gather(failure or computed)
+    with all_present():
         dist.reduce(total, 0)
     return of_ranks, total

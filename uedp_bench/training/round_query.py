@@ -42,24 +42,11 @@ class RoundQuery:
         """(d,) the sum; (d + 1,) with the scaled count in float64 where one is asked for."""
         if not self._scale:
             return found.total
-        total = found.total.double()
-        return torch.cat([total, total.new_tensor([self.count(found)])])
-
-    @property
-    def counts(self) -> bool:
-        """True where a count is asked for."""
-        return bool(self._scale)
-
-    def count(self, found: UnitSum) -> float:
-        """The scaled count, which stands behind the sum."""
-        return self._scale * (found.short - found.units / 2.0)
-
-    def seen_count(self, noisy: float) -> float:
-        """The count of a noisy scaled one."""
-        return noisy / self._scale
+        total, count = found.total.double(), self._scale * (found.short - found.units / 2.0)
+        return torch.cat([total, total.new_tensor([count])])
 
     def seen(self, noisy: Tensor, like: Tensor) -> Seen:
         """The noisy vector taken apart; the sum of the type of `like`."""
         if not self._scale:
             return Seen(noisy, None)
-        return Seen(noisy[:-1].to(like), self.seen_count(float(noisy[-1])))
+        return Seen(noisy[:-1].to(like), float(noisy[-1]) / self._scale)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, Protocol, runtime_checkable
 
@@ -28,36 +28,13 @@ class ServerStep(Protocol):
         ...
 
 
-OverParts = Callable[[Tensor], Tensor]
-"""The sum of a tensor over all processes that have parts of the weights, the same on all."""
-
-
 @runtime_checkable
 class LayeredStep(Protocol):
     """A `ServerStep` that treats layers apart: it is told their sizes before the first round."""
 
-    def lay_out(self, sizes: Sequence[int], over_parts: OverParts | None = None) -> None:
-        """Takes the weights (d,) as layers of these sizes, in order (`FlatModule.layers`).
-
-        Args:
-            sizes: of the layers; of this process' part of each where weights are in parts.
-            over_parts: adds up what all processes found of their parts (`--shard-weights`); None
-                where weights are whole.
-        """
+    def lay_out(self, sizes: Sequence[int]) -> None:
+        """Takes the weights (d,) as layers of these sizes, in order (`FlatModule.layers`)."""
         ...
-
-
-@runtime_checkable
-class WeightwiseStep(Protocol):
-    """A `ServerStep` that moves each weight by that weight's own numbers, and nothing else.
-
-    Parts of the weights may step apart from each other then (`--shard-weights`).
-
-    Attributes:
-        weightwise: True.
-    """
-
-    weightwise: ClassVar[bool]
 
 
 @dataclass
@@ -87,7 +64,6 @@ class SgdServer(Scheduled):
     """Federated averaging: adds `learning_rate` times the estimate, with momentum if wanted."""
 
     changing: ClassVar[tuple[str, ...]] = ("_velocity",)
-    weightwise: ClassVar[bool] = True
     momentum: float = 0.0
     _velocity: Tensor | None = field(default=None, init=False, repr=False)
 
@@ -118,7 +94,6 @@ class AdamServer(Scheduled):
     """
 
     changing: ClassVar[tuple[str, ...]] = ("_first", "_second", "_count")
-    weightwise: ClassVar[bool] = True
     tau: float = field(default=1e-8, kw_only=True)
     weight_decay: float = field(default=0.0, kw_only=True)
     _first: Tensor | None = field(default=None, init=False, repr=False)
@@ -154,7 +129,6 @@ class _Adaptive(Scheduled):
     """
 
     changing: ClassVar[tuple[str, ...]] = ("_first", "_second")
-    weightwise: ClassVar[bool] = True
     tau: float = field(default=1e-3, kw_only=True)
     _first: Tensor | None = field(default=None, init=False, repr=False)
     _second: Tensor | None = field(default=None, init=False, repr=False)

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -108,15 +108,6 @@ class DrawingTrainer(Protocol):
         ...
 
 
-@runtime_checkable
-class AnsweringTrainer(Protocol):
-    """A `UnitTrainer` that takes messages of a kind of its own, one for each client."""
-
-    def answer(self, what: Any) -> Any:
-        """The answer to a message; both can be pickled."""
-        ...
-
-
 def joined(parts: Iterator[UnitSum], zero: Tensor) -> UnitSum:
     """The sum of all parts, added in their order: bits depend on it. It is kept in the first."""
     total: Tensor | None = None
@@ -149,7 +140,7 @@ def joined(parts: Iterator[UnitSum], zero: Tensor) -> UnitSum:
 
 @dataclass(frozen=True)
 class WorkerSetup:
-    """What is the same in all rounds of a training. It is pickled for other processes.
+    """What is the same in all rounds of a training. It is pickled for other ranks.
 
     Attributes:
         learner: what is trained.
@@ -171,7 +162,7 @@ class WorkerSetup:
     refusal: str | None = None
 
     def decided(self) -> WorkerSetup:
-        """Setup with its clipping rule, which all processes of a training share."""
+        """Setup with its clipping rule, which all ranks of a training share."""
         if self.refusal is not None:
             return self
         return replace(self, refusal=one_pass_refusal(self.learner, self.local, self.device) or "")
@@ -189,16 +180,6 @@ class ShareWorker:
         if isinstance(local := setup.local, LocalTraining) and not setup.refusal:
             flat = self.trainer.flat
             self._single_pass = SinglePass(setup.learner, local, flat, setup.device)
-
-    def answer(self, what: Any) -> Any:
-        """What the trainer answers to a message of its own kind.
-
-        Raises:
-            TypeError: if it takes none.
-        """
-        if not isinstance(self.trainer, AnsweringTrainer):
-            raise TypeError(f"{type(self.trainer).__name__} takes no messages of its own")
-        return self.trainer.answer(what)
 
     def layers(self) -> tuple[NetworkLayer, ...]:
         """Weights of the network, in the order of an update."""
@@ -434,7 +415,7 @@ def round_shares(
     how: RoundWork, local: LocalWork, learner: Learner, cohort: Cohort,
     unit_weights: FloatArray, most: int,
 ) -> Iterator[Share]:  # fmt: skip
-    """A round in shares; which depends on what is the same in all processes.
+    """A round in shares; which depends on what is the same in all ranks.
 
     Args:
         how: the round.

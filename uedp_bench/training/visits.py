@@ -22,30 +22,11 @@ from uedp_bench.errors import InputError
 from uedp_bench.learner import Learner, Schedule, row_seeds
 from uedp_bench.run_context import Run
 from uedp_bench.saved_state import AttributeState
-from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.compression import AsRead, Compression, received
-from uedp_bench.training.executors import executor_of
 from uedp_bench.training.plain import optimizer_for, order_without_noise, plain_step
-from uedp_bench.training.vector import FlatModule
 
 Carried = list[Tensor]
 """Trainable weights of a network, then its buffers: what travels."""
-
-
-class Visit(NamedTuple):
-    """What a client is given: the network as it comes, its own optimiser's state, and batches.
-
-    Attributes:
-        client: its number.
-        carried: the network.
-        optimizer: state of the client's optimiser; None at its first visit.
-        batches: rows of each step, and the seeds of their dropout.
-    """
-
-    client: int
-    carried: Carried
-    optimizer: dict[str, Any] | None
-    batches: tuple[tuple[IntArray, IntArray], ...]
 
 
 class Left(NamedTuple):
@@ -80,64 +61,40 @@ class Visits:
     compression: Compression = "none"
 
 
-@dataclass(frozen=True)
-class VisitWork:
-    """`LocalWork` of a client that is visited; it is pickled for other processes."""
-
-    schedule: Schedule
-
-    @property
-    def epochs(self) -> int:
-        """See `LocalWork.epochs`."""
-        return self.schedule.epochs
-
-    @property
-    def batch_size(self) -> int | None:
-        """See `LocalWork.batch_size`."""
-        return self.schedule.batch_size
-
-    def trainer(self, learner: Learner, device: str) -> VisitTrainer:
-        """See `LocalWork.trainer`."""
-        return VisitTrainer(learner, self.schedule, device)
-
-
 class VisitTrainer:
-    """Trains the network of a visit, where the rows are.
+    """Trains the network of a visit.
 
     Args:
         learner: what to train.
         schedule: optimiser and its settings.
         device: torch device.
-
-    Attributes:
-        flat: the network.
-        losses: none; a visit has its own.
     """
 
     def __init__(self, learner: Learner, schedule: Schedule, device: str) -> None:
-        self.flat = FlatModule(learner.module, device)
-        self.losses: list[float] = []
         self._module = copy.deepcopy(learner.module).to(device).train()
         self._learner, self._schedule, self._device = learner, schedule, device
 
-    def updates(self, theta: Tensor, cohort: Cohort) -> Tensor:
-        """A client that is visited sends weights, and no update.
+    def visit(
+        self,
+        carried: Carried,
+        state: dict[str, Any] | None,
+        batches: Sequence[tuple[IntArray, IntArray]],
+    ) -> Left:
+        """Trains for one visit.
 
-        Raises:
-            NotImplementedError: always.
+        Args:
+            carried: the network as it comes.
+            state: state of the client's optimiser; None at its first visit.
+            batches: rows of each step, and the seeds of their dropout.
         """
-        raise NotImplementedError("a client that is visited sends its weights")
-
-    def answer(self, visit: Visit) -> Left:
-        """Trains for one visit; see `Executor.answer`."""
         module = self._module
-        put(module, visit.carried)
+        put(module, carried)
         optimizer = optimizer_for(self._schedule, module)
-        if visit.optimizer is not None:
+        if state is not None:
             # A state that is loaded goes on changing in place.
-            optimizer.load_state_dict(copy.deepcopy(visit.optimizer))
+            optimizer.load_state_dict(copy.deepcopy(state))
         nats, targets = 0.0, 0
-        for rows, seeds in visit.batches:
+        for rows, seeds in batches:
             more = plain_step(self._learner, module, optimizer, (rows, seeds), self._device)
             nats, targets = nats + more[0], targets + more[1]
         return Left(carried_by(module), optimizer.state_dict(), nats, targets)
@@ -170,27 +127,21 @@ def train_visits(how: Visits, learner: Learner, run: Run) -> nn.Module:
         run: the series `train_loss` is its, by visit.
 
     Raises:
-        InputError: if no visit leaves a network that is finite, or weights are to be sharded.
+        InputError: if no visit leaves a network that is finite.
     """
-    if run.speed.shard_weights:
-        raise InputError(
-            "--shard-weights: the whole network travels from client to client; possible is "
-            "training in rounds with one local step, such as user-dp"
-        )
     module = copy.deepcopy(learner.module).to(run.device)
     now = _Journey(module, how, run)
-    with executor_of(VisitWork(how.schedule), learner, run) as executor:
-        for at in run.checkpointed("train", len(how.order), now=now, corpus=learner.corpus):
-            client = how.order[at]
-            if len(how.rows[client]):
-                given = now.send(run, at, "server", f"client {client}", now.carried)
-                batches = now.batches(client)
-                left = executor.answer(Visit(client, given, now.optimizers[client], batches))
-                taken = now.send(run, at, f"client {client}", "server", left.carried)
-                now.arrive(client, left, taken)
-                if math.isfinite(left.nats):
-                    run.log("train_loss", at + 1, left.nats / max(left.targets, 1))
-            run.progress("train", at + 1, len(how.order))
+    trainer = VisitTrainer(learner, how.schedule, run.device)
+    for at in run.checkpointed("train", len(how.order), now=now, corpus=learner.corpus):
+        client = how.order[at]
+        if len(how.rows[client]):
+            given = now.send(run, at, "server", f"client {client}", now.carried)
+            left = trainer.visit(given, now.optimizers[client], now.batches(client))
+            taken = now.send(run, at, f"client {client}", "server", left.carried)
+            now.arrive(client, left, taken)
+            if math.isfinite(left.nats):
+                run.log("train_loss", at + 1, left.nats / max(left.targets, 1))
+        run.progress("train", at + 1, len(how.order))
     if now.dropped and now.dropped == now.visits:
         raise InputError("training diverged: the loss is not finite; lower learning_rate")
     passes = how.schedule.epochs

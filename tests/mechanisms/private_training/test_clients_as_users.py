@@ -17,7 +17,7 @@ from uedp_bench.mechanism import CorpusStats, TrainingMechanism
 from uedp_bench.mechanisms.fedavg import FedAvg
 from uedp_bench.mechanisms.private_training.dealing import dealt_anew
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
-from uedp_bench.run_context import Diary, Run, Speed
+from uedp_bench.run_context import Diary, Run
 from uedp_bench.transcript import MessageLog
 
 ROUNDS = {"unit": "client", "rounds": 2, "users_per_round": 4}
@@ -63,24 +63,19 @@ def test_order_of_clients_does_not_matter_without_noise() -> None:
 
 
 @pytest.mark.parametrize("name", ["user-dp", "fedavg"])
-def test_messages_are_those_of_clients_and_bits_those_of_one_process(name: str) -> None:
+def test_messages_are_those_of_clients(name: str) -> None:
     kind = UserDP if name == "user-dp" else FedAvg
     mechanism = kind.create({**ROUNDS, "local_epochs": 2, "local_batch_size": 1})
-    found = []
-    for processes in (1, 2):
-        learner = _learner()
-        learner.points[7] = float("nan")
-        run = _run(learner, speed=Speed(chunk=1, processes=processes), injected=(2, 5))
-        weights = _train(mechanism, learner, run)
-        assert run.diagnostics["dropped_updates"] == 2  # client 3, in both rounds
-        assert "injected_updates" not in run.diagnostics  # nobody sends for one user
-        sent = run.diary.messages.closed()
-        assert sent is not None
-        assert {m.sender for m in sent.sent} == {"server", *(f"client {k}" for k in range(4))}
-        assert not any(message.noisy for message in sent.sent)
-        found.append((weights, repr((run.diagnostics, run.counts, sent))))
-    assert torch.equal(found[0][0], found[1][0])
-    assert found[0][1] == found[1][1]
+    learner = _learner()
+    learner.points[7] = float("nan")
+    run = _run(learner, injected=(2, 5))
+    _train(mechanism, learner, run)
+    assert run.diagnostics["dropped_updates"] == 2  # client 3, in both rounds
+    assert "injected_updates" not in run.diagnostics  # nobody sends for one user
+    sent = run.diary.messages.closed()
+    assert sent is not None
+    assert {m.sender for m in sent.sent} == {"server", *(f"client {k}" for k in range(4))}
+    assert not any(message.noisy for message in sent.sent)
 
 
 def test_twenty_silos_cannot_hide_one() -> None:

@@ -22,7 +22,7 @@ from uedp_bench.errors import InputError, PrivacyError
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.private_training.dp_sgd import DPSGD
 from uedp_bench.mechanisms.private_training.federated_dp_sgd import FederatedDPSGD
-from uedp_bench.run_context import Diary, Run, Speed
+from uedp_bench.run_context import Diary, Run
 from uedp_bench.transcript import Message, MessageLog
 
 STEPS = {"rounds": 2, "local_steps": 3, "batch_size": 4, "learning_rate": 0.2}
@@ -231,19 +231,13 @@ def test_the_worst_client_counts() -> None:
     assert worst == pytest.approx(proven(mechanism.plan(alone), delta=1e-5)[0].epsilon)
 
 
-def test_several_processes_compute_the_same_bits() -> None:
-    found = []
-    for processes in (1, 2):
-        learner = _learner()
-        learner.points[7] = float("nan")
-        run = _run(speed=Speed(chunk=2, processes=processes), injected=(2, 5))
-        weights = _train(learner, run, clip_policy="per-layer")
-        told = repr((run.diagnostics, run.series, run.counts, list(_sent(run))))
-        found.append((weights, told))
-        assert run.diagnostics["dropped_updates"] > 0
-        assert run.diagnostics["injected_updates"] > 0
-    assert torch.equal(found[0][0], found[1][0])
-    assert found[0][1] == found[1][1]
+def test_dropped_and_injected_rows_of_clients_are_counted() -> None:
+    learner = _learner()
+    learner.points[7] = float("nan")
+    run = _run(injected=(2, 5))
+    _train(learner, run, clip_policy="per-layer")
+    assert run.diagnostics["dropped_updates"] > 0
+    assert run.diagnostics["injected_updates"] > 0
 
 
 def test_what_passes_between_server_and_clients_is_written_down() -> None:

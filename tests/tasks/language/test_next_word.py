@@ -17,7 +17,6 @@ from uedp_bench.models.vocabularies.words import WordVocabulary
 from uedp_bench.registry import models, tasks
 from uedp_bench.release import Completer, Generator, Scorer
 from uedp_bench.run_context import Run
-from uedp_bench.tasks.language import release as language_release
 from uedp_bench.tasks.language.release import LanguageModelRelease
 from uedp_bench.training.plain import train_plain
 
@@ -114,26 +113,6 @@ def test_scores_are_those_of_the_logits(name: str) -> None:
         spread = np.sqrt((p * logs**2).sum(axis=1) - mean**2)
         np.testing.assert_allclose(scores.std, spread, atol=1e-4)
         assert scores.correct.tolist() == (logs.argmax(axis=1) == targets).tolist()
-
-
-def test_few_batches_are_held_at_once_and_scores_are_the_same(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    found = release_of(task_with(), chain_corpus())
-    found.score_rows = 2
-    texts = [" ".join(f"w{1 + at % 7}" for at in range(1 + row % 5)) for row in range(15)]
-    together = found.token_logprobs(texts)
-    asked: list[int] = []
-
-    def counted(function: Any, common: Any, parts: Any) -> Any:
-        asked.append(len(parts))
-        return [function(common, part) for part in parts]
-
-    monkeypatch.setattr(language_release, "shared_out", counted)
-    monkeypatch.setattr(language_release, "_BATCHES_AT_ONCE", 3)
-    for one, other in zip(together, found.token_logprobs(texts), strict=True):
-        assert all(np.array_equal(*both) for both in zip(one, other, strict=True))
-    assert asked == [3, 3, 2]
 
 
 @pytest.mark.parametrize("name", SMALL)

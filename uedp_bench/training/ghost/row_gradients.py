@@ -84,7 +84,9 @@ class RowGradients:
             UnknownUse: naming the weight, and the use of it that is not known.
         """
         tape = Tape(len(units.owner), theta)
-        losses = self._network.with_weights(self._watched(theta, tape), batch)
+        named = self.flat.named(theta).items()
+        weights = {name: WatchedWeight.of(value, tape, name) for name, value in named}
+        losses = self._network.with_weights(weights, batch)
         parts = units.coefficients(losses, self._reduction) * losses.nats
         if parts.requires_grad:
             scaled = parts if scales is None else parts * scales
@@ -102,10 +104,3 @@ class RowGradients:
             return self.flat.named(torch.zeros_like(theta))
         gradients = torch.autograd.grad(value, self.flat.weights, materialize_grads=True)
         return dict(zip(self.flat.names, gradients, strict=True))
-
-    def _watched(self, theta: Tensor, tape: Tape) -> dict[str, Tensor]:
-        """Weights by name whose uses are written on a tape."""
-        return {
-            name: WatchedWeight.of(value, tape, name)
-            for name, value in self.flat.named(theta).items()
-        }

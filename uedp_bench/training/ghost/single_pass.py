@@ -7,9 +7,8 @@ factor for each row (book-keeping: Bu, Wang, Zha, Karypis 2023, arXiv:2210.00038
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -196,14 +195,6 @@ class SinglePass:
         """
         total = torch.zeros_like(self._flat.vector)
         places = self._flat.named(total)
-        for name, add in self._terms(gradients, clip, owner, unit_weights):
-            add(places[name])
-        return total
-
-    def _terms(
-        self, gradients: Gradients, clip: Clip, owner: Tensor, unit_weights: Tensor
-    ) -> Iterator[tuple[str, Callable[[Tensor], None]]]:
-        """Weights by name, each with what adds its part of the sum to a tensor of its shape."""
         if clip.bad is not None:
             gradients = {k: found.without(clip.bad[owner]) for k, found in gradients.items()}
         units = len(unit_weights)
@@ -217,7 +208,8 @@ class SinglePass:
                 of_row = torch.arange(units, device=owner.device)
             factors = -(clip.factors[name] * unit_weights)[of_row]
             factors = factors.to(self._flat.vector.dtype)
-            yield name, partial(found.add_to, factors=factors, exact=name in long)
+            found.add_to(places[name], factors, exact=name in long)
+        return total
 
 
 class Clip(NamedTuple):

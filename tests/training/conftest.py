@@ -1,3 +1,0 @@
-"""Fixtures of trainings."""
-
-from rank_team import team as team

@@ -1,1 +1,0 @@
-"""Training of networks whose weights no rank holds as a whole."""
