@@ -160,7 +160,6 @@ def test_every_import_is_a_declared_requirement():
         "approximate",
         "cluster",
         "embeddings",
-        "encoders",
         "hub",
         "lora",
         "ner",

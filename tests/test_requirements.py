@@ -23,20 +23,22 @@ ROOT = Path(__file__).parents[1]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 KINDS = {"mechanisms": "mechanism", "attacks": "attack", "models": "model", "tasks": "task",
          "sources": "source"}  # fmt: skip
-MODULES = {"sentence-transformers": "sentence_transformers", "faiss-cpu": "faiss",
-           "presidio-analyzer": "presidio_analyzer", "spacy": "spacy", "gensim": "gensim",
+MODULES = {"faiss-cpu": "faiss",
+           "presidio-analyzer": "presidio_analyzer", "gensim": "gensim",
            "datasets": "datasets", "peft": "peft", "sacrebleu": "sacrebleu",
            "sentencepiece": "sentencepiece", "tldextract": "tldextract"}  # fmt: skip
 """Modules of packages that extras install and components import."""
 
-ENCODERS = {"sentence_transformers", "spacy"}
+FOLDER = "./a-folder"
+"""Small parameters name it where a model is read."""
+
+ENCODER = {"sentence-transformers/all-MiniLM-L6-v2"}
 NEEDS = {
-    "mechanisms/deepcandidate": ENCODERS, "mechanisms/truncation": ENCODERS,
-    "models/sentence-encoder": ENCODERS, "models/text-cnn": ENCODERS,
+    "mechanisms/deepcandidate": ENCODER, "mechanisms/truncation": ENCODER,
     "models/marian": {"sentencepiece"}, "tasks/translation": {"sacrebleu"},
     "sources/hub": {"datasets"},
 }  # fmt: skip
-"""Modules that components need at their defaults; all others run on the base installation."""
+"""Modules and downloads that components need at their defaults; all others run as installed."""
 
 
 @pytest.fixture
@@ -71,7 +73,7 @@ def test_small_and_default_parameters_need_what_is_listed(tmp_path, kind, name) 
     required = [field for field, info in component.Params.model_fields.items()
                 if info.is_required() and field not in given]  # fmt: skip
     given |= {field: 1.0 if field == "epsilon" else "somewhere" for field in required}
-    needed = {one.module for one in component.create(given).requires()}
+    needed = {one.module for one in component.create(given).requires()} - {FOLDER}
     assert needed == NEEDS.get(f"{kind}/{name}", set())
 
 
@@ -80,18 +82,16 @@ def test_small_and_default_parameters_need_what_is_listed(tmp_path, kind, name) 
     [
         ("models", "gpt2", {"lora_rank": 2}, {"peft"}),
         ("models", "bilstm", {"embedding": "a.kv"}, {"gensim"}),
-        ("models", "text-cnn", {"embedding": "spacy:en"}, {"spacy"}),
+        ("models", "text-cnn", {"embedding": "spacy:en"}, {"en"}),
         ("models", "text-cnn", {"embedding": "a.txt"}, set()),
         ("mechanisms", "metric-dp", {"epsilon": 1, "search": "hnsw"}, {"faiss"}),
         ("mechanisms", "deidentify", {"detector": "presidio"},
-         {"spacy", "presidio_analyzer", "tldextract"}),
+         {"presidio_analyzer", "tldextract"}),
         ("mechanisms", "deidentify", {"detector": "spacy", "pipeline": "en_core_web_sm"},
-         {"spacy", "en_core_web_sm"}),
-        ("sources", "text", {"path": "a.csv", "min_sentences": 2}, {"spacy"}),
-        ("sources", "text", {"path": "a.csv", "detector": "spacy", "pipeline": "./folder"},
-         {"spacy"}),
+         {"en_core_web_sm"}),
+        ("sources", "text", {"path": "a.csv", "detector": "spacy", "pipeline": "./folder"}, set()),
         ("sources", "wikipii", {"path": "a", "annotate": {"candidates": "spacy",
-         "pipeline": "./folder"}}, {"spacy"}),
+         "pipeline": "en_core_web_sm"}}, {"en_core_web_sm"}),
     ],
 )  # fmt: skip
 def test_parameters_decide_what_is_needed(kind, name, params, modules) -> None:
@@ -101,23 +101,36 @@ def test_parameters_decide_what_is_needed(kind, name, params, modules) -> None:
 
 @pytest.mark.usefixtures("base_only")
 def test_all_that_is_missing_is_said_at_once() -> None:
-    encoder = REGISTRIES["models"].create("text-cnn")
+    presidio = REGISTRIES["mechanisms"].create("deidentify", {"detector": "presidio"})
     with pytest.raises(SeveralInputError) as missing:
-        check_requirements([encoder, REGISTRIES["mechanisms"].create("noiseless")])
+        check_requirements([presidio, REGISTRIES["mechanisms"].create("noiseless")])
     assert [type(one) for one in missing.value.errors] == [MissingExtraError] * 2
-    assert "pip install 'uedp-bench[encoders]'" in str(missing.value.errors[0])
+    assert "pip install 'uedp-bench[ner]'" in str(missing.value.errors[0])
+
+
+COMMAND = ["run", "--task", "text-classification", "--mechanism", "noiseless", "--model"]
 
 
 @pytest.mark.usefixtures("base_only")
 @pytest.mark.parametrize("more", [[], ["--dry-run"]])
 def test_no_command_reads_data_before_it_says_what_is_missing(monkeypatch, capsys, more) -> None:
     monkeypatch.setattr(known_rows, "load_data", lambda sources: pytest.fail("data were read"))
-    command = ["run", "--task", "text-classification", "--model", "text-cnn", "--mechanism",
-               "noiseless", *more]  # fmt: skip
+    command = [*COMMAND, "bilstm", "--set", "model.embedding=a.kv", *more]
     assert run_cli(command) == 2
-    assert "text-cnn: sentence-transformers (embeds sentences) is not installed" in (
-        capsys.readouterr().err
-    )
+    assert "gensim" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("model", ["text-cnn", "sentence-encoder", "bert"])
+def test_a_model_that_cannot_be_had_is_said_before_data_are_read(
+    monkeypatch, capsys, model
+) -> None:
+    def offline(where, name):
+        raise OSError("no connection")
+
+    monkeypatch.setattr("transformers.utils.cached_file", offline)
+    monkeypatch.setattr(known_rows, "load_data", lambda sources: pytest.fail("data were read"))
+    assert run_cli([*COMMAND, model]) == 2
+    assert f"{model}.pretrained" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("base_only")

@@ -62,14 +62,6 @@ PRESIDIO = (
 )
 SACREBLEU = of_extra("sacrebleu", "sacrebleu (BLEU and chrF)", "translation")
 SENTENCEPIECE = of_extra("sentencepiece", "sentencepiece (reads Marian's pieces)", "translation")
-SENTENCE_TRANSFORMERS = of_extra(
-    "sentence_transformers", "sentence-transformers (embeds sentences)", "encoders"
-)
-SPACY_ENTITIES = of_extra("spacy", "spacy (finds entities)", "ner")
-SPACY_SENTENCES = of_extra("spacy", "spacy (splits sentences)", "encoders")
-SPACY_VECTORS = of_extra("spacy", "spaCy, which has word vectors,", "embeddings")
-
-ENCODERS = (SENTENCE_TRANSFORMERS, SPACY_SENTENCES)
 
 
 def of_detector(detector: str, pipeline: str | None) -> tuple[Requirement, ...]:
@@ -81,11 +73,15 @@ def of_detector(detector: str, pipeline: str | None) -> tuple[Requirement, ...]:
     """
     if detector not in ("spacy", "presidio"):
         return ()
-    needs = (SPACY_ENTITIES,) if detector == "spacy" else (SPACY_ENTITIES, *PRESIDIO)
+    needs = PRESIDIO if detector == "presidio" else ()
     if pipeline is None or not pipeline.isidentifier():  # a folder
         return needs
-    install = f"python -m spacy download {pipeline}"
-    return (*needs, Requirement(pipeline, f"the spaCy pipeline {pipeline}", install))
+    return (*needs, of_pipeline(pipeline))
+
+
+def of_pipeline(name: str) -> Requirement:
+    """A spaCy pipeline that is installed as a package."""
+    return Requirement(name, f"the spaCy pipeline {name}", f"python -m spacy download {name}")
 
 
 def of_embedding(embedding: str | None) -> tuple[Requirement, ...]:
@@ -93,7 +89,7 @@ def of_embedding(embedding: str | None) -> tuple[Requirement, ...]:
     if embedding is None:
         return ()
     if embedding.startswith("spacy:"):
-        return (SPACY_VECTORS,)
+        return (of_pipeline(embedding.removeprefix("spacy:")),)
     return (GENSIM,) if embedding.endswith((".kv", ".model", ".bin")) else ()
 
 

@@ -12,7 +12,6 @@ from uedp_bench.component import Component, P, Params, at
 from uedp_bench.corpus import Corpus, with_names
 from uedp_bench.errors import PluginError
 from uedp_bench.mechanism import CorpusStats
-from uedp_bench.requirements import SPACY_SENTENCES, Requirement
 from uedp_bench.text.annotation.automatic import AnnotationParams, annotate
 
 
@@ -97,11 +96,6 @@ class SourceParams(Params):
                 "valid_is_public=true makes public; give one of the two"
             )
         return self
-
-    def requires(self) -> tuple[Requirement, ...]:
-        """The library that splits sentences, where rows are chosen by their number."""
-        counted = self.min_sentences > 1 or self.test_sentences is not None
-        return (*super().requires(), *((SPACY_SENTENCES,) if counted else ()))
 
     @property
     def selects(self) -> bool:

@@ -17,7 +17,8 @@ from uedp_bench.component import MayBePath, Params
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats, Events, PublishingMechanism
 from uedp_bench.mechanisms._local_noise import spent
-from uedp_bench.requirements import ENCODERS, Requirement
+from uedp_bench.requirements import Requirement
+from uedp_bench.text.pretrained import PretrainedModel
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
@@ -50,8 +51,8 @@ class DocumentParams(Params):
     )
 
     def requires(self) -> tuple[Requirement, ...]:
-        """The encoder's library, and the one that splits sentences."""
-        return (*super().requires(), *ENCODERS)
+        """The encoder itself."""
+        return (*super().requires(), PretrainedModel(self.encoder, "encoder"))
 
 
 D = TypeVar("D", bound=DocumentParams)

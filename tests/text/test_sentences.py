@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import shutil
-from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,8 @@ import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
 
-from uedp_bench.errors import InputError, MissingExtraError
-from uedp_bench.text import pretrained, sentences
+from uedp_bench.errors import InputError
+from uedp_bench.text import sentences
 from uedp_bench.text.pretrained import model_identity
 from uedp_bench.text.sentences import SentenceEmbedder, document_means, split_sentences
 from uedp_bench.text.vector_cache import cached_vectors
@@ -157,13 +156,3 @@ def test_a_broken_model_is_one_line_that_names_the_field(
     with pytest.raises(InputError, match=r"^candidate\.encoder '.*model'") as caught:
         SentenceEmbedder(str(folder), "cpu", "candidate.encoder").embed(["a"])
     assert "\n" not in str(caught.value)
-
-
-def test_without_spacy_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(package: str) -> str:
-        raise PackageNotFoundError(package)
-
-    sentences._sentencizer.cache_clear()
-    monkeypatch.setattr(pretrained, "version", missing)
-    with pytest.raises(MissingExtraError, match=r"spacy .*pip install 'uedp-bench\[encoders\]'"):
-        split_sentences(["a"])

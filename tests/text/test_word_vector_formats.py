@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import sys
 
 import numpy as np
 import pytest
@@ -99,15 +99,8 @@ def test_bad_files(tmp_path):
         read_embedding("spacy:no_such_pipeline", "m.embedding")
 
 
-@pytest.mark.parametrize(("name", "package"), [("a.kv", "gensim"), ("spacy:x", "spacy")])
-def test_missing_libraries_say_how_to_get_them(tmp_path, monkeypatch, name, package):
-    found = importlib.util.find_spec
-
-    def find(wanted, *rest):
-        return None if wanted == package else found(wanted, *rest)
-
-    monkeypatch.setattr(importlib.util, "find_spec", find)
+def test_a_missing_library_says_how_to_get_it(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "gensim", None)
     (tmp_path / "a.kv").write_bytes(b"")
-    path = name if name.startswith("spacy:") else tmp_path / name
     with pytest.raises(MissingExtraError, match=r"pip install 'uedp-bench\[embeddings\]'"):
-        read_embedding(path, "m.embedding")
+        read_embedding(tmp_path / "a.kv", "m.embedding")

@@ -8,6 +8,8 @@ from pydantic import Field, model_validator
 
 from uedp_bench.component import MayBePath, at
 from uedp_bench.models.adapters import LoraParams
+from uedp_bench.requirements import Requirement
+from uedp_bench.text.pretrained import PretrainedModel
 
 PRETRAINED = "bert-base-uncased"
 _NAMES = (
@@ -69,6 +71,11 @@ class BERTParams(LoraParams):
         description="tokens of a text past this many are left out, the first and last special "
         "token among them; the encoder's own limit where not given",
     )
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """The encoder, where it is not trained from scratch, and the library of adapters."""
+        model = PretrainedModel(self.pretrained, "pretrained")
+        return (*super().requires(), *((model,) if self.configuration is None else ()))
 
     @model_validator(mode="after")
     def _scratch_has_no_weights(self) -> BERTParams:

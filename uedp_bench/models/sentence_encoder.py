@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -11,8 +12,8 @@ from pydantic import Field
 
 from uedp_bench.component import MayBePath, Params
 from uedp_bench.model import FeatureArray, TextEncoder, Vocabulary
-from uedp_bench.requirements import ENCODERS, Requirement
-from uedp_bench.text.pretrained import encoders_version, readable
+from uedp_bench.requirements import Requirement
+from uedp_bench.text.pretrained import PretrainedModel, readable
 from uedp_bench.text.sentences import SentenceEmbedder, document_means, split_sentences
 from uedp_bench.text.vector_cache import cached_vectors
 
@@ -31,8 +32,8 @@ class SentenceParams(Params):
     )
 
     def requires(self) -> tuple[Requirement, ...]:
-        """The encoder's library, and the one that splits sentences."""
-        return (*super().requires(), *ENCODERS)
+        """The encoder itself."""
+        return (*super().requires(), PretrainedModel(self.pretrained, "pretrained"))
 
 
 class SentenceEncoderParams(SentenceParams):
@@ -103,7 +104,7 @@ class FrozenSentences(TextEncoder[S]):
         if not texts:
             return means(texts)
         # Splitting takes seconds a thousand documents: their means are kept as well.
-        splitter = encoders_version("spacy", "splits sentences")
+        splitter = version("spacy")
         return cached_vectors((_MEANS, splitter, *embedder.key), texts, means, cache=cache)
 
     def feature_size(self) -> int:

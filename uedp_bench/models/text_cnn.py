@@ -81,7 +81,7 @@ class TextCNNParams(SentenceParams):
     )
 
     def requires(self) -> tuple[Requirement, ...]:
-        """Packages of the sentence encoder, or of the reader of word vectors."""
+        """The sentence encoder, or what reads word vectors."""
         return super().requires() if self.embedding is None else of_embedding(str(self.embedding))
 
     @model_validator(mode="after")

@@ -21,10 +21,10 @@ from pydantic import Field, model_validator
 
 from uedp_bench.component import Params, at
 from uedp_bench.corpus import Corpus, IntArray, Layer, Spans
-from uedp_bench.errors import InputError, MissingExtraError, nearest
+from uedp_bench.errors import InputError, nearest
 from uedp_bench.files.array_cache import load_arrays, save_arrays
 from uedp_bench.files.cache_folder import cache_folder
-from uedp_bench.requirements import Requirement, of_detector
+from uedp_bench.requirements import PRESIDIO, Requirement, of_detector
 from uedp_bench.text.listed_names import listed_names
 from uedp_bench.text.public_pipelines import DECLARES, check_declared, pipeline_refusals
 
@@ -115,7 +115,7 @@ def add_entities(corpus: Corpus, params: DetectionParams, *, gold: bool = False)
 
     Raises:
         InputError: for a missing pipeline, or a type that neither corpus nor detector knows.
-        MissingExtraError: if spaCy or Presidio is not installed.
+        MissingExtraError: if Presidio is not installed.
     """
     found = detect(corpus.texts, params)
     aside = gold and params.detector != "none"
@@ -206,13 +206,15 @@ def detect(texts: Sequence[str], params: DetectionParams) -> Detection:
 
     Raises:
         InputError: for a missing pipeline, or one that recognises no entities.
-        MissingExtraError: if spaCy or Presidio is not installed.
+        MissingExtraError: if Presidio is not installed.
     """
     if params.detector == "none":
         return Detection((), np.empty((0, 4), dtype=np.int64))
     if params.detector == "names":
         listed = [(row, *span, 0) for row, text in enumerate(texts) for span in listed_names(text)]
         return Detection((PERSON,), np.array(listed, dtype=np.int64).reshape(-1, 4))
+    for needed in PRESIDIO if params.detector == "presidio" else ():
+        needed.check()
     file = cache_folder() / "entities" / f"{_key(texts, params)}.npz"
     cached = load_arrays(file, _read)
     if cached is not None:
@@ -227,9 +229,9 @@ def detect(texts: Sequence[str], params: DetectionParams) -> Detection:
 
 def _key(texts: Sequence[str], params: DetectionParams) -> str:
     """Hash of the texts and of everything that decides what is found in them."""
-    software = [_version("spacy")]
+    software = [version("spacy")]
     if params.detector == "presidio":
-        software.append(_version("presidio-analyzer"))
+        software.append(version("presidio-analyzer"))
     pipeline = None if params.pipeline is None else pipeline_identity(params.pipeline)
     head = [_FORMAT, params.detector, software, pipeline, MIN_SCORE]
     digest = hashlib.sha256(json.dumps(head).encode())
@@ -237,15 +239,6 @@ def _key(texts: Sequence[str], params: DetectionParams) -> str:
         data = text.encode("utf-8", "surrogatepass")
         digest.update(len(data).to_bytes(8, "little") + data)
     return digest.hexdigest()
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        raise MissingExtraError(
-            f"{package} (finds entities)", "pip install 'uedp-bench[ner]'"
-        ) from None
 
 
 def pipeline_identity(pipeline: str) -> list[str]:

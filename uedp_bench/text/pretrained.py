@@ -6,11 +6,12 @@ import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from uedp_bench.errors import InputError, MissingExtraError
+from uedp_bench.errors import InputError
+from uedp_bench.requirements import Requirement
 
 ADAPTER = "adapter_config.json"
 """File of a folder in which peft saved adapters."""
@@ -70,13 +71,39 @@ def model_identity(where: str, field: str) -> str:
         files = sorted(path for path in folder.rglob("*") if _counts(path.relative_to(folder)))
         seen = tuple((file, file.stat().st_mtime_ns, file.stat().st_size) for file in files)
         return _digest_of_files(folder, seen)
+    return f"{where}@{_hub_configuration(where, field).parent.name}"
+
+
+@dataclass(frozen=True)
+class PretrainedModel(Requirement):
+    """Pretrained model in a local directory, or of the hub, whose configuration is read.
+
+    Attributes:
+        module: hub id or local directory.
+        use: parameter that names it.
+    """
+
+    install: str = ""
+
+    def check(self, owner: str = "") -> None:
+        """Refuses a model that is neither on this machine nor to be had from the hub.
+
+        Raises:
+            InputError: naming the parameter.
+        """
+        if not Path(self.module).is_dir():
+            _hub_configuration(self.module, f"{owner}.{self.use}")
+
+
+def _hub_configuration(where: str, field: str) -> Path:
+    """Configuration file of a hub model on this machine, downloaded if it is not there."""
     from transformers.utils import cached_file
 
     with readable(where, field):
         config = cached_file(where, "config.json")
         if config is None:
             raise OSError("it has no config.json")
-    return f"{where}@{Path(config).parent.name}"
+    return Path(config)
 
 
 def revision(identity: str) -> str | None:
@@ -99,20 +126,6 @@ def _digest_of_files(folder: Path, files: tuple[tuple[Path, int, int], ...]) -> 
                 held = hashlib.file_digest(content, "sha256").hexdigest()
             digest.update(f"{file.relative_to(folder).as_posix()}\0{held}\0".encode())
     return digest.hexdigest()
-
-
-def encoders_version(package: str, use: str) -> str:
-    """Version of a package of the extra `encoders`.
-
-    Raises:
-        MissingExtraError: if it is not installed; the message has the command that installs it.
-    """
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        raise MissingExtraError(
-            f"{package} ({use})", "pip install 'uedp-bench[encoders]'"
-        ) from None
 
 
 @contextmanager

@@ -5,18 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from uedp_bench.corpus import IntArray
 from uedp_bench.text.full_batches import SHAPES, full_batches
-from uedp_bench.text.pretrained import (
-    encoders_version,
-    model_identity,
-    readable,
-    revision,
-)
+from uedp_bench.text.pretrained import model_identity, readable, revision
 from uedp_bench.text.vector_cache import cached_vectors
 
 if TYPE_CHECKING:
@@ -36,9 +32,6 @@ def split_sentences(texts: Sequence[str]) -> list[list[str]]:
     They end at full stops, question and exclamation marks by the rules of spaCy's `sentencizer`
     (its English tokenizer knows abbreviations), and at blank lines and `<br />`; single line
     breaks are space, for many a text is wrapped.
-
-    Raises:
-        MissingExtraError: if spaCy is not installed.
     """
     parts = [
         (part, row)
@@ -55,7 +48,6 @@ def split_sentences(texts: Sequence[str]) -> list[list[str]]:
 
 @lru_cache(maxsize=1)
 def _sentencizer() -> Language:
-    encoders_version("spacy", "splits sentences")
     import spacy
 
     language = spacy.blank("en")
@@ -80,12 +72,11 @@ class SentenceEmbedder:
 
     Raises:
         InputError: if there is no such model.
-        MissingExtraError: if sentence-transformers is not installed.
     """
 
     def __init__(self, name: str, device: str, field: str = "pretrained") -> None:
         self.name, self.device, self.field = name, device, field
-        software = encoders_version("sentence-transformers", "embeds sentences")
+        software = version("sentence-transformers")
         self._identity = model_identity(name, field)
         kind = device.split(":")[0]
         self.key = ("sentence-transformers", software, self._identity, kind, SHAPES)

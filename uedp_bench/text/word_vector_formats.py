@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
@@ -11,13 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uedp_bench.errors import InputError, MissingExtraError
+from uedp_bench import requirements
+from uedp_bench.errors import InputError
 from uedp_bench.text.embedding import Embedding
 
 GENSIM = (".kv", ".model", ".bin")
 """Endings of gensim's own files (KeyedVectors, or a model that has some) and word2vec's binary."""
-
-INSTALL = "pip install 'uedp-bench[embeddings]'"
 
 SPACY = "spacy:"
 """Begins the name of an installed spaCy pipeline."""
@@ -29,8 +27,7 @@ def read_gensim(path: Path, field: str) -> Embedding:
     Raises:
         InputError: if it cannot be read, gensim is missing, or a vector is not finite.
     """
-    if importlib.util.find_spec("gensim") is None:
-        raise MissingExtraError(f"{field}: gensim, which reads {path.name},", INSTALL)
+    requirements.GENSIM.check(field)
     from gensim.models import KeyedVectors
     from gensim.utils import SaveLoad
 
@@ -56,10 +53,8 @@ def read_spacy(name: str, field: str) -> Embedding:
         field: the parameter that names it, for messages.
 
     Raises:
-        InputError: if there is no such pipeline, it has no vectors, or spaCy is missing.
+        InputError: if there is no such pipeline, or it has no vectors.
     """
-    if importlib.util.find_spec("spacy") is None:
-        raise MissingExtraError(f"{field}: spaCy, which reads {name},", INSTALL)
     import spacy
 
     try:
