@@ -12,27 +12,21 @@ import multiprocessing
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-_IMPORTED = ("uedp_bench.harness.runner", "torch")
+OF_RUNS = ("uedp_bench.harness.runner", "torch")
 """What nearly every run imports sooner or later."""
 
 
-def fresh_context() -> BaseContext:
-    """The way in which processes and their pipes are made."""
-    if sys.platform != "linux":
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(list(_IMPORTED))
-    return context
-
-
 def start_fresh(
-    target: Callable[..., None], *args: Any, name: str | None = None, daemon: bool = False
+    target: Callable[..., None],
+    *args: Any,
+    name: str | None = None,
+    daemon: bool = False,
+    imports: Sequence[str] = OF_RUNS,
 ) -> BaseProcess:
     """Starts a process that calls a function.
 
@@ -43,14 +37,16 @@ def start_fresh(
         args: what it is called with.
         name: of the process.
         daemon: end it with this process.
+        imports: modules of the server, if this is the first process that it starts.
     """
-    process = fresh_context().Process(  # type: ignore[attr-defined]
+    context = multiprocessing.get_context("forkserver" if sys.platform == "linux" else "spawn")
+    context.set_forkserver_preload(list(imports))
+    process: BaseProcess = context.Process(  # type: ignore[attr-defined]
         target=_begin, args=(dict(os.environ), target, args), name=name, daemon=daemon
     )
     with _without_ctrl_c():
         process.start()
-    started: BaseProcess = process
-    return started
+    return process
 
 
 @contextmanager

@@ -5,18 +5,14 @@ Accountants compute for as long as events ask them to, and a file may ask for mo
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnProcess
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
 from uedp_bench import registry
+from uedp_bench.harness.workers import TIMEOUT, KeptProcess, Tell
 from uedp_bench.leaderboard.bundles import Line
 from uedp_bench.leaderboard.validation.report import Report, error, place_of
 
@@ -41,8 +37,9 @@ class Guard:
     def __init__(
         self, check: Check, plugins: Sequence[Path] = (), seconds: float = SECONDS
     ) -> None:
-        self._check, self._plugins, self._seconds = check, tuple(plugins), seconds
-        self._running: tuple[SpawnProcess, Connection] | None = None
+        imports = ("uedp_bench.leaderboard.validate",)
+        self._process = KeptProcess(_Checks(check, tuple(plugins)), seconds, imports=imports)
+        self._seconds = seconds
 
     def __enter__(self) -> Guard:
         return self
@@ -53,61 +50,36 @@ class Guard:
         raised: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._stop()
+        self._process.end()
 
     def __call__(self, file: Path | Line) -> Report:
         """The report of the check, or one that says how the check ended too early."""
-        try:
-            _, connection = self._running = self._running or self._start()
-            connection.send(file)
-            if connection.poll(self._seconds):
-                report: Report = connection.recv()
-                return report
-            what = f"takes more than {self._seconds:g} seconds"
-        except (EOFError, OSError):
-            what = "ended the process that checks it, for want of memory perhaps"
-        self._stop()
+        reports: list[Report] = []
+        what = "ended the process that checks it, for want of memory perhaps"
+        with suppress(OSError):  # for want of memory, too
+            crash = self._process.do(file, reports.append)
+            if crash is None:
+                return reports[0]
+            if crash.kind == TIMEOUT:
+                what = f"takes more than {self._seconds:g} seconds"
         problem = error("", f"could not be checked: it {what}; no honest result does")
         return Report(path=place_of(file), problems=(problem,))
 
-    def _start(self) -> tuple[SpawnProcess, Connection]:
-        context = multiprocessing.get_context("spawn")
-        here, there = context.Pipe()
-        process = context.Process(
-            target=_serve, args=(there, self._check, self._plugins), daemon=True
-        )
-        process.start()
-        there.close()
-        here.recv()  # It is ready: the time of its imports does not count.
-        return process, here
 
-    def _stop(self) -> None:
-        if self._running is not None:
-            process, connection = self._running
-            self._running = None
-            connection.close()
-            process.kill()
-            process.join()
+@dataclass(frozen=True)
+class _Checks:
+    """The work of the other process: a report for every file."""
 
+    check: Check
+    plugins: tuple[Path, ...]
 
-def _serve(connection: Connection, check: Check, plugins: Sequence[Path]) -> None:
-    """The other process: a report for every path, until the parent closes its end."""
-    # Ctrl-C reaches the whole group; the parent decides what ends.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    registry.load_plugins(plugins)
-    _limit_memory()
-    connection.send(True)
-    with suppress(EOFError):
-        while True:
-            connection.send(check(connection.recv()))
+    def start(self) -> None:
+        registry.load_plugins(self.plugins)
+        _limit_memory()
 
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+    def __call__(self, file: Path | Line, tell: Tell) -> bool:
+        tell(self.check(file))
+        return True
 
 
 def _limit_memory() -> None:

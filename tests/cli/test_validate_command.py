@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
@@ -108,11 +109,18 @@ def _waits_or_ends(path: Path) -> Report:
         time.sleep(60)
     if path.name == "end":
         os._exit(1)
+    if path.name == "refuse":
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
     return Report(path=str(path))
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("wait", "takes more than 2 seconds"), ("end", "ended the process")]
+    ("name", "said"),
+    [
+        ("wait", "takes more than 2 seconds"),
+        ("end", "ended the process"),
+        ("refuse", "ended the process"),
+    ],
 )
 def test_a_check_that_does_not_come_back_is_a_report(name, said):
     with Guard(_waits_or_ends, seconds=2) as guarded:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
+import subprocess
+import sys
 import time
 from contextlib import closing
 from multiprocessing import forkserver
@@ -12,7 +15,7 @@ from pathlib import Path
 import pytest
 from chores import Chores
 
-from uedp_bench.harness.workers import DIED, TIMEOUT, in_processes
+from uedp_bench.harness.workers import DIED, TIMEOUT, KeptProcess, in_processes
 
 
 def do(tmp_path, *chores, workers=2, **more):
@@ -25,7 +28,8 @@ def do(tmp_path, *chores, workers=2, **more):
 
 
 def pids(folder: Path) -> list[int]:
-    return [int(path.read_text()) for path in sorted(folder.glob("*.pid"))]
+    texts = [path.read_text() for path in sorted(folder.glob("*.pid"))]
+    return [int(text) for text in texts if text]  # killed before it could write
 
 
 def living(pid: int) -> bool:
@@ -69,7 +73,10 @@ def test_one_that_is_not_fit_any_more_is_replaced(tmp_path):
         ("raise SystemExit", "SystemExit", "SystemExit: 0"),
         ("raise KeyboardInterrupt", "KeyboardInterrupt", "KeyboardInterrupt"),
         ("raise GeneratorExit", "GeneratorExit", "GeneratorExit"),
+        ("raise EOFError", "EOFError", "EOFError"),
+        ("raise UnpicklableError", "UnpicklableError", "UnpicklableError"),
         ("orphan", DIED, "ended with exit code 7"),
+        ("fork", DIED, "ended with exit code 7"),
     ],
 )
 def test_what_ends_a_process_is_told_and_the_others_go_on(tmp_path, chore, kind, said):
@@ -84,6 +91,24 @@ def test_what_ends_a_process_is_told_and_the_others_go_on(tmp_path, chore, kind,
     assert set(ended.values()) == {None}
     for pid in map(int, (path.read_text() for path in tmp_path.glob("*.child"))):
         assert soon(lambda pid=pid: not living(pid))
+
+
+def test_a_process_killed_between_tasks_is_replaced(tmp_path):
+    process = KeptProcess(Chores(tmp_path))
+    assert process.do("note 1") is None
+    (killed,) = pids(tmp_path)
+    os.kill(killed, signal.SIGKILL)
+    assert soon(lambda: not living(killed))
+    assert process.do("note 2") is None
+    assert killed in pids(tmp_path)
+    process.end()
+    assert not any(map(living, pids(tmp_path)))
+
+
+def test_a_message_may_be_larger_than_a_pipe(tmp_path):
+    ended, heard = do(tmp_path, "large", workers=1)
+    assert ended == {"large": None}
+    assert [len(told) for _, told in heard] == [5, 2**22]
 
 
 def test_a_native_crash_names_the_line_of_python(tmp_path):
@@ -124,6 +149,27 @@ def test_closing_ends_everything_at_once(tmp_path):
         assert soon(lambda: len(pids(tmp_path)) == 3)
         began = time.monotonic()
     assert time.monotonic() - began < 60
+    assert not any(map(living, pids(tmp_path)))
+
+
+UNCLOSED = """
+import sys
+from pathlib import Path
+from chores import Chores
+from uedp_bench.harness.workers import in_processes
+running = in_processes(Chores(Path(sys.argv[1])), ["note 1", "hang", "hang 2", "hang 3"], workers=2)
+next(running)
+sys.exit(3)
+"""
+
+
+def test_a_command_that_ends_before_it_closes_leaves_no_process(tmp_path):
+    """As a second Ctrl-C has it, which comes before anything could be closed."""
+    done = subprocess.run(
+        [sys.executable, "-c", UNCLOSED, str(tmp_path)], check=False, timeout=120,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    assert done.returncode == 3
     assert not any(map(living, pids(tmp_path)))
 
 

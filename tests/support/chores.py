@@ -12,7 +12,15 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-RAISED = {kind.__name__: kind for kind in (KeyboardInterrupt, GeneratorExit)}
+
+class UnpicklableError(Exception):
+    def __reduce__(self):
+        raise TypeError("cannot be sent")
+
+
+RAISED = {
+    kind.__name__: kind for kind in (EOFError, GeneratorExit, KeyboardInterrupt, UnpicklableError)
+}
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,15 @@ class Chores:
             child = subprocess.Popen(["/bin/sleep", "60"], close_fds=False)
             (self.folder / "orphan.child").write_text(str(child.pid))
             os._exit(7)
+        elif verb == "fork":
+            child = os.fork()  # holds all pipes of this process
+            if child == 0:
+                time.sleep(60)
+                os._exit(0)
+            (self.folder / "fork.child").write_text(str(child))
+            os._exit(7)
+        elif verb == "large":
+            tell("x" * 2**22)
         elif verb == "hang":
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             time.sleep(600)

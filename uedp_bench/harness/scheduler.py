@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -243,7 +244,7 @@ def run_jobs(
         return
     forget_corpora()  # every process loads what it needs, and this one needs none
     if executor is None:
-        executor = partial(in_processes, workers=min(workers, len(todo)))
+        executor = partial(in_processes, workers=workers)
     running = executor(
         Runs(how, tuple(plugins)), todo, timeout=timeout,
         listen=lambda job, told: _heard(job, listen, told),
@@ -274,12 +275,13 @@ class Runs:
     plugins: tuple[Path, ...] = ()
 
     def start(self) -> None:
-        """Imports the plug-ins."""
+        """Imports the plug-ins, and what runs need."""
+        import_module("uedp_bench.harness.runner")  # torch; who looks after runs needs none
         registry.load_plugins(self.plugins)
 
     def __call__(self, job: Job, tell: Tell) -> bool:
         """Does one run; True if the process is fit for another."""
-        from uedp_bench.harness.runner import execute  # torch; who looks after runs needs none
+        from uedp_bench.harness.runner import execute
 
         result = execute(job.spec, _told(job, self.how, tell), job.identity)
         give_back_memory()

@@ -1,7 +1,9 @@
 """Tasks in processes of their own: one that dies, hangs or exits harms no other.
 
-A process is kept for the next task as long as all goes well; one that died is replaced.
-`concurrent.futures` gives all tasks up when one process dies, and cannot end one that hangs.
+A process is kept for the next task as long as all goes well; one that died is replaced. Pools of
+libraries do less: `concurrent.futures` and loky give all tasks up when one process dies,
+`pebble.ProcessPool` waits for ever for one that calls `os._exit(0)`, breaks when one is killed
+between two tasks, and leaves behind what a process started.
 """
 
 from __future__ import annotations
@@ -16,16 +18,14 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Generator, Iterable, Iterator
-from dataclasses import dataclass, field
-from itertools import islice
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from uedp_bench.files.scratch import scratch_folder
-from uedp_bench.fresh_processes import start_fresh
+from uedp_bench.fresh_processes import OF_RUNS, start_fresh
 
 Task = TypeVar("Task")
 Done = TypeVar("Done", contravariant=True)
@@ -36,8 +36,13 @@ DIED, TIMEOUT = "ProcessDied", "RunTimeout"
 """Kinds of `Crash` beside names of exceptions."""
 
 _LOOK_SECONDS = 0.2
+_START_SECONDS = 120.0
+"""Time for a process to begin with its first task, beside that of the task."""
 _GOODBYE_SECONDS = 10.0
 _MOST_TEXT = 8000
+
+_PROCESS_TABLE = threading.Lock()
+"""Whoever starts a process asks after all others: in two threads, an exit code would be lost."""
 
 
 class Work(Protocol[Done]):
@@ -87,233 +92,210 @@ def in_processes(
 
     Args:
         work: what to do.
-        tasks: in the order in which they are begun; the next one is asked for when a process is
-            free for it, in a thread of this process.
+        tasks: in the order in which they are begun.
         workers: processes, at most.
         timeout: seconds after which a task is ended; None for any time.
-        listen: is called with what tasks tell, in a thread of this process.
+        listen: is called with what tasks tell, in threads of this process.
 
     Raises:
         OSError: if a task raised it: the disk is full, or nothing can be written, for all of them.
     """
-    pool = _Pool(work, iter(tasks), workers, timeout, listen)
-    thread = threading.Thread(target=pool.supervise, daemon=True)
-    thread.start()
-    try:
-        while (ended := pool.ended.get()) is not None:
-            if isinstance(ended, BaseException):
-                raise ended
-            yield ended
-    finally:
-        pool.stop.set()
-        thread.join()
+    ended: queue.SimpleQueue[tuple[Task, Crash | None] | BaseException | None]
+    ended, waiting, stop = queue.SimpleQueue(), iter([*tasks]), threading.Event()
 
-
-@dataclass(eq=False)
-class _Worker(Generic[Task]):
-    """A process, and the task that it is doing."""
-
-    process: BaseProcess
-    connection: Connection[Any, Any]
-    stack: Path
-    task: Task | None = None
-    began: float = 0.0
-    last: Any = None
-
-    def kill(self) -> None:
-        """Ends the process and those that it started, which are in its group."""
-        pid = self.process.pid
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            if pid is not None:
-                os.killpg(pid, signal.SIGKILL)
-        self.process.kill()
-        self.process.join()
-        self.connection.close()
-
-    def crash(self) -> Crash:
-        """The reason why the process is gone."""
-        self.process.join()
-        code = self.process.exitcode or 0
-        text = ""
-        with contextlib.suppress(OSError):
-            text = self.stack.read_text(encoding="utf-8", errors="replace")[:_MOST_TEXT]
-        return Crash(DIED, f"the process of this run {_how_it_ended(code)}", self.last, text)
-
-
-def _how_it_ended(code: int) -> str:
-    if code >= 0:
-        return f"ended with exit code {code} before the run did"
-    try:
-        name = signal.Signals(-code).name
-    except ValueError:
-        name = "unknown"
-    hint = "; if the system was out of memory, try fewer --workers" if -code == 9 else ""
-    return f"was ended by signal {-code} ({name}){hint}"
-
-
-@dataclass(eq=False)
-class _Pool(Generic[Task]):
-    work: Work[Task]
-    waiting: Iterator[Task]
-    workers: int
-    timeout: float | None
-    listen: Callable[[Task, Any], None]
-    ended: queue.SimpleQueue[tuple[Task, Crash | None] | BaseException | None] = field(
-        default_factory=queue.SimpleQueue
-    )
-    stop: threading.Event = field(default_factory=threading.Event)
-    living: list[_Worker[Task]] = field(default_factory=list)
-    started: int = 0
-
-    def supervise(self) -> None:
-        """Hands tasks out and watches who does them, until all are done or it shall stop."""
-        with scratch_folder() as folder:
-            try:
-                while not self.stop.is_set():
-                    self._hand_out(Path(folder))
-                    if not (busy := self._busy()):
-                        break
-                    wait([part for worker in busy for part in
-                          (worker.connection, worker.process.sentinel)], _LOOK_SECONDS)  # fmt: skip
-                    for worker in busy:
-                        self._look_at(worker)
-            except BaseException as error:
-                self.ended.put(error)
-            finally:
-                self._end_all()
-                self.ended.put(None)
-
-    def _busy(self) -> list[_Worker[Task]]:
-        return [worker for worker in self.living if worker.task is not None]
-
-    def _hand_out(self, folder: Path) -> None:
-        while len(self._busy()) < self.workers and (found := [*islice(self.waiting, 1)]):
-            idle = [worker for worker in self.living if worker.task is None]
-            worker = idle[0] if idle else self._start(folder)
-            worker.task, worker.last = found[0], None
-            worker.began = time.monotonic()
-            # One that died meanwhile is found when it is looked at.
-            with contextlib.suppress(OSError):
-                worker.connection.send(worker.task)
-
-    def _start(self, folder: Path) -> _Worker[Task]:
-        here, there = multiprocessing.Pipe()
-        stack = folder / f"{self.started}.txt"
-        name = f"uedp-bench-{self.started}"
-        process = start_fresh(_serve, self.work, there, stack, name=name)
-        there.close()  # so that its end is seen when the process is gone
-        self.started += 1
-        worker: _Worker[Task] = _Worker(process, here, stack)
-        self.living.append(worker)
-        return worker
-
-    def _look_at(self, worker: _Worker[Task]) -> None:
-        # Asked before the last words are read, or those between the two would be lost.
-        gone = not worker.process.is_alive()
-        self._hear(worker)
-        if worker.task is None:
-            return
-        if gone:
-            self._give_up(worker, worker.crash())
-        elif self.timeout is not None and time.monotonic() - worker.began > self.timeout:
-            said = f"the run took longer than the {self.timeout:g} s that --run-timeout allows"
-            self._give_up(worker, Crash(TIMEOUT, said, worker.last))
-
-    def _hear(self, worker: _Worker[Task]) -> None:
+    def look_after_one() -> None:
+        process = KeptProcess(work, timeout, stop=stop)
         try:
-            while worker.task is not None and worker.connection.poll():
-                kind, value = worker.connection.recv()
-                if kind == "told":
-                    if worker.last is None:  # what the start of a process took is not the task's
-                        worker.began = time.monotonic()
-                    worker.last = value
-                    self.listen(worker.task, value)
-                elif kind == "done":
-                    self.ended.put((worker.task, None))
-                    worker.task = None
-                    if not value:
-                        self._dismiss(worker)
-                elif isinstance(value, OSError):
-                    raise _Raised(value)
-                else:
-                    name, message, stack = value
-                    self._give_up(worker, Crash(name, message, worker.last, stack))
-        except _Raised as raised:
-            raise raised.error from None
-        except (EOFError, OSError):
-            return  # gone, or about to be: its process says how
+            for task in waiting:  # of a list, which threads may share
+                ended.put((task, process.do(task, partial(listen, task))))
+            process.end(0.0 if stop.is_set() else _GOODBYE_SECONDS)
+        except BaseException as error:
+            ended.put(error)
+        finally:
+            process.end()
+            ended.put(None)
 
-    def _give_up(self, worker: _Worker[Task], crash: Crash) -> None:
-        if worker.task is not None:
-            self.ended.put((worker.task, crash))
-        worker.task = None
-        self._dismiss(worker)
-
-    def _dismiss(self, worker: _Worker[Task]) -> None:
-        self.living.remove(worker)
-        worker.kill()
-
-    def _end_all(self) -> None:
-        if not self.stop.is_set():
-            for worker in self.living:
-                with contextlib.suppress(OSError):
-                    worker.connection.send(None)
-            for worker in self.living:
-                worker.process.join(_GOODBYE_SECONDS)
-        for worker in self.living:
-            worker.kill()
+    threads = [threading.Thread(target=look_after_one) for _ in range(workers)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in threads:
+            while (outcome := ended.get()) is not None:
+                if isinstance(outcome, BaseException):
+                    raise outcome
+                yield outcome
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
 
 
-class _Raised(Exception):  # noqa: N818
-    """Carries an error of a task past the errors of its pipe."""
+class KeptProcess(Generic[Task]):
+    """A process that does tasks one after the other; another takes its place when it dies.
 
-    def __init__(self, error: OSError) -> None:
-        super().__init__()
-        self.error = error
+    Args:
+        work: what it does.
+        timeout: seconds after which a task is ended; None for any time.
+        stop: ends the task in hand when it is set.
+        imports: modules that it begins with.
+    """
+
+    def __init__(
+        self,
+        work: Work[Task],
+        timeout: float | None = None,
+        *,
+        stop: threading.Event | None = None,
+        imports: Sequence[str] = OF_RUNS,
+    ) -> None:
+        self._work, self._timeout, self._imports = work, timeout, imports
+        self._stop = stop or threading.Event()
+        self._process: BaseProcess | None = None
+
+    def do(self, task: Task, tell: Tell = lambda told: None) -> Crash | None:
+        """Does a task; the crash that ended it, if one did.
+
+        Args:
+            task: what is done.
+            tell: is called with what the task tells.
+
+        Raises:
+            OSError: if the task raised it.
+        """
+        if self._is_stopped():
+            return Crash(DIED, "the run was stopped")
+        if self._process is not None and _is_gone(self._process):  # killed since its last task
+            self.end()
+        process = self._process = self._process or self._started()
+        began, last, fit = time.monotonic() + _START_SECONDS, None, False
+        try:
+            with contextlib.suppress(OSError):  # one that died meanwhile is found below
+                self._connection.send(task)
+            while not self._is_stopped():
+                wait([self._connection, process.sentinel], _LOOK_SECONDS)
+                gone = _is_gone(process)  # before the last words are read, or some would be lost
+                for message in self._messages():
+                    match message:
+                        case "begins", _:  # what the start of a process took is not the task's
+                            began = time.monotonic()
+                        case "told", last:
+                            with contextlib.suppress(OSError):  # a closed terminal ends no task
+                                tell(last)
+                        case "done", fit:
+                            return None
+                        case "raised", OSError() as error:
+                            raise error
+                        case "raised", Crash() as crash:
+                            return replace(crash, last=last)
+                if gone:
+                    return Crash(DIED, _how_it_ended(process), last, self._stack())
+                if self._timeout is not None and time.monotonic() - began > self._timeout:
+                    allowed = f"the {self._timeout:g} s that --run-timeout allows"
+                    return Crash(TIMEOUT, f"the run took longer than {allowed}", last)
+            return Crash(DIED, "the run was stopped", last)
+        finally:
+            if not fit:
+                self.end()
+
+    def end(self, seconds: float = 0.0) -> None:
+        """Ends the process, and those that it started: they are in its group.
+
+        Args:
+            seconds: that it has to end by itself.
+        """
+        process, self._process = self._process, None
+        if process is None or process.pid is None:
+            return
+        self._connection.close()
+        self._faults.close()
+        wait([process.sentinel], seconds)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        with _PROCESS_TABLE:
+            process.kill()
+            process.join()
+
+    def _is_stopped(self) -> bool:
+        # A second Ctrl-C may end the main thread before it sets the event.
+        return self._stop.is_set() or not threading.main_thread().is_alive()
+
+    def _started(self) -> BaseProcess:
+        self._connection, there = multiprocessing.Pipe()
+        self._faults, write = multiprocessing.Pipe(duplex=False)
+        with _PROCESS_TABLE, there, write:  # closed here, their ends are seen when it is gone
+            return start_fresh(_serve, self._work, there, write, imports=self._imports)
+
+    def _messages(self) -> Iterator[Any]:
+        with contextlib.suppress(EOFError, OSError):  # it is gone, or about to be
+            while self._connection.poll():
+                yield self._connection.recv()
+
+    def _stack(self) -> str:
+        """Where Python was when something native ended the process; "" if nothing did."""
+        with contextlib.suppress(OSError):
+            if self._faults.poll():
+                return os.read(self._faults.fileno(), _MOST_TEXT).decode("utf-8", "replace")
+        return ""
+
+
+def _is_gone(process: BaseProcess) -> bool:
+    with _PROCESS_TABLE:
+        return not process.is_alive()
+
+
+def _how_it_ended(process: BaseProcess) -> str:
+    code = process.exitcode or 0
+    if code >= 0:
+        return f"the process of this run ended with exit code {code} before the run did"
+    names = {each.value: each.name for each in signal.Signals}
+    hint = "; if the system was out of memory, try fewer --workers" if code == -9 else ""
+    name = names.get(-code, "unknown")
+    return f"the process of this run was ended by signal {-code} ({name}){hint}"
 
 
 # ------------------------------------------------------------------------------ in the process
 
 
-def _serve(work: Work[Any], connection: Connection[Any, Any], stack: Path) -> None:
+def _serve(work: Work[Any], connection: Connection[Any, Any], faults: Connection[Any, Any]) -> None:
     # Ctrl-C reaches the whole group of the terminal; the parent decides what ends.
     os.setpgid(0, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     # Standard output belongs to the parent, whose tables and JSON nothing may come between.
     os.dup2(2, 1)
+    os.set_blocking(faults.fileno(), False)  # what does not fit is cut off
+    faulthandler.enable(faults.fileno())
     lock = threading.Lock()
 
-    def send(kind: str, value: Any) -> None:
+    def send(kind: str, value: Any = None) -> None:
         with lock:
             connection.send((kind, value))
 
-    with stack.open("w", encoding="utf-8") as file:
-        faulthandler.enable(file)
-        try:
-            work.start()
-            while (task := _next(connection)) is not None:
-                send("done", work(task, lambda told: send("told", told)))
-        except BaseException as error:
-            send("raised", _as_sent(error))
-        finally:
-            sys.stdout.flush()
-            faulthandler.disable()
-
-
-def _next(connection: Connection[Any, Any]) -> Any:
     try:
-        return connection.recv()
-    except EOFError:
-        return None
+        work.start()
+        for task in _tasks(connection):
+            send("begins")
+            send("done", work(task, partial(send, "told")))
+    except BaseException as error:
+        send("raised", _as_sent(error))
+    finally:
+        sys.stdout.flush()
+        faulthandler.disable()
 
 
-def _as_sent(error: BaseException) -> OSError | tuple[str, str, str]:
+def _tasks(connection: Connection[Any, Any]) -> Iterator[Any]:
+    with contextlib.suppress(EOFError, ConnectionError):  # the parent needs no more
+        while True:
+            yield connection.recv()
+
+
+def _as_sent(error: BaseException) -> OSError | Crash:
     if isinstance(error, OSError) and error.errno is not None:
         return OSError(error.errno, error.strerror, error.filename)
     said = " ".join(str(error).split())[:_MOST_TEXT]
     name = type(error).__name__
-    return name, f"{name}: {said}" if said else name, traceback.format_exc()[-_MOST_TEXT:]
+    message = f"{name}: {said}" if said else name
+    return Crash(name, message, stack=traceback.format_exc()[-_MOST_TEXT:])
 
 
 def _end_with_parent() -> None:
