@@ -29,11 +29,12 @@ from uedp_bench.leaderboard.first_rows import first_rows
 from uedp_bench.leaderboard.front.links import links
 from uedp_bench.leaderboard.front.page import front_context
 from uedp_bench.leaderboard.glossary.page import glossary_context
-from uedp_bench.leaderboard.index_page import TableData, metric_columns, page_data, run_page
+from uedp_bench.leaderboard.index_page import TableData, page_data, run_page
 from uedp_bench.leaderboard.public_results import published
 from uedp_bench.leaderboard.rows import Known, Row, aggregate
 from uedp_bench.leaderboard.run_pages.run_page import run_context
 from uedp_bench.leaderboard.table import csv_parts, json_parts, to_csv, to_json
+from uedp_bench.leaderboard.table_columns import metric_columns
 from uedp_bench.leaderboard.table_pieces import Pieces, embedded
 from uedp_bench.leaderboard.upper_end import warnings
 from uedp_bench.results import Result

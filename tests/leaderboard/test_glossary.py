@@ -10,9 +10,9 @@ from uedp_bench.leaderboard.glossary.components import entries, threat_model
 from uedp_bench.leaderboard.glossary.page import glossary_context, places
 from uedp_bench.leaderboard.glossary.papers import papers
 from uedp_bench.leaderboard.glossary.terms import TERMS
-from uedp_bench.leaderboard.index_page import metric_columns
 from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.site_files import _glossary
+from uedp_bench.leaderboard.table_columns import metric_columns
 from uedp_bench.registry import mechanisms
 
 

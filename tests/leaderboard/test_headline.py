@@ -116,7 +116,7 @@ def test_rows_that_learnt_nothing_come_last_and_say_so_in_every_form():
     assert [line["headline.larger_is_better"] for line in lines] == ["true"] * 3
     data = page_data(rows, {})
     assert [row["learned"] for row in data["rows"]] == [True, True, False]
-    assert data["sets"][0]["references"] == [{"name": "floor: guess", "low": 0.5, "high": 0.99}]
+    assert data["sets"][0]["references"] == [{"name": "floor: guess", "text": "0.50 to 0.99"}]
 
 
 def test_floors_are_rows_of_the_table_and_the_unknown_rate_stands_beside():
