@@ -226,13 +226,6 @@ class NextWord(Task[NextWordParams]):
         chosen_on = TextRows.build(encode_targets(valid, vocabulary, how), vocabulary)
         return NGramModel(order, vocabulary.size, counted, chosen_on)
 
-    def ngram_perplexity(self, order: int, corpus: Corpus, vocabulary: Vocabulary) -> float:
-        """Perplexity per word of an n-gram model on the test rows."""
-        texts, how = corpus.only("test").texts, self.params.preprocessing
-        rows = TextRows.build(encode_targets(texts, vocabulary, how), vocabulary)
-        words = sum(len(text.split()) + 1 for text in prepare(texts, how))
-        return float(np.exp(self.ngrams(order, corpus, vocabulary).nats(rows).sum() / words))
-
     def _model(self) -> LanguageModel[Any]:
         if not isinstance(self.model, LanguageModel):
             raise CapabilityError("next-word needs a language model (such as lstm-small)")

@@ -13,8 +13,12 @@ from uedp_bench.statistics.exposure import (
     NULL_MEAN,
     exposure_ceiling,
     extrapolated_exposure,
-    rank_exposure,
+    ranks,
 )
+
+
+def rank_exposure(secrets, references):
+    return math.log2(np.size(references)) - np.log2(ranks(secrets, references))
 
 
 def test_rank_exposure_of_known_losses() -> None:

@@ -16,7 +16,6 @@ at 13.1: what is said for the earlier end bounds theirs.
 from __future__ import annotations
 
 import math
-from typing import Literal
 
 BITS = 53
 """Random bits of a uniform number of `Generator.random`: a multiple of 2^-53 below 1."""
@@ -40,8 +39,6 @@ GUMBEL_END = BITS * math.log(2.0)
 EXPONENTIAL_END = 7.69711747013104972 + BITS * math.log(2.0)
 """Scales that `standard_exponential` cannot exceed, 44.43: its ziggurat's tail begins at 7.697."""
 
-Noise = Literal["gaussian", "laplace", "gumbel", "gamma"]
-
 
 def gamma_end(shape: int) -> float:
     """Scales that `standard_gamma` of this shape, at least 1, cannot exceed.
@@ -53,33 +50,3 @@ def gamma_end(shape: int) -> float:
         return EXPONENTIAL_END
     reduced = shape - 1.0 / 3.0
     return reduced * (1.0 + GAUSSIAN_END / math.sqrt(9.0 * reduced)) ** 3
-
-
-def tail_mass(noise: Noise, shape: int = 1) -> float:
-    """The probability that noise of real numbers lies where its sampler never comes.
-
-    Args:
-        noise: which; "gumbel" is that of the exponential mechanism, "gamma" that of the length of
-            noise on word vectors.
-        shape: of "gamma": the dimension of the vectors.
-
-    Returns:
-        Of one coordinate, both sides together: 2.3e-34 for "gaussian", 2.2e-16 for "laplace".
-    """
-    from scipy import special
-
-    if noise == "gaussian":
-        return float(special.erfc(GAUSSIAN_END / math.sqrt(2.0)))
-    if noise == "laplace":
-        # The bound takes both ends to be where the lower one is.
-        return 2.0 ** (1 - BITS)
-    if noise == "gumbel":
-        # Above 53 ln 2, and below -ln(53 ln 2): as much on either side.
-        return -math.expm1(-math.exp(-GUMBEL_END)) + 2.0**-BITS
-    above = float(special.gammaincc(shape, gamma_end(shape)))
-    if shape == 1:
-        return above
-    # Below, where the cubed normal number is least, there is a little as well.
-    reduced = shape - 1.0 / 3.0
-    least = reduced * max(0.0, 1.0 - GAUSSIAN_END / math.sqrt(9.0 * reduced)) ** 3
-    return above + float(special.gammainc(shape, least))

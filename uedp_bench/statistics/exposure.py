@@ -40,11 +40,6 @@ def ranks(secrets: ArrayLike, references: ArrayLike) -> IntArray:
     return 1 + np.searchsorted(ordered, checked(secrets, "losses of secrets"), side="right")
 
 
-def rank_exposure(secrets: ArrayLike, references: ArrayLike) -> FloatArray:
-    """(secrets,) log2 of the number of references minus log2 of the rank, in bits."""
-    return np.asarray(math.log2(np.size(references)) - np.log2(ranks(secrets, references)))
-
-
 def extrapolated_exposure(secrets: ArrayLike, references: ArrayLike) -> Extrapolation:
     """-log2 of the fitted probability that a reference has a loss as low as the secret's.
 
