@@ -117,7 +117,7 @@ def test_all_text_of_a_result_is_shown_as_text(page, word):
     for text in {leaf for leaf in leaves(everything(word=word).model_dump(mode="json"))
                  if isinstance(leaf, str)} - {"pca", "inf"}:  # fmt: skip
         assert shows(found, text), text
-    assert len(found.all("script")) == 5
+    assert len(found.all("script")) == 6
     assert not found.all("img")
     assert all(name in {"page", "data", ""} or not name.startswith("on")
                for _, attributes in found.elements for name in attributes)  # fmt: skip
