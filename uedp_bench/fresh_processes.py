@@ -24,7 +24,6 @@ OF_RUNS = ("uedp_bench.harness.runner", "torch")
 def start_fresh(
     target: Callable[..., None],
     *args: Any,
-    name: str | None = None,
     daemon: bool = False,
     imports: Sequence[str] = OF_RUNS,
 ) -> BaseProcess:
@@ -35,14 +34,13 @@ def start_fresh(
     Args:
         target: a function that can be pickled.
         args: what it is called with.
-        name: of the process.
         daemon: end it with this process.
         imports: modules of the server, if this is the first process that it starts.
     """
     context = multiprocessing.get_context("forkserver" if sys.platform == "linux" else "spawn")
     context.set_forkserver_preload(list(imports))
     process: BaseProcess = context.Process(  # type: ignore[attr-defined]
-        target=_begin, args=(dict(os.environ), target, args), name=name, daemon=daemon
+        target=_begin, args=(dict(os.environ), target, args), daemon=daemon
     )
     with _without_ctrl_c():
         process.start()
