@@ -1,4 +1,4 @@
-"""`uedp-bench run --dry-run`: what would happen, without training."""
+"""`uedp-bench run --dry-run`: what would happen, from the first steps of each training."""
 
 from __future__ import annotations
 

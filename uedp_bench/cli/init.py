@@ -14,7 +14,7 @@ from uedp_bench.errors import InputError
 if TYPE_CHECKING:
     from uedp_bench.own_data.column_roles import Role
 
-Text = Annotated[str | None, typer.Option("--text", metavar="COLUMN", help="What is learnt.")]
+Text = Annotated[str | None, typer.Option("--text", metavar="COLUMN", help="Column with the text.")]
 User = Annotated[
     str | None,
     typer.Option("--user", metavar="COLUMN", help="Who wrote a row; none: every row its own."),

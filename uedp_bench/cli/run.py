@@ -34,7 +34,7 @@ DryRun = Annotated[
     bool,
     typer.Option(
         "--dry-run",
-        help="Print sizes, guarantees, skipped attacks and the expected time, and train nothing.",
+        help="Rehearse the first steps: print sizes, guarantees, skipped attacks, time, memory.",
     ),
 ]
 Device = Annotated[str, typer.Option(metavar="DEVICE", help="auto, cpu, cuda or cuda:N.")]
@@ -68,14 +68,14 @@ CheckpointSeconds = Annotated[
     typer.Option(
         metavar="SECONDS",
         min=0,
-        help="Write a training down so often, so that the same command goes on from there after a "
-        "kill; 0: never by time.",
+        help="Seconds between checkpoints, from which the same command goes on after a kill; 0: "
+        "none by time.",
     ),
 ]
 CheckpointSteps = Annotated[
     int,
     typer.Option(
-        metavar="N", min=0, help="The same after so many rounds or batches; 0: never by number."
+        metavar="N", min=0, help="Rounds or batches between checkpoints; 0: none by number."
     ),
 ]
 MaxRetrain = Annotated[
@@ -119,7 +119,7 @@ LogRelease = Annotated[
     bool,
     typer.Option(
         "--log-release",
-        help="Log releases to MLflow, and what was planted, that nothing is proven about, too.",
+        help="Also log releases and canaries of runs without a proven guarantee to MLflow.",
     ),
 ]
 Releases = Annotated[
@@ -173,22 +173,24 @@ def run_command(
         str | None, typer.Argument(metavar="SPEC", help="YAML file, or a packaged spec.")
     ] = None,
     task: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What is learnt. [default: next-word]")
+        str | None, typer.Option(metavar="NAME", help="Task to learn. [default: next-word]")
     ] = None,
     source: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Where text is from. [default: embedded]")
+        str | None, typer.Option(metavar="NAME", help="Source of the text. [default: embedded]")
     ] = None,
     path: Annotated[
         Path | None, typer.Option(metavar="PATH", help="File or folder that the source reads.")
     ] = None,
     model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What learns it. [default: the task's own]")
+        str | None, typer.Option(metavar="NAME", help="Model to train. [default: the task's own]")
     ] = None,
     mechanism: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Mechanism, or several joined by + (repeat)."),
     ] = None,
-    attack: Annotated[list[str] | None, typer.Option(metavar="NAME", help="(repeat)")] = None,
+    attack: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Attack (repeat).")
+    ] = None,
     settings: Settings = None,
     seeds: Annotated[str | None, typer.Option(metavar="1,2,...", help="[default: 1]")] = None,
     delta: Annotated[
