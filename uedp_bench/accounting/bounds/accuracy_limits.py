@@ -12,7 +12,6 @@ from functools import lru_cache
 
 from uedp_bench.errors import InputError
 
-_TOLERANCE = 1e-9
 _CELLS = 400
 """Grid cells of one coordinate's privacy loss."""
 
