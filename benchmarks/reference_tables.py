@@ -4,9 +4,9 @@
 
 What stands between such a line and `<!-- end of table -->` is made again:
 
-`<!-- table: FOLDER -->`
-    the tables of the results in that folder, or bundle without its suffix, as `uedp-bench
-    leaderboard --results FOLDER --markdown` prints them, without titles and without what depends
+`<!-- table: BUNDLE -->`
+    the tables of that bundle, named without its suffix, or of that folder, as `uedp-bench
+    leaderboard --results BUNDLE --markdown` prints them, without titles and without what depends
     on the machine
 `<!-- printed by: python SCRIPT ARGUMENTS -->`
     what that script prints, from the root of the checkout, without empty lines at the end
