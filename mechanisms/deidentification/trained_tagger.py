@@ -56,18 +56,20 @@ class TrainedTagger(NamedTuple):
     def inherited(self) -> Events:
         """What its run did to people's text; nothing where that was declared public.
 
-        Without the record of its run nobody knows what it was trained on: then nothing can be
-        proven of whatever uses it.
+        Without the record of its run, or with one that holds no event, nobody knows what it was
+        trained on: then nothing can be proven of whatever uses it.
 
         Raises:
             InputError: if there is no such folder, or the run failed.
         """
         if self.trained_on == "public":
             return ()
-        if (result := self._result()) is None:
+        result = self._result()
+        if result is None or not result.events:  # every training emits one, also without noise
+            missing = "is not there" if result is None else "holds no privacy event"
             reason = (
                 "nobody knows what the tagger of deidentify was trained on: result.json of its run "
-                "is not there (tagger_trained_on=public declares that it was public text)"
+                f"{missing} (tagger_trained_on=public declares that it was public text)"
             )
             return (PrivacyEvent(unit="record", event=NonPrivate(reason=reason)),)
         return tuple(

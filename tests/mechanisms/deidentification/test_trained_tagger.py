@@ -113,6 +113,13 @@ def test_a_tagger_of_which_nothing_is_known_leaves_nothing_to_prove(tmp_path: Pa
     assert math.isfinite(guarantee(tmp_path, tagger_trained_on="public").epsilon)
 
 
+def test_a_record_without_events_leaves_nothing_to_prove(tmp_path: Path) -> None:
+    """As of a record that was cut short, or whose events somebody took out."""
+    found = guarantee(saved(tmp_path / "run", (), guarantees=()))
+    assert found.epsilon == math.inf
+    assert "nobody knows what the tagger of deidentify was trained on" in found.reason
+
+
 def test_a_guarantee_for_another_unit_does_not_compose(tmp_path: Path) -> None:
     found = guarantee(saved(tmp_path / "run"), trainer="user-dp")
     assert (found.epsilon, found.status) == (math.inf, "refused")
