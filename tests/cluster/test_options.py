@@ -8,6 +8,9 @@ from uedp_bench.cli.grid_run import Options, run_grid
 from uedp_bench.cli.main import run_cli
 from uedp_bench.cluster import grid_on_ray
 from uedp_bench.cluster.node_runs import difference
+from uedp_bench.harness.execution import Execution
+from uedp_bench.harness.scheduler import Runs
+from uedp_bench.models import fast
 
 
 @pytest.fixture
@@ -52,3 +55,13 @@ def test_nodes_with_another_package_are_told_apart():
 def test_options_of_python_are_those_of_the_command(tmp_path):
     with pytest.raises(ValueError, match="allowed are ray"):
         run_grid({"mechanisms": ["user-dp"]}, Options(tmp_path, on="nothing"), None)
+
+
+def test_nodes_compute_with_the_kernels_of_the_command(monkeypatch, tmp_path):
+    for switch in ("0", None):
+        if switch is None:
+            monkeypatch.delenv(fast.SWITCH)
+        else:
+            monkeypatch.setenv(fast.SWITCH, switch)
+        order = grid_on_ray._order(Runs(Execution(tmp_path)), (), tmp_path / "probe", None)
+        assert order.environment[fast.SWITCH] == switch

@@ -198,7 +198,7 @@ def _order(runs: Runs, todo: Sequence[Job], probe: Path, timeout: float | None) 
         named=(*named.values(), *plugins),
         plugins=tuple(range(len(named), len(named) + len(plugins))),
         timeout=timeout,
-        environment={name: os.environ.get(name) for name in node_runs.THREADS},
+        environment={name: os.environ.get(name) for name in node_runs.ARITHMETIC},
         package=node_runs.package(),
     )
 

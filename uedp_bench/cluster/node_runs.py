@@ -37,8 +37,10 @@ from uedp_bench.results import ComponentSpec, RunSpec
 from uedp_bench.second_source import names_source
 from uedp_bench.version import __version__
 
-THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-"""Variables that decide how libraries add; Ray sets the first to the CPUs of a task."""
+ARITHMETIC = (
+    "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "UEDP_BENCH_FAST"
+)  # fmt: skip
+"""Variables that decide how sums are added; Ray sets the first to the CPUs of a task."""
 
 Content = Sequence[tuple[str, Sequence[Any]]]
 """Names of files, each with references to the chunks of what it holds."""
@@ -99,7 +101,7 @@ class Order:
         named: files and folders that specs and the command name.
         plugins: numbers of the plug-ins among them.
         timeout: seconds of a run; None for any time.
-        environment: `THREADS` of the machine that started the grid; None for unset.
+        environment: `ARITHMETIC` of the machine that started the grid; None for unset.
         package: version and code of the package there.
     """
 
