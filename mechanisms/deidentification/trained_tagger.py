@@ -93,6 +93,9 @@ class TrainedTagger(NamedTuple):
         ]
         if parts := unreviewed_of_result(result):
             reasons.append(f"nobody reviewed {', '.join(parts)}, so its events are not proven")
+        # Names are judged as they are reviewed here; what its run knew of them counts too.
+        elif any(given.kind == "stated" for given in result.guarantees):
+            reasons.append("its guarantee is stated, and not proven")
         vocabulary = result.provenance.get("vocabulary")
         if isinstance(vocabulary, dict) and vocabulary.get("private"):
             reasons.append("its vocabulary comes from private text")

@@ -149,6 +149,15 @@ def test_a_trainer_that_nobody_reviewed_proves_nothing(tmp_path: Path) -> None:
     assert "mechanism dp-sgd" in found.reason
 
 
+def test_what_was_only_stated_there_is_not_proven_here(tmp_path: Path) -> None:
+    """Names that are reviewed here may have been of other code there."""
+    given = proven([OF_RECORDS], delta=DELTA, unreviewed=["mechanism dp-sgd"])
+    assert given[0].kind == "stated"
+    found = guarantee(saved(tmp_path, guarantees=given))
+    assert (found.epsilon, found.status) == (math.inf, "refused")
+    assert "stated, and not proven" in found.reason
+
+
 def test_a_run_that_failed_or_is_not_there_is_an_error(tmp_path: Path) -> None:
     error = RunError(type="ValueError", message="no", phase="train")
     broken = saved(tmp_path / "1", (), status="failed", error=error, guarantees=())
