@@ -51,6 +51,7 @@ def test_a_budget_out_of_reach_names_the_smallest_loss() -> None:
         choose(measure_of(lambda e, t: 0.3 if e == 4 else 0.4, lambda e, t: 0.0), 1.0, 0.1)
 
 
+@pytest.mark.long
 def test_the_script_chooses_on_a_small_lexicon(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     lines = []

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import socket
+import subprocess
 import sys
 from pathlib import Path
 from urllib.parse import unquote, urlparse
@@ -181,12 +182,15 @@ def test_a_component_that_exits_while_it_is_planned_is_an_error(tmp_path, capsys
     assert err == "error: a component called sys.exit(0): nothing was done\n"
 
 
-def test_what_components_print_comes_between_no_json(tmp_path, capfd):
+def test_what_components_print_comes_between_no_json(tmp_path):
+    """In a command of its own: processes of this one print where the first of them was told to."""
     noisy = flags(tmp_path, "--mechanism", "spy-training", "--set", "mechanism.does=print")
-    assert run_cli([*noisy, "--workers", "1", "--plugin", str(SPIES), "--json"]) == 0
-    printed = capfd.readouterr()
-    assert json.loads(printed.out)[0]["mechanism"] == "spy-training"
-    assert "not JSON" in printed.err
+    command = [sys.executable, "-m", "uedp_bench", *noisy, "--workers", "1"]
+    printed = subprocess.run(
+        [*command, "--plugin", SPIES, "--json"], capture_output=True, text=True, check=True
+    )
+    assert json.loads(printed.stdout)[0]["mechanism"] == "spy-training"
+    assert "not JSON" in printed.stderr
 
 
 def test_a_full_disk_in_a_process_is_one_line(tmp_path, capsys):

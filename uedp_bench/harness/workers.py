@@ -151,6 +151,7 @@ class KeptProcess(Generic[Task]):
         self._work, self._timeout, self._imports = work, timeout, imports
         self._stop = stop or threading.Event()
         self._process: BaseProcess | None = None
+        self._begun = False
 
     def do(self, task: Task, tell: Tell = lambda told: None) -> Crash | None:
         """Does a task; the crash that ended it, if one did.
@@ -162,10 +163,16 @@ class KeptProcess(Generic[Task]):
         Raises:
             OSError: if the task raised it.
         """
+        kept = self._process is not None
+        crash = self._attempt(task, tell)
+        if kept and crash is not None and crash.kind == DIED and not self._begun:
+            return self._attempt(task, tell)  # it was killed since its last task
+        return crash
+
+    def _attempt(self, task: Task, tell: Tell) -> Crash | None:
+        self._begun = False
         if self._is_stopped():
             return Crash(DIED, "the run was stopped")
-        if self._process is not None and _is_gone(self._process):  # killed since its last task
-            self.end()
         process = self._process = self._process or self._started()
         began, last, fit = time.monotonic() + _START_SECONDS, None, False
         try:
@@ -177,7 +184,7 @@ class KeptProcess(Generic[Task]):
                 for message in self._messages():
                     match message:
                         case "begins", _:  # what the start of a process took is not the task's
-                            began = time.monotonic()
+                            began, self._begun = time.monotonic(), True
                         case "told", last:
                             with contextlib.suppress(OSError):  # a closed terminal ends no task
                                 tell(last)
@@ -275,7 +282,9 @@ def _serve(work: Work[Any], connection: Connection[Any, Any], faults: Connection
         work.start()
         for task in _tasks(connection):
             send("begins")
-            send("done", work(task, partial(send, "told")))
+            fit = work(task, partial(send, "told"))
+            sys.stdout.flush()  # whoever ends the process does not wait for that
+            send("done", fit)
     except BaseException as error:
         send("raised", _as_sent(error))
     finally:
