@@ -256,7 +256,7 @@ def _whole(number: int) -> int | str:
 
 
 def _kinds_of_guarantees(guarantees: Sequence[Guarantee]) -> dict[str, Any]:
-    """What filters ask of guarantees: `all` of those that protect data, and of each of `units`.
+    """Facets of guarantees for filters: `all` of those that protect data, and of each of `units`.
 
     Computation that nobody sees protects none, and spoils none. Units are those of which a row has
     a finite epsilon.
@@ -277,7 +277,7 @@ def _states(guarantees: Iterable[Guarantee]) -> list[str]:
 
 
 def _conditions(one: Guarantee | LowerBound, row: Row) -> str:
-    """What is to be known of a guarantee or a bound beside its text.
+    """Conditions of a guarantee or a bound, beside its text.
 
     The row's own delta stands below the table; no delta at all promises more.
     """

@@ -118,7 +118,7 @@ class Loader:
         return self._loaded
 
     def _outcomes(self, source: Source, found: Sequence[Found]) -> Iterator[list[Outcome]]:
-        """What each file holds."""
+        """Contents of the files."""
         read = source.read([one for one in found if self._signature(one) != one.signature])
         for one in found:
             unchanged = self._signature(one) == one.signature

@@ -1,4 +1,4 @@
-"""What the plots of a set can show, and their axes, as values of Plotly.
+"""Choices and axes of the plots of a set, as values of Plotly.
 
 Zero has no place on Plotly's logarithmic axes, and infinity on none: both get a labelled place of
 their own at the end. An axis is that of all rows of the set, whatever filters leave of them, so
@@ -66,7 +66,7 @@ MARKS = (
     ("protected", "declared protected point", _cross("circle-open", 15, "var(--muted)")),
     ("bound", "lower bound of an audit", _cross("arrow-bar-up", 12, "var(--muted)")),
 )  # fmt: skip
-"""What marks of points mean: of which points, words of the legend, and the marker."""
+"""Meanings of marks: their points, the words of the legend, and the marker."""
 
 
 # ---------------------------------------------------------------------------------------- budgets
@@ -110,7 +110,7 @@ KINDS = ("proven", "claimed", "stated")
 
 
 def finite_budgets(rows: Iterable[Row], kind: str = "") -> Counter[str]:
-    """How many rows have a finite epsilon of each budget."""
+    """Number of rows with a finite epsilon, by budget."""
     return Counter(
         key
         for row in rows
@@ -130,7 +130,7 @@ def _label(key: str) -> str:
 
 
 def plots(board: Sequence[Row], columns: Sequence[Column]) -> dict[str, Any]:
-    """What the plots of a board offer, what they show unless readers choose, and their axes.
+    """Choices of the plots of a board, their defaults, and their axes.
 
     Args:
         board: rows whose utility compares.

@@ -19,7 +19,7 @@ from uedp_bench.leaderboard.rows import Row, Stat, headline
 
 
 def metric_columns(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """What is known of every metric of any row, in the order in which tables show them.
+    """Facts of every metric of any row, in the order in which tables show them.
 
     `place` is where the glossary explains it.
     """
@@ -58,7 +58,7 @@ def _heading(known: Metric) -> str:
 
 
 def _floor(known: Metric) -> str:
-    """What a metric is where nothing leaks, as text; empty where that is not known."""
+    """Value of a metric where nothing leaks, as text; empty where that is not known."""
     if known.nothing is None:
         return ""
     return f"{number(100.0 * known.nothing)} %" if known.percent else number(known.nothing)

@@ -27,7 +27,7 @@ BUDGETS = (1, 2, 4, 8, 16)
 
 
 def choices(boards: Sequence[Board]) -> dict[str, Any]:
-    """What readers choose from; boards and rows keep their order, the best row first.
+    """Choices of readers; boards and rows keep their order, the best row first.
 
     Returns:
         `units` and `tasks` [key, words] that some row is for, `budgets`, `start` (unit, task and
