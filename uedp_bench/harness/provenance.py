@@ -30,6 +30,8 @@ def provenance(
         data: as the sources made it: its fingerprints are the same for all seeds.
         planted: with canaries in and held-out users out.
     """
+    from uedp_bench.training.device import kernels  # torch
+
     out: dict[str, Any] = {
         "package": __version__,
         "commit": _commit(),
@@ -37,6 +39,8 @@ def provenance(
         "python": platform.python_version(),
         "libraries": library_versions(),
     }
+    if kernels() != "fast":
+        out["kernels"] = kernels()
     if (parts := recorded(identity)) is not None:
         out["identity"] = parts
     if data is not None and planted is not None:

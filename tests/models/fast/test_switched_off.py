@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from same_numbers import check, entries
 
+from uedp_bench.harness.provenance import provenance
+
 GOLDEN = Path(__file__).parents[2] / "harness" / "same_numbers"
 
 
@@ -14,3 +16,9 @@ GOLDEN = Path(__file__).parents[2] / "harness" / "same_numbers"
 @pytest.mark.usefixtures("switched_off")
 def test_small_runs_agree_without_kernels(name: str, tmp_path: Path) -> None:
     check(GOLDEN / f"{name}.json", entries(name, tmp_path))
+
+
+def test_a_result_says_that_they_were_off(request: pytest.FixtureRequest) -> None:
+    assert "kernels" not in provenance({})
+    request.getfixturevalue("switched_off")
+    assert provenance({})["kernels"] == "torch"
