@@ -43,7 +43,7 @@ def folder(tmp_path):
 
 
 def sent(named):
-    """What travels, in pieces of seven bytes."""
+    """The sent files, in pieces of seven bytes."""
     return [
         (path.relative_to(named.root).as_posix(),
          [path.read_bytes()[at : at + 7] for at in range(0, path.stat().st_size, 7)])

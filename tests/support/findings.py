@@ -23,8 +23,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from board_rows import by_epsilon, proven
-
 from uedp_bench.files.yaml_files import load_yaml
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.rows import Row, Stat, aggregate
@@ -132,7 +130,12 @@ def _end(value: float | None) -> float:
 
 def _proven(name: str, unit: str, label: str | Row, **params: Any) -> float:
     """The proven epsilon for a unit; infinite where it is refused."""
-    return proven(_row(name, label, **params))[unit]
+    return _proofs(_row(name, label, **params))[unit]
+
+
+def _proofs(row: Row) -> dict[str, float]:
+    """Proven epsilons of a row by unit."""
+    return {one.unit: one.epsilon for one in row.guarantees if one.kind == "proven"}
 
 
 def _claimed(name: str, unit: str, label: str, **params: Any) -> float:
@@ -173,7 +176,8 @@ def _bounds(name: str, label: str | Row, **params: Any) -> list[float]:
 
 def _ladder(name: str, label: str, unit: str, of: str | None = None) -> list[Row]:
     """Rows of a mechanism, from the smallest proven epsilon of a unit to the largest."""
-    return by_epsilon(list(rows_of(of or name)), label, unit)
+    rows = [row for row in rows_of(of or name) if row.label == label]
+    return sorted(rows, key=lambda row: _proofs(row)[unit])
 
 
 def _rows(name: str, of: str | None = None) -> tuple[Row, ...]:

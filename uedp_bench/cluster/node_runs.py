@@ -69,7 +69,7 @@ class NamedFiles:
 
     @staticmethod
     def of(text: str, mark: MayBePath) -> NamedFiles:
-        """What lies at a path of this machine."""
+        """The file or folder at a path of this machine."""
         path, levels = Path(text).absolute(), 1
         if mark.of_a_run:
             path = path.resolve()
