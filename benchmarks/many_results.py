@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
-from uedp_bench.harness.identity import identity_of
 from uedp_bench.leaderboard.bundles import line_of, write_bundle
 from uedp_bench.leaderboard.loading import load_results
+from uedp_bench.recorded_identity import identity_of
 from uedp_bench.results import Result
 
 REFERENCE = Path(__file__).parents[1] / "leaderboard" / "results"

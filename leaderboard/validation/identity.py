@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
-from uedp_bench.accounting.assumptions import NoiseSource
-from uedp_bench.harness.identity import identity_of, identity_parts
+from uedp_bench.harness.identity import identity_parts
 from uedp_bench.leaderboard.validation.components import Named, components
 from uedp_bench.leaderboard.validation.report import Problem, error, note, place, shown
+from uedp_bench.recorded_identity import SINGLE, Part, Parts, identity_of, parts_of
 from uedp_bench.results import Result
 from uedp_bench.version import ENGINE
 
@@ -21,48 +20,6 @@ RECORDED = "provenance.identity"
 HASH = re.compile(r"[0-9a-f]{16}")
 MOST_VERSIONS = 1000
 """Combinations of older versions that are tried for a result that does not record its own."""
-
-
-class _Part(NamedTuple):
-    """Name, version and parameters of a component, and of a lone file the digest of its source."""
-
-    name: str
-    version: int
-    params: dict[str, Any]
-    source: str | None = None
-
-
-class _Parts(BaseModel):
-    """What `identity_parts` gives."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-    engine: int = 1
-    delta: float
-    corpus: str
-    downstream: str | None = None
-    task: _Part
-    source: _Part
-    model: _Part
-    mechanism: tuple[_Part, ...]
-    attacks: tuple[_Part, ...]
-    seed: int
-    noise_source: NoiseSource = "seed"
-    clients: dict[str, Any] | None = None
-    selection: dict[str, Any] | None = None
-    unprotected: _Part | None = None
-
-    def flat(self) -> list[tuple[str, _Part]]:
-        """Places and components, in the order of `components`."""
-        alone = [(kind, getattr(self, kind)) for kind in _SINGLE]
-        listed = [
-            (f"{kind}.{at}", part)
-            for kind in ("mechanism", "attacks")
-            for at, part in enumerate(getattr(self, kind))
-        ]
-        return [(f"{RECORDED}.{where}", part) for where, part in (*alone, *listed)]
-
-
-_SINGLE = ("task", "source", "model")
 
 
 def fingerprint(result: Result) -> str | None:
@@ -86,7 +43,7 @@ def check_identity(result: Result) -> Iterator[Problem]:
         yield from _recomputed(result)
         return
     try:
-        parts = _Parts.model_validate_json(json.dumps(found))
+        parts = Parts.of(found)
     except ValidationError as wrong:
         for each in wrong.errors(include_url=False, include_context=False):
             message = "is missing" if each["type"] == "missing" else each["msg"]
@@ -100,17 +57,16 @@ def check_identity(result: Result) -> Iterator[Problem]:
             f"is {parts.engine}, and {ENGINE} is installed: numbers of different versions of what "
             "computes do not compare",
         )
-    for named, (where, part) in _pairs(components(result.spec), parts.flat()):
+    for named, (where, part) in _pairs(components(result.spec), parts):
         yield from _component(named, where, part)
 
 
 def of_other_versions(result: Result) -> Named | None:
     """A mechanism or source that the result records in another version or file than is here."""
-    try:
-        parts = _Parts.model_validate_json(json.dumps(result.provenance.get("identity")))
-    except ValidationError:
+    parts = parts_of(result)
+    if parts is None:
         return None
-    for named, (_, part) in _pairs(components(result.spec), parts.flat()):
+    for named, (_, part) in _pairs(components(result.spec), parts):
         decides = named.where.startswith(("spec.mechanism", "spec.source"))
         if not decides or named.found is None:
             continue
@@ -121,10 +77,8 @@ def of_other_versions(result: Result) -> Named | None:
 
 def task_version(result: Result) -> int | None:
     """The version of the task that a result follows from; None where its id does not tell."""
-    try:
-        return _Parts.model_validate_json(json.dumps(result.provenance.get("identity"))).task[1]
-    except ValidationError:
-        pass
+    if (recorded := parts_of(result)) is not None:
+        return recorded.task.version
     corpus = fingerprint(result)
     if corpus is None or not all(each.known for each in components(result.spec)):
         return None
@@ -132,15 +86,13 @@ def task_version(result: Result) -> int | None:
     return None if parts is None else int(parts["task"][1])
 
 
-def _pairs(
-    said: list[Named], recorded: list[tuple[str, _Part]]
-) -> Iterator[tuple[Named, tuple[str, _Part]]]:
+def _pairs(said: list[Named], parts: Parts) -> Iterator[tuple[Named, tuple[str, Part]]]:
     """Components of the spec with those recorded at the same place."""
-    places = {where.removeprefix(RECORDED): (where, part) for where, part in recorded}
+    recorded = dict(parts.components())
     for named in said:
-        found = places.get(named.where.removeprefix("spec"))
-        if found is not None:
-            yield named, found
+        where = named.where.removeprefix("spec.")
+        if where in recorded:
+            yield named, (f"{RECORDED}.{where}", recorded[where])
 
 
 def _hashed(result: Result, found: Mapping[str, Any]) -> Iterator[Problem]:
@@ -150,7 +102,7 @@ def _hashed(result: Result, found: Mapping[str, Any]) -> Iterator[Problem]:
             yield error(name, f"{shown(said)} is not the hash of {RECORDED}, which is {hashed!r}")
 
 
-def _agrees(result: Result, found: _Parts) -> Iterator[Problem]:
+def _agrees(result: Result, found: Parts) -> Iterator[Problem]:
     """Problems where recorded parts are not those of the spec; components aside."""
     spec = result.spec
     selection = None if spec.selection is None else spec.selection.declared()
@@ -178,7 +130,7 @@ def _agrees(result: Result, found: _Parts) -> Iterator[Problem]:
             yield error(f"spec.{name}", f"has {here} components, and {RECORDED}.{name} has {there}")
 
 
-def _component(named: Named, where: str, part: _Part) -> Iterator[Problem]:
+def _component(named: Named, where: str, part: Part) -> Iterator[Problem]:
     """Problems where a recorded component is not that of the spec, in the installed version."""
     name, version, params, source = part
     if name != named.ref.name:
@@ -278,13 +230,13 @@ def _unrecorded(result: Result, corpus: str) -> dict[str, Any]:
 
 def _match(parts: dict[str, Any], identifier: str) -> dict[str, Any] | None:
     """The parts at the versions that have this id; None where none have."""
-    every = [parts[kind] for kind in _SINGLE] + parts["mechanism"] + parts["attacks"]
-    cut = len(_SINGLE) + len(parts["mechanism"])
+    every = [parts[kind] for kind in SINGLE] + parts["mechanism"] + parts["attacks"]
+    cut = len(SINGLE) + len(parts["mechanism"])
     older = itertools.product(*(range(part[1], min(part[1], 1) - 1, -1) for part in every))
     for versions in itertools.islice(older, MOST_VERSIONS):
         then = [[p[0], version, *p[2:]] for p, version in zip(every, versions, strict=True)]
-        tried = parts | dict(zip(_SINGLE, then, strict=False))
-        tried |= {"mechanism": then[len(_SINGLE) : cut], "attacks": then[cut:]}
+        tried = parts | dict(zip(SINGLE, then, strict=False))
+        tried |= {"mechanism": then[len(SINGLE) : cut], "attacks": then[cut:]}
         if identity_of(tried)[0] == identifier:
             return tried
     return None

@@ -15,7 +15,7 @@ from uedp_bench.accounting.ledger import proven, unreviewed_events
 from uedp_bench.leaderboard.validation.report import Problem, error, note, plain, shown
 from uedp_bench.results import Result
 from uedp_bench.review import not_reviewed
-from uedp_bench.unreviewed import unreviewed_of_result
+from uedp_bench.unreviewed import STATED_THERE, unreviewed_of_result
 
 TOLERANCE = 1e-3
 """Relative. Accountants of other versions round differently; noise is solved for to a tolerance."""
@@ -48,7 +48,7 @@ def check_proofs(result: Result) -> Iterator[Problem]:
         where, key = f"guarantees.{at}", (given.unit, given.adjacency)
         if given.kind == "proven" and strangers and math.isfinite(given.epsilon):
             yield error(f"{where}.kind", f"'proven' must be 'stated': {not_reviewed(strangers)}")
-        elif given.kind == "stated" and not strangers:
+        elif given.kind == "stated" and strangers == (STATED_THERE,):
             yield note(f"{where}.kind", "is 'stated', and all of its components are reviewed here")
         if key in seen:
             yield error(where, f"{given.unit} ({given.adjacency}) is proven twice")

@@ -18,7 +18,9 @@ from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
 from uedp_bench.corpus import Corpus, Layer
 from uedp_bench.errors import InputError
 from uedp_bench.files.regular_files import shown_path
+from uedp_bench.files.sealed_files import check_folder
 from uedp_bench.mechanism import Events
+from uedp_bench.recorded_identity import record_faults
 from uedp_bench.release import Tagger
 from uedp_bench.results import ComponentSpec, Result, read_result
 from uedp_bench.unreviewed import unreviewed_of_result
@@ -91,11 +93,11 @@ class TrainedTagger(NamedTuple):
             for given in result.guarantees
             if given.kind != "claimed" and given.status == "refused"
         ]
+        reasons += [
+            f"the record of its run does not hold: {what}" for what in record_faults(result)
+        ]
         if parts := unreviewed_of_result(result):
             reasons.append(f"nobody reviewed {', '.join(parts)}, so its events are not proven")
-        # Names are judged as they are reviewed here; what its run knew of them counts too.
-        elif any(given.kind == "stated" for given in result.guarantees):
-            reasons.append("its guarantee is stated, and not proven")
         vocabulary = result.provenance.get("vocabulary")
         if isinstance(vocabulary, dict) and vocabulary.get("private"):
             reasons.append("its vocabulary comes from private text")
@@ -121,6 +123,7 @@ def _loaded(folder: Path) -> Tagger:
     """The tagger that a run saved, by the task that trained it (without a record, `tagging`)."""
     result = TrainedTagger(folder, "private")._result()
     inside = folder / "release" if (folder / "release").is_dir() else folder
+    check_folder(inside)
     made = ComponentSpec(name="tagging") if result is None else result.spec.task
     release = registry.tasks.create(made.name, made.params).load(inside)
     if not isinstance(release, Tagger):

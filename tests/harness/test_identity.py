@@ -15,10 +15,11 @@ from tiny import NOISELESS, USER_DP, plugged, runs
 from uedp_bench import registry
 from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.failures import failed
-from uedp_bench.harness.identity import Identity, identity_of, identity_parts
+from uedp_bench.harness.identity import Identity, identity_parts
 from uedp_bench.harness.provenance import names_place, recorded
 from uedp_bench.harness.runner import execute
 from uedp_bench.leaderboard.loading import load_results
+from uedp_bench.recorded_identity import identity_of
 from uedp_bench.results import RunError, RunSpec, read_result
 
 REFERENCE = Path(__file__).parents[2] / "leaderboard" / "results"

@@ -12,9 +12,10 @@ from typer.testing import CliRunner
 from uedp_bench import registry
 from uedp_bench.cli.main import app
 from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.identity import component_identity, identity_of, identity_parts
+from uedp_bench.harness.identity import component_identity, identity_parts
 from uedp_bench.harness.runner import execute
 from uedp_bench.leaderboard.validation.identity import check_identity
+from uedp_bench.recorded_identity import identity_of
 from uedp_bench.registry import mechanisms
 from uedp_bench.results import Result
 

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from uedp_bench.errors import InputError
-from uedp_bench.harness.identity import identity_of
 from uedp_bench.harness.result_files import result_of_run, result_of_text, stored_result
+from uedp_bench.recorded_identity import identity_of
 from uedp_bench.results import Result, write_result
 
 PARTS = {"seed": 1, "delta": 1e-5}

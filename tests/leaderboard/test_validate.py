@@ -11,7 +11,7 @@ import pytest
 from validated import GONE, REFERENCE, Data, changed, checked, errors, reference
 
 from uedp_bench.accounting.assumptions import general
-from uedp_bench.harness.identity import identity_of
+from uedp_bench.recorded_identity import identity_of
 from uedp_bench.registry import mechanisms
 
 

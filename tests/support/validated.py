@@ -8,10 +8,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from uedp_bench.harness.identity import identity_of, identity_parts
+from uedp_bench.harness.identity import identity_parts
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.validate import check
 from uedp_bench.leaderboard.validation.report import Report
+from uedp_bench.recorded_identity import identity_of
 
 REFERENCE = Path(__file__).parents[2] / "leaderboard" / "results"
 GONE = object()

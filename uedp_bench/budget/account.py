@@ -232,6 +232,7 @@ def read_events(file: Path) -> Happened:
     for place, what in faults(data):
         raise InputError(f"{where}: {plain('.'.join(map(str, place)), MOST_SHOWN)}: {what}")
     if isinstance(data, dict) and "events" in data:
+        from uedp_bench.recorded_identity import record_faults
         from uedp_bench.results import read_result
         from uedp_bench.unreviewed import unreviewed_of_result
 
@@ -243,7 +244,10 @@ def read_events(file: Path) -> Happened:
             result.spec.delta,
             selected=result.spec.selection is not None,
             source=result.spec.noise_source,
-            unreviewed=unreviewed_of_result(result),
+            unreviewed=(
+                *unreviewed_of_result(result),
+                *(f"the record ({fault})" for fault in record_faults(result)),
+            ),
         )
     try:
         listed = TypeAdapter(tuple[PrivacyEvent, ...]).validate_python(data)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,6 +12,7 @@ from uedp_bench.component import Component
 from uedp_bench.corpus import Corpus
 from uedp_bench.harness.named_files import Content, content_of, path_mark
 from uedp_bench.mechanism import TrainingMechanism
+from uedp_bench.recorded_identity import identity_of
 from uedp_bench.results import ComponentSpec, RunSpec
 from uedp_bench.second_source import names_source
 from uedp_bench.version import ENGINE
@@ -83,13 +82,6 @@ def fingerprint_of(corpus: Corpus, downstream: Corpus | None) -> str:
     return AND.join(each.fingerprint for each in both)
 
 
-def identity_of(parts: Mapping[str, Any]) -> tuple[str, str]:
-    """(id, group) of what `identity_parts` gave, or of what a result recorded of it."""
-    texts = {name: f"{_SORTED(name)}: {_SORTED(parts[name])}" for name in sorted(parts)}
-    shared = [text for name, text in texts.items() if name != "seed"]
-    return _digest(texts.values()), _digest(shared)
-
-
 def identity_parts(
     spec: RunSpec, fingerprint: str, content: Content = content_of
 ) -> dict[str, Any]:
@@ -156,11 +148,3 @@ def component_identity(
             params[name] = content(value, mark)
     source = kind.digest(ref.name)
     return [ref.name, component.version, params, *([] if source is None else [source])]
-
-
-_SORTED = json.JSONEncoder(sort_keys=True).encode
-
-
-def _digest(texts: Iterable[str]) -> str:
-    """Digest of an object of these sorted pairs, as `json.dumps` writes it."""
-    return hashlib.sha256(f"{{{', '.join(texts)}}}".encode()).hexdigest()[:16]

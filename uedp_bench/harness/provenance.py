@@ -13,8 +13,8 @@ from pathlib import Path, PurePath, PureWindowsPath
 from typing import Any
 
 from uedp_bench.corpus import Corpus
-from uedp_bench.harness.identity import identity_of
 from uedp_bench.harness.planting import Data
+from uedp_bench.recorded_identity import identity_of
 from uedp_bench.version import __version__
 
 LIBRARIES = ("torch", "numpy", "transformers", "dp-accounting", "faker", "presidio-anonymizer")

@@ -74,7 +74,7 @@ def _own(result: Result, where: str) -> Result:
     Raises:
         InputError: if it is not.
     """
-    from uedp_bench.harness.identity import identity_of
+    from uedp_bench.recorded_identity import identity_of
 
     if not _NAME.fullmatch(result.id):
         raise InputError(

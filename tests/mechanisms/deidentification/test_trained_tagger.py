@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tiny import plugged
 
 from uedp_bench import registry
 from uedp_bench.accounting.accountants.composing import compose
@@ -21,21 +22,26 @@ from uedp_bench.accounting.events import (
 )
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.accounting.ledger import proven
+from uedp_bench.budget.account import read_events
 from uedp_bench.budget.planned_mechanisms import PlannedPipeline
 from uedp_bench.corpus import SPLITS, Corpus, Spans
 from uedp_bench.errors import InputError
-from uedp_bench.harness.identity import component_identity
+from uedp_bench.files.sealed_files import DamagedFileError, seal_folder
+from uedp_bench.harness.identity import component_identity, identity_parts
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.deidentification import trained_tagger
 from uedp_bench.mechanisms.deidentification.deidentify import Deidentify
+from uedp_bench.mechanisms.deidentification.trained_tagger import TrainedTagger
 from uedp_bench.mechanisms.noiseless import Noiseless
 from uedp_bench.models.bilstm import BiLSTM
+from uedp_bench.recorded_identity import identity_of
 from uedp_bench.results import ComponentSpec, Result, RunError, RunSpec, write_result
 from uedp_bench.run_context import Run
 from uedp_bench.task import Task
 from uedp_bench.tasks.tagging.tagging import Tagging
 
 DELTA = 1e-5
+SUPPORT = Path(__file__).parents[2] / "support"
 ROUNDS = Repeated(count=30, event=PoissonSampled(rate=0.05, event=Gaussian(noise_multiplier=1.0)))
 OF_RECORDS = PrivacyEvent(unit="record", event=ROUNDS, stage="dp-sgd")
 CLEAR = PrivacyEvent(
@@ -55,8 +61,12 @@ def spec(**fields: Any) -> RunSpec:
 def saved(folder: Path, events: Sequence[PrivacyEvent] = (OF_RECORDS,), **fields: Any) -> Path:
     """The folder of a run that trained a tagger."""
     (folder / "release").mkdir(parents=True)
+    parts = identity_parts(fields.get("spec", spec()), "c" * 16)
+    parts |= fields.pop("identity", {})
+    names = dict(zip(("id", "group"), identity_of(parts), strict=True))
     given = {"status": "finished", "spec": spec(), "guarantees": proven(events, delta=DELTA)}
-    result = Result(id="a" * 16, group="b" * 16, events=tuple(events), **(given | fields))
+    given |= {"provenance": {"identity": parts}, "events": tuple(events)} | names
+    result = Result(**(given | fields))
     write_result(result, folder / "result.json")
     return folder
 
@@ -139,12 +149,14 @@ def test_what_was_refused_there_is_refused_here(tmp_path: Path) -> None:
 
 def test_a_trainer_that_nobody_reviewed_proves_nothing(tmp_path: Path) -> None:
     """Kinds of an old or forged result.json do not tell: its components do."""
-    spec_ = spec().model_copy(update={"mechanism": (ComponentSpec(name="my-dp-sgd"),)})
-    other = guarantee(saved(tmp_path / "1", spec=spec_))
+    with plugged(SUPPORT / "echo.py"):
+        spec_ = spec().model_copy(update={"mechanism": (ComponentSpec(name="echo"),)})
+        folder = saved(tmp_path / "1", spec=spec_)
+    other = guarantee(folder)
     assert (other.epsilon, other.status) == (math.inf, "refused")
-    assert "mechanism my-dp-sgd" in other.reason
-    lone = {"identity": {"mechanism": [["dp-sgd", 1, {}, "0123456789abcdef"]]}}
-    found = guarantee(saved(tmp_path / "2", provenance=lone))
+    assert "mechanism echo" in other.reason
+    lone = {"mechanism": [["dp-sgd", 1, {}, "0123456789abcdef"]]}
+    found = guarantee(saved(tmp_path / "2", identity=lone))
     assert (found.epsilon, found.status) == (math.inf, "refused")
     assert "mechanism dp-sgd" in found.reason
 
@@ -155,7 +167,56 @@ def test_what_was_only_stated_there_is_not_proven_here(tmp_path: Path) -> None:
     assert given[0].kind == "stated"
     found = guarantee(saved(tmp_path, guarantees=given))
     assert (found.epsilon, found.status) == (math.inf, "refused")
-    assert "stated, and not proven" in found.reason
+    assert "nobody reviewed a component of its run" in found.reason
+    (listed,) = read_events(tmp_path / "result.json").prove()
+    assert (listed.kind, listed.epsilon) == ("stated", given[0].epsilon)
+
+
+(GIVEN,) = proven([OF_RECORDS], delta=DELTA)
+EDITED: dict[str, tuple[dict[str, Any], str]] = {
+    "nothing": ({}, ""),
+    "id": ({"id": "a" * 16}, "not the hashes"),
+    "identity taken out": ({"provenance": {}}, "does not record what its id is the hash of"),
+    "identity of another form": ({"identity": {"mechanism": "dp-sgd"}}, "does not record"),
+    "digest in an odd place": ({"identity": {"model": ["bilstm", 1, {}, 7]}}, "does not record"),
+    "digest at the end": ({"identity": {"model": ["bilstm", 1, {}, "0" * 16, 1]}}, "does not rec"),
+    "component of the spec": (
+        {"identity": {"mechanism": [["noiseless", 1, {}]]}}, "its spec is not that",
+    ),
+    "component of the spec left out": ({"identity": {"mechanism": []}}, "its spec is not that"),
+    "choice among trials": (
+        {"identity": {"selection": {"tried": {"model.units": [1, 2]}}}}, "its spec is not that",
+    ),
+    "guarantees taken out": ({"guarantees": ()}, "not what its events are worth"),
+    "guarantee of other events": (
+        {"guarantees": proven([CLEAR], delta=DELTA)}, "not what its events are worth",
+    ),
+    "guarantee that is smaller": (
+        {"guarantees": [GIVEN.model_copy(update={"epsilon": 0.01})]}, "not what its events are",
+    ),
+    "refusal called given": (
+        {"guarantees": [GIVEN.model_copy(update={"epsilon": math.inf})]}, "not what its events",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EDITED)
+def test_an_edited_record_proves_nothing(name: str, tmp_path: Path) -> None:
+    fields, reason = EDITED[name]
+    folder = saved(tmp_path / "run", **fields)
+    found = guarantee(folder)
+    assert math.isinf(found.epsilon) == (name != "nothing")
+    assert reason in found.reason
+    # As a list of events, such a file says what somebody wrote.
+    kinds = {one.kind for one in read_events(folder / "result.json").prove()}
+    assert kinds == {"proven" if name == "nothing" else "stated"}
+
+
+def test_a_lone_file_of_a_second_source_counts(tmp_path: Path) -> None:
+    second = ["embedded", 1, {}, "0123456789abcdef"]
+    lone = {"task": ["tagging", 1, {"downstream": second}]}
+    found = guarantee(saved(tmp_path, identity=lone))
+    assert "source embedded" in found.reason
 
 
 def test_a_run_that_failed_or_is_not_there_is_an_error(tmp_path: Path) -> None:
@@ -239,3 +300,14 @@ def test_a_saved_tagger_finds_what_it_found(tmp_path: Path) -> None:
     out, _ = mechanism.publish(corpus, run)
     assert out.texts[0] == "w0 <PER> met nobody"
     assert out.texts[1] == texts[1]  # public
+
+
+def test_a_tagger_that_changed_on_the_disk_is_refused(tmp_path: Path) -> None:
+    trained_tagger._loaded.cache_clear()
+    release = saved(tmp_path / "run") / "release"
+    (release / "weights.pt").write_bytes(b"weights")
+    seal_folder(release)
+    (release / "weights.pt").write_bytes(b"weighta")
+    corpus = Corpus(("a",), {"user": np.zeros(1, dtype=np.int64)}, np.zeros(1, dtype=np.int64))
+    with pytest.raises(DamagedFileError):
+        TrainedTagger(tmp_path / "run", "private").find(corpus)
