@@ -173,7 +173,11 @@ class LiveServer:
         self._stop = Event()
 
     def __enter__(self) -> LiveServer:
-        Thread(target=self._server.serve_forever, daemon=True).start()
+        try:
+            Thread(target=self._server.serve_forever, daemon=True).start()
+        except RuntimeError:  # the system starts no more
+            self._close()
+            raise
         return self
 
     def __exit__(
@@ -183,6 +187,9 @@ class LiveServer:
         trace: TracebackType | None,
     ) -> None:
         self._server.shutdown()
+        self._close()
+
+    def _close(self) -> None:
         self._server.server_close()
         self._folder.cleanup()
 

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import closing
 from multiprocessing import forkserver
@@ -161,6 +162,26 @@ running = in_processes(Chores(Path(sys.argv[1])), ["note 1", "hang", "hang 2", "
 next(running)
 sys.exit(3)
 """
+
+
+def test_a_thread_that_cannot_start_leaves_no_process(tmp_path, monkeypatch):
+    start, begun = threading.Thread.start, []
+
+    def refusing(thread):
+        # The second worker is refused once the process of the first one works.
+        if "look_after_one" in thread.name:
+            begun.append(thread)
+            if len(begun) == 2:
+                assert soon(lambda: pids(tmp_path))
+                raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refusing)
+    with pytest.raises(RuntimeError, match="can't start"):
+        do(tmp_path, "hang 1", "note 1")
+    assert len(pids(tmp_path)) == 1
+    assert soon(lambda: not any(map(living, pids(tmp_path))), 5.0)
+    assert not begun[0].is_alive()
 
 
 def test_a_command_that_ends_before_it_closes_leaves_no_process(tmp_path):

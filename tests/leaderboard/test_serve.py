@@ -204,3 +204,19 @@ def test_nothing_is_left_behind(runs):
         assert again.url == server.url
         with pytest.raises(InputError, match=rf"--port {port}: is in use; --port \d+ is free"):
             LiveServer(Loader([]), port)
+
+
+def test_a_server_whose_thread_cannot_start_leaves_nothing(runs, monkeypatch):
+    server = LiveServer(Loader([Folder(runs, may_come=True)]), 0)
+    port = int(server.url.rpartition(":")[2].strip("/"))
+
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched, pytest.raises(RuntimeError):
+        patched.setattr(Thread, "start", refuse)
+        with server:
+            pass
+    assert not server.site.folder.exists()
+    with LiveServer(Loader([]), port) as again:
+        assert again.url == server.url

@@ -115,10 +115,12 @@ def in_processes(
             process.end()
             ended.put(None)
 
-    threads = [threading.Thread(target=look_after_one) for _ in range(workers)]
-    for thread in threads:
-        thread.start()
+    threads: list[threading.Thread] = []
     try:
+        for _ in range(workers):  # the system may refuse any of them
+            thread = threading.Thread(target=look_after_one)
+            thread.start()
+            threads.append(thread)
         for _ in threads:
             while (outcome := ended.get()) is not None:
                 if isinstance(outcome, BaseException):
