@@ -225,7 +225,7 @@ def numbers_of(result: Result) -> dict[str, float]:
 def difference(one: Mapping[str, float], other: Mapping[str, float]) -> str:
     """The first number in which two results of one id differ; empty where they repeat.
 
-    Runs repeat to a relative 10^-6 on a CPU (`docs/results.md`, what repeats).
+    Runs repeat to a relative 10^-6 on a CPU (`docs/results.md`, repeatability).
     """
     for name in sorted(one.keys() & other.keys()):
         if not math.isclose(one[name], other[name], rel_tol=REPEATS, abs_tol=REPEATS):
