@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from bloggers_plot import line, picture
-from tables import table
+from printed_tables import table
 
 from uedp_bench.leaderboard.bundles import holds_results
 from uedp_bench.leaderboard.loading import load_results

@@ -12,8 +12,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
+from printed_tables import table
 from reference import minutes
-from tables import table
 
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.results import Result

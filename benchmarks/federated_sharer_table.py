@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tables import mean_of, shown, table
+from printed_tables import mean_of, shown, table
 
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.results import Result

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tables import mean_of, shown, table
+from printed_tables import mean_of, shown, table
 
 from uedp_bench.accounting.accountants.basic_composition import group_delta
 from uedp_bench.leaderboard.loading import load_results

@@ -18,8 +18,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from printed_tables import table
 from reference import minutes
-from tables import table
 
 from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.runner import execute

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tables import table
+from printed_tables import table
 
 from uedp_bench.leaderboard.cell_text import number
 from uedp_bench.leaderboard.loading import load_results

@@ -9,7 +9,7 @@ import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tables import table
+from printed_tables import table
 
 from uedp_bench.accounting.accountants.moments import moments_epsilon
 from uedp_bench.accounting.events import PrivacyEvent, Protected, Repeated, UserEntityGaussian

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tables import table
+from printed_tables import table
 from uedp_claims import (
     FIGURE_4,
     SPREADS,

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from tables import table
+from printed_tables import table
 
 from uedp_bench.api import Corpus, CorpusStats, Run, mechanisms, sources
 from uedp_bench.attacks.word_reconstruction.attack import Learnt

@@ -64,7 +64,7 @@ def stat_text(
     half = (high - low) / 2
     if _extreme(value) or half >= _LARGE:
         return f"{number(value)} ±{number(half)}"
-    if abs((low + high) / 2 - value) > 0.01 * half:
+    if abs((low + high) / 2 - value) > max(0.01 * half, 1e-9 * abs(value)):
         return f"{number(value)} ({number(low)} to {number(high)})"
     return f"{number(value)} ±{half:,.{_decimals(value)}f}"
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from findings import ROOT, Finding, findings
+from expressions import ROOT, WrongNameError
+from findings import Finding, findings
 
 FINDINGS = tuple(findings())
 
@@ -29,5 +30,5 @@ def test_a_finding_that_does_not_hold_is_seen() -> None:
     assert not Finding(name, "README.md", "", f"not {learns}").is_true()
     with pytest.raises(AssertionError, match="is"):
         Finding(name, "README.md", "", 'mean("perplexity", "noiseless")').is_true()
-    with pytest.raises(AssertionError, match="0 rows"):
+    with pytest.raises(WrongNameError, match="0 rows"):
         Finding(name, "README.md", "", 'mean("perplexity", "noisless") > 0').is_true()
