@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from uedp_bench import account
 from uedp_bench.accounting.events import Protected
 from uedp_bench.accounting.ledger import proven_at
 from uedp_bench.leaderboard.bundles import holds_results
@@ -317,11 +318,26 @@ class Study:
         bounds = self.row(label, **params).lower_bounds
         return sorted((bound.epsilon for bound in bounds), reverse=True)
 
+    def strict(self, label: Label = None, **params: Any) -> dict[int, float]:
+        """Largest lower bound of each run at the confidence that refutes claims, by seed.
+
+        Raises:
+            MissingError: if no attack of a run gives such a bound.
+        """
+        by_seed = {}
+        for run in self.runs(label, **params):
+            bounds = [one.strict_epsilon for one in run.lower_bounds]
+            sure = [bound for bound in bounds if bound is not None]
+            if not sure:
+                raise MissingError(f"{run.id} has no lower bound that could refute a claim")
+            by_seed[run.spec.seed] = max(sure)
+        return by_seed
+
 
 _BUILTINS = {
-    "abs": abs, "all": all, "any": any, "dict": dict, "estimate": estimate, "float": float,
-    "getattr": getattr, "inf": math.inf, "int": int, "isclose": math.isclose, "len": len,
-    "list": list, "log": math.log, "max": max, "median": statistics.median, "min": min,
-    "range": range, "round": round, "set": set, "sorted": sorted, "str": str,
+    "abs": abs, "account": account, "all": all, "any": any, "dict": dict, "estimate": estimate,
+    "float": float, "getattr": getattr, "inf": math.inf, "int": int, "isclose": math.isclose,
+    "len": len, "list": list, "log": math.log, "max": max, "median": statistics.median,
+    "min": min, "range": range, "round": round, "set": set, "sorted": sorted, "str": str,
     "sum": sum, "tuple": tuple, "zip": zip,
 }  # fmt: skip

@@ -28,6 +28,8 @@ def test_a_finding_that_does_not_hold_is_seen() -> None:
     learns = 'mean("perplexity", "noiseless") < mean("perplexity", "user-dp")'
     assert Finding(name, "README.md", "", learns).is_true()
     assert not Finding(name, "README.md", "", f"not {learns}").is_true()
+    levels = {"base": 'mean("perplexity", "noiseless")', "twice": "2 * base"}
+    assert Finding(name, "README.md", "", "twice == 2 * base > 0", levels).is_true()
     with pytest.raises(AssertionError, match="is"):
         Finding(name, "README.md", "", 'mean("perplexity", "noiseless")').is_true()
     with pytest.raises(WrongNameError, match="0 rows"):

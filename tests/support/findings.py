@@ -7,13 +7,14 @@
       - says: No canary of a protected row is extracted.
         holds: mean("secret-sharer.extracted_beam_search", "user-dp") == 0
 
-An entry may name a page of its own. `docs/hooks/expressions.py` has the language.
+An entry may name a page of its own. `docs/hooks/expressions.py` has the language; `names` of a file
+maps names that its expressions use to expressions, each of which may use those before it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from expressions import RESULTS, Study
@@ -32,16 +33,21 @@ class Finding:
         page: file of the page, from the root of the checkout.
         says: words of the page.
         holds: expression that is True where the words hold.
+        names: expressions of names that it uses.
     """
 
     results: str
     page: str
     says: str
     holds: str
+    names: dict[str, str] = field(default_factory=dict)
 
     def is_true(self) -> bool:
         """The value of the expression, which is True or False."""
-        value = Study(self.results).evaluate(self.holds)
+        study, values = Study(self.results), {}
+        for name, expression in self.names.items():
+            values[name] = study.evaluate(expression, values)
+        value = study.evaluate(self.holds, values)
         assert isinstance(value, bool), f"{self.holds} is {value!r}"
         return value
 
@@ -53,4 +59,4 @@ def findings() -> Iterator[Finding]:
         name = file.relative_to(RESULTS).as_posix().removesuffix(ENDING)
         for entry in content["findings"]:
             page = entry.get("page", content.get("page"))
-            yield Finding(name, page, entry["says"], entry["holds"])
+            yield Finding(name, page, entry["says"], entry["holds"], content.get("names", {}))
