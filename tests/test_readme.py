@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import math
 import re
-import subprocess
-import sys
 
 import pytest
 from examples import ROOT, commands, example
+from tiny import plugged
 
-from uedp_bench.cli.main import parser
+from uedp_bench.cli.main import parser, run_cli
 
 FILES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = [str(file.relative_to(ROOT)) for file in FILES]
@@ -40,21 +39,19 @@ def test_every_link_between_pages_leads_somewhere():
     assert not broken
 
 
-def test_the_readme_mechanism_runs_as_a_plugin(tmp_path):
+def test_the_readme_mechanism_runs_as_a_plugin(tmp_path, capsys):
     file = tmp_path / "word_dropout.py"
     file.write_text(example(file.name))
     sizes = {"users": 60, "valid_users": 5, "test_users": 10, "public_users": 40}
     settings = [f"source.{name}={size}" for name, size in sizes.items()]
     settings += ["model.units=8", "model.embedding=8", "mechanism.rate=[0,0.5]"]
-    done = subprocess.run(
-        [
-            sys.executable, "-m", "uedp_bench", "run", "--plugin", file, "--mechanism",
-            "word-dropout", "--workers", "1", "--no-tracking", "--json", "--out", tmp_path / "runs",
-            *(word for setting in settings for word in ("--set", setting)),
-        ],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    command = [
+        "run", "--plugin", str(file), "--mechanism", "word-dropout", "--workers", "0",
+        "--no-tracking", "--json", "--out", str(tmp_path / "runs"),
+        *(word for setting in settings for word in ("--set", setting)),
+    ]  # fmt: skip
+    with plugged():  # what the command loads is gone after it
+        assert run_cli(command) == 0, capsys.readouterr().err
     runs = [json.loads(p.read_text()) for p in (tmp_path / "runs").glob("*/result.json")]
     by_rate = {run["spec"]["mechanism"][0]["params"]["rate"]: run for run in runs}
     assert set(by_rate) == {0, 0.5}
