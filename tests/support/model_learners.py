@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
+from small_networks import SMALLER_BERT, SMALLER_GPT2
 
 from uedp_bench.corpus import SPLITS, Corpus, Spans
 from uedp_bench.learner import Learner
 from uedp_bench.mechanism import CorpusStats
+from uedp_bench.models import bert_params, gpt2
 from uedp_bench.registry import models, tasks
 from uedp_bench.run_context import Run
 
@@ -49,6 +52,8 @@ MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
 }
 """Task, model and parameters by name; `hashed-words` and `hashed-cnn` read vectors that are frozen,
 and what comes after these is what is trained."""
+_SMALLER_GPT2 = {"tiny": {**gpt2._SIZES["tiny"], **SMALLER_GPT2, "n_layer": 2}}
+_SMALLER_BERT = {"tiny": {**bert_params.SIZES["tiny"], **SMALLER_BERT, "num_hidden_layers": 2}}
 
 
 def learner_of_model(name: str, more: Sequence[str] = ()) -> Learner:
@@ -79,7 +84,8 @@ def learner_of_model(name: str, more: Sequence[str] = ()) -> Learner:
     kind = tasks.get(task_name)
     asked = {"decoder": "crf"} if "crf" in name else {}
     task = kind(kind.create(asked).params, models.create(model, params))
-    *_, learner = task.stages(corpus, task.vocabulary(corpus), Run(1, STATS))
+    with patch.dict(gpt2._SIZES, _SMALLER_GPT2), patch.dict(bert_params.SIZES, _SMALLER_BERT):
+        *_, learner = task.stages(corpus, task.vocabulary(corpus), Run(1, STATS))
     found: Learner = learner
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(5)

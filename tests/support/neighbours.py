@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,35 +20,43 @@ USERS = 120
 STATS = CorpusStats(users=USERS, rows=USERS * 4, sensitive_rows=0, entities=0, public=True)
 
 
-def content(corpus: Corpus, row: int) -> tuple[Any, ...]:
-    """Content of a row, by which the other file is searched for it."""
-    label = None if corpus.labels is None else corpus.label_names[corpus.labels[row]]
-    gold = corpus.layers.get("gold")
-    marks = [] if gold is None else [
-        gold.types[kind] for at, kind in zip(gold.spans.row, gold.spans.type, strict=True)
-        if at == row
-    ]  # fmt: skip
-    user = "" if gold is not None else corpus.user_names.array[corpus.users[row]].tobytes()
-    return corpus.texts[row], label, *marks, user
+class Choices:
+    """Public choices about the rows of a corpus, by content: the other file is searched for it."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self._corpus = corpus
+        gold = corpus.layers.get("gold")
+        self._marks: list[list[str]] = [[] for _ in range(len(corpus))]
+        for row, kind in () if gold is None else zip(gold.spans.row, gold.spans.type, strict=True):
+            self._marks[row].append(gold.types[kind])
+        self._contents = [self._content(row) for row in range(len(corpus))]
+
+    def _content(self, row: int) -> tuple[Any, ...]:
+        corpus = self._corpus
+        label = None if corpus.labels is None else corpus.label_names[corpus.labels[row]]
+        tokens = "gold" in corpus.layers
+        user = "" if tokens else corpus.user_names.array[corpus.users[row]].tobytes()
+        return corpus.texts[row], label, *self._marks[row], user
+
+    @cache  # noqa: B019 - a test has few of them
+    def of(self, choose: Callable[[Corpus], Any]) -> dict[tuple[Any, ...], list[Any]]:
+        """A choice about all rows of each content."""
+        found: dict[tuple[Any, ...], list[Any]] = {}
+        for content, value in zip(self._contents, choose(self._corpus).tolist(), strict=True):
+            found.setdefault(content, []).append(value)
+        return {key: sorted(values) for key, values in found.items()}
 
 
-def by_content(corpus: Corpus, values: Any) -> dict[tuple[Any, ...], list[Any]]:
-    """Public choices about all rows of each content."""
-    found: dict[tuple[Any, ...], list[Any]] = {}
-    for row, value in enumerate(values.tolist()):
-        found.setdefault(content(corpus, row), []).append(value)
-    return {key: sorted(of) for key, of in found.items()}
-
-
-def assert_others_stay(before: Corpus, after: Corpus, choose: Callable[[Corpus], Any]) -> None:
-    """Every row that both files have met the same choice."""
-    old, new = by_content(before, choose(before)), by_content(after, choose(after))
-    assert set(new) <= set(old)
-    for key, values in new.items():
-        left = [*old[key]]
-        for value in values:
-            assert value in left, (key, old[key], values)
-            left.remove(value)
+def assert_others_stay(before: Choices, after: Choices, *choices: Callable[[Corpus], Any]) -> None:
+    """Every row that both files have met the same choices."""
+    for choose in choices:
+        old, new = before.of(choose), after.of(choose)
+        assert set(new) <= set(old)
+        for key, values in new.items():
+            left = [*old[key]]
+            for value in values:
+                assert value in left, (key, old[key], values)
+                left.remove(value)
 
 
 def split(corpus: Corpus) -> Any:

@@ -13,8 +13,8 @@ import pytest
 from neighbours import (
     CHOICES,
     USERS,
+    Choices,
     assert_others_stay,
-    by_content,
     kept_by_cap,
     split,
     used_round,
@@ -145,27 +145,22 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("gone", [*WITHOUT])
-def test_who_leaves_a_file_moves_nobody_else(read: Callable[..., Corpus], gone: str) -> None:
-    whole = read(ROWS)
+@pytest.mark.parametrize("name", [*SETTINGS])
+def test_who_leaves_a_file_moves_nobody_else(read: Callable[..., Corpus], name: str) -> None:
+    whole, params = read(ROWS, **SETTINGS[name]), SETTINGS[name]
     tokens, documents = "gold" in whole.layers, whole.user_count < len(whole)
-    if tokens and documents and "row" in gone:
-        return  # a document that loses a row has another name
-    for name, params in SETTINGS.items():
-        if tokens and name in ("public share", "tuned"):
-            continue  # its splits are cut
-        before, after = read(ROWS, **params), read(WITHOUT[gone], **params)
-        assert before.quotas == ((SCORED_STAY,) if "public_share" in params else ())
-        for what, choose in CHOICES.items():
-            if tokens and what == "client by label":
-                continue
-            assert_others_stay(before, after, choose)
-
-
-@pytest.mark.parametrize("gone", ["the first user", "a user in between"])
-def test_a_cap_looks_at_one_user_alone(read: Callable[..., Corpus], gone: str) -> None:
-    params = {"split_column": "part"}
-    assert_others_stay(read(ROWS, **params), read(WITHOUT[gone], **params), kept_by_cap)
+    if tokens and name in ("public share", "tuned"):
+        return  # its splits are cut
+    assert whole.quotas == ((SCORED_STAY,) if "public_share" in params else ())
+    before = Choices(whole)
+    choices = [
+        choose for what, choose in CHOICES.items() if not (tokens and what == "client by label")
+    ]
+    for gone, rows in WITHOUT.items():
+        if tokens and documents and "row" in gone:
+            continue  # a document that loses a row has another name
+        capped = [kept_by_cap] if name == "as it is" and "user" in gone else []
+        assert_others_stay(before, Choices(read(rows, **params)), *choices, *capped)
 
 
 def test_a_document_that_leaves_renames_no_equal_sentence(tmp_path: Path) -> None:
@@ -217,11 +212,11 @@ def test_the_order_of_a_file_decides_nothing(tmp_path: Path) -> None:
         tmp_path / "b.jsonl", [ROWS[at] for at in np.random.default_rng(1).permutation(len(ROWS))]
     )
     one, other = (
-        sources.create("text", {"path": tmp_path / f"{name}.jsonl", **COLUMNS}).load()
+        Choices(sources.create("text", {"path": tmp_path / f"{name}.jsonl", **COLUMNS}).load())
         for name in "ab"
     )
     for choose in CHOICES.values():
-        assert by_content(one, choose(one)) == by_content(other, choose(other))
+        assert one.of(choose) == other.of(choose)
 
 
 def test_public_rows_of_a_planted_corpus_keep_their_names() -> None:
