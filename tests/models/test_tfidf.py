@@ -132,7 +132,7 @@ def test_it_classifies_real_news_and_dp_sgd_trains_it(shared_data, tmp_path) -> 
     forget_corpora()
     assert plain.error is None
     assert private.error is None
-    # A quarter of the rows of the measured table in docs/classification.md, and as many steps.
+    # A seventh of the users, and few steps.
     assert plain.utility["error"].value < 0.22
     assert plain.utility["error"].value < plain.utility["tfidf_error"].value + 0.04
     assert plain.utility["tfidf_error"].high < min(plain.floors.values())
