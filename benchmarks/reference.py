@@ -1,4 +1,4 @@
-"""Runs the reference set part by part, stores its results, and fills the pages that quote them.
+"""Runs the reference set part by part, stores its results, and names the pages that quote them.
 
     make reference DATA=data                        # the reference set: a night on two cores
     python benchmarks/reference.py --list           # what is there, what is missing, minutes
@@ -35,7 +35,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from reference_tables import filled, quoted_by
 
 from uedp_bench.harness.grid import expand
 from uedp_bench.harness.settings import parse_setting
@@ -63,7 +62,7 @@ class Part:
     Attributes:
         name: of the bundle without its suffix, below `leaderboard/results`.
         commands: that write runs into the folder `{out}`; they read `data/...`.
-        after: commands that draw plots of the stored bundle, from the root of the checkout.
+        after: commands that draw plots or fill the README, from the root of the checkout.
         of: the set that it belongs to.
     """
 
@@ -198,19 +197,18 @@ def stored_results(folder: Path) -> list[dict[str, Any]]:
     return [result.model_dump(mode="json") for result in loaded.results]
 
 
-HEAD = ("part", "runs", "of", "older", "seeds", "CPU minutes", "commit")
+HEAD = ("part", "runs", "of", "older", "seeds", "CPU minutes", "commit", "data")
 """Columns of the table of parts."""
 
 
-def listing(parts: Sequence[Part], place: Place, *, with_data: bool = True) -> str:
+def listing(parts: Sequence[Part], place: Place) -> str:
     """A table of parts in Markdown: runs that are stored, of how many, their seeds and minutes.
 
     Args:
         parts: the sums of those of a set stand below them.
         place: where results and data are.
-        with_data: add the column of what the data folder lacks.
     """
-    lines = [[*HEAD, *["data"] * with_data], [":--", *["--:"] * 5, ":--", *[":--"] * with_data]]
+    lines = [[*HEAD], [":--", *["--:"] * 5, ":--", ":--"]]
     sets = defaultdict[str, list[Part]](list)
     for part in parts:
         sets[part.of].append(part)
@@ -224,12 +222,12 @@ def listing(parts: Sequence[Part], place: Place, *, with_data: bool = True) -> s
             commits = {str(result["provenance"].get("commit"))[:7] for result in results}
             cells = [f"`{part.name}`", len(results), part.planned() or "–", aged, len(seeds)]
             cells += [_rounded(took, measured) if results else "not run"]
-            cells += [", ".join(sorted(commits)), *[_lacking(part, place)] * with_data]
+            cells += [", ".join(sorted(commits)), _lacking(part, place)]
             lines.append([str(cell) for cell in cells])
             runs, older = runs + len(results), older + aged
             total, exact = total + took, exact and measured
-        sums = [str(runs), "", str(older), "", _rounded(total, exact), ""]
-        lines.append([f"all of **{name}**", *sums, *[""] * with_data])
+        sums = [str(runs), "", str(older), "", _rounded(total, exact), "", ""]
+        lines.append([f"all of **{name}**", *sums])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -300,16 +298,11 @@ def share_public_models(out: Path, place: Place) -> None:
             shutil.copyfile(model, mine)
 
 
-def fill(part: Part, place: Place) -> int:
-    """Makes the tables and plots again that quote a part, and names the pages."""
-    folder = f"leaderboard/results/{part.name}"
+def follow(part: Part, place: Place) -> int:
+    """Names the pages that quote a part, and draws its plots."""
     for page in pages(place.root):
-        text = page.read_text(encoding="utf-8")
-        if folder in text:
-            marked = folder in quoted_by(text)
-            how = "tables are made again" if marked else "read it again: it quotes these results"
-            print(f"{page.relative_to(place.root)}: {how}")
-            page.write_text(filled(text, place.root), encoding="utf-8")
+        if re.search(rf"\b{re.escape(part.name)}\b(?!/)", page.read_text(encoding="utf-8")):
+            print(f"{page.relative_to(place.root)}: read it again: it quotes these results")
     for command in part.after:
         words = [sys.executable, *shlex.split(command)[1:]]
         if status := subprocess.run(words, cwd=place.root, stdout=subprocess.DEVNULL).returncode:
@@ -331,17 +324,15 @@ def main(given: Sequence[str] | None = None) -> int:
         help=f"names of sets and parts, with commas between; default: {FIRST_SET}, to list: all",
     )
     read.add_argument("--list", action="store_true", help="say what there is, and run nothing")
-    read.add_argument("--stored", action="store_true", help="the same, without a look at the data")
     read.add_argument("--workers", type=int, default=2, help="runs at a time; default: 2")
     read.add_argument("--root", type=Path, default=HERE, help="the checkout")
     asked = read.parse_args(given)
     root = asked.root.resolve()  # commands run in another folder
     every = read_parts(root / "benchmarks" / "reference_parts.yaml")
-    listed = asked.list or asked.stored
-    parts = chosen(every, asked.parts or (None if listed else FIRST_SET))
+    parts = chosen(every, asked.parts or (None if asked.list else FIRST_SET))
     place = Place(root, asked.data, root / "runs" / "reference")
-    if listed:
-        print(listing(parts, place, with_data=not asked.stored))
+    if asked.list:
+        print(listing(parts, place))
         return 0
     place = Place(root, asked.data, place.work / code_version(root))
     failed, undrawn = [], []
@@ -355,11 +346,8 @@ def main(given: Sequence[str] | None = None) -> int:
                 print("stopped; the same command goes on from here")
                 return STOPPED
             failed.append(part.name)
-        elif fill(part, place):
+        elif follow(part, place):
             undrawn.append(part.name)
-    for page in pages(place.root):  # this table is of all parts
-        text = page.read_text(encoding="utf-8")
-        page.write_text(filled(text, place.root), encoding="utf-8")
     print(listing(parts, place))
     if failed:
         print(f"failed, and not stored: {', '.join(failed)}", file=sys.stderr)

@@ -10,16 +10,16 @@ of the table. `of` names other results than those of the table or the finding.
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from uedp_bench import account
 from uedp_bench.accounting.events import Protected
 from uedp_bench.accounting.ledger import proven_at
-from uedp_bench.leaderboard.bundles import holds_results
+from uedp_bench.leaderboard.bundles import SUFFIX, holds_results
 from uedp_bench.leaderboard.cell_text import bounds_text, guarantees_text
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.rows import Row, Stat, aggregate
@@ -29,12 +29,14 @@ from uedp_bench.statistics.intervals import seed_estimate
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "leaderboard" / "results"
 
+KINDS = ("utility", "diagnostics", "cost", "floors")
+
 Label = str | Row | None
 """A row: its mechanisms, the row itself, or None for the row of the table."""
 
 
 class MissingError(LookupError):
-    """A row lacks the metric or the guarantee that an expression names."""
+    """A line of a table lacks the metric or the guarantee that an expression names."""
 
 
 class WrongNameError(LookupError):
@@ -57,9 +59,22 @@ def results_of(names: str) -> tuple[Result, ...]:
 
 
 @cache
+def _alone(run_id: str, names: str) -> tuple[int, Row]:
+    """Seed and row of a single run."""
+    run = next(result for result in results_of(names) if result.id == run_id)
+    return run.spec.seed, aggregate([run])[0]
+
+
+@cache
 def rows_of(names: str) -> tuple[Row, ...]:
     """Rows of the results of bundles."""
     return tuple(aggregate(results_of(names)))
+
+
+def kind_of(metric: str) -> tuple[str, str]:
+    """The kind of a metric, or its attack, and its name."""
+    kind, dot, name = metric.partition(".")
+    return (kind, name) if dot else ("utility", kind)
 
 
 def estimate(values: Iterable[float]) -> Stat:
@@ -67,6 +82,26 @@ def estimate(values: Iterable[float]) -> Stat:
     listed = list(values)
     over_seeds = seed_estimate(listed)
     return Stat(value=over_seeds.value, low=over_seeds.low, high=over_seeds.high, n=len(listed))
+
+
+def minutes(run: Result) -> float:
+    """Minutes of the processor that a run took; by the clock, where it did not keep them."""
+    cost: Any = run.cost
+    seconds = cost.train_seconds + cost.score_seconds + cost.attack_seconds
+    return (
+        float(seconds if hasattr(cost, "resumed") else getattr(cost, "cpu_seconds", seconds)) / 60
+    )
+
+
+def spread(values: Iterable[float]) -> str | None:
+    """Median, with the least and the most in parentheses where they differ; None for no values."""
+    listed = sorted(values)
+    if not listed:
+        return None
+    middle, *ends = (
+        f"{float(f'{value:.2g}'):,g}" for value in (median(listed), listed[0], listed[-1])
+    )
+    return middle if ends[0] == ends[1] else f"{middle} ({ends[0]} to {ends[1]})"
 
 
 def _values(row: Row, key: str) -> list[Any]:
@@ -88,12 +123,12 @@ class Study:
     """Functions of expressions about the results of some bundles.
 
     Attributes:
-        bundles: their names below `leaderboard/results`, joined by blanks.
+        names_of: names of the bundles below `leaderboard/results`, joined by blanks.
         current: the row that functions are about where they name none.
     """
 
-    def __init__(self, bundles: str, current: Row | None = None) -> None:
-        self.bundles, self.current = bundles, current
+    def __init__(self, names_of: str, current: Row | None = None) -> None:
+        self.names_of, self.current = names_of, current
 
     def names(self) -> dict[str, Any]:
         """Names of an expression, by which `evaluate` finds them."""
@@ -114,13 +149,14 @@ class Study:
         """The one row of a label and of parameters; None is one that no part of its spec has.
 
         Raises:
+            MissingError: if none is named, and the line of the table is none.
             WrongNameError: if there is none or there are several.
         """
         if isinstance(label, Row):
             return label
         if label is None:
             if self.current is None:
-                raise WrongNameError("the table has no row here: name one")
+                raise MissingError("the line of the table is no row of results: name one")
             return self.current
         same = [row for row in self.rows(of) if row.label == label]
         rows = [
@@ -130,18 +166,23 @@ class Study:
         ]
         if len(rows) != 1:
             raise WrongNameError(
-                f"{len(rows)} rows of {of or self.bundles} are {label!r} with {params}; rows are "
+                f"{len(rows)} rows of {of or self.names_of} are {label!r} with {params}; rows are "
                 f"{', '.join(sorted({row.label for row in self.rows(of)}))}"
             )
         return rows[0]
 
     def rows(self, of: str | None = None) -> tuple[Row, ...]:
         """All rows."""
-        return rows_of(of or self.bundles)
+        return rows_of(of or self.names_of)
+
+    def bundles(self) -> list[str]:
+        """Names of all bundles."""
+        paths = (path.relative_to(RESULTS).as_posix() for path in RESULTS.rglob(f"*{SUFFIX}"))
+        return sorted(path.removesuffix(SUFFIX) for path in paths)
 
     def results(self, of: str | None = None) -> tuple[Result, ...]:
         """All results."""
-        return results_of(of or self.bundles)
+        return results_of(of or self.names_of)
 
     def runs(self, label: Label = None, of: str | None = None, **params: Any) -> list[Result]:
         """The results of a row, by seed."""
@@ -169,11 +210,8 @@ class Study:
             MissingError: if the row does not have it.
         """
         row = self.row(label, **params)
-        kind, _, name = metric.rpartition(".")
-        if kind in ("", "diagnostics", "cost", "floors"):
-            stats = getattr(row, kind or "utility")
-        else:
-            stats = row.leakage.get(kind, {})
+        kind, name = kind_of(metric)
+        stats = getattr(row, kind) if kind in KINDS else row.leakage.get(kind, {})
         if name not in stats:
             raise MissingError(f"{row.label} has no {metric}; it has {', '.join(stats) or 'none'}")
         return stats[name]  # type: ignore[no-any-return]
@@ -206,13 +244,12 @@ class Study:
             values.append(value["value"] if isinstance(value, dict) else value)
         return estimate(values)
 
-    def by_seed(self, metric: str, label: Label = None, **params: Any) -> dict[int, float]:
+    def by_seed(
+        self, metric: str, label: Label = None, of: str | None = None, **params: Any
+    ) -> dict[int, float]:
         """A metric of each run of a row, by seed."""
-        row = self.row(label, **params)
-        return {
-            run.spec.seed: self.mean(metric, aggregate([run])[0])
-            for run in self.runs(row, params.get("of"))
-        }
+        alone = [_alone(run.id, of or self.names_of) for run in self.runs(label, of, **params)]
+        return {seed: self.mean(metric, row) for seed, row in alone}
 
     def above(
         self, metric: str, base: Label, label: Label = None, of: str | None = None
@@ -337,7 +374,7 @@ class Study:
 _BUILTINS = {
     "abs": abs, "account": account, "all": all, "any": any, "dict": dict, "estimate": estimate,
     "float": float, "getattr": getattr, "inf": math.inf, "int": int, "isclose": math.isclose,
-    "len": len, "list": list, "log": math.log, "max": max, "median": statistics.median,
-    "min": min, "range": range, "round": round, "set": set, "sorted": sorted, "str": str,
-    "sum": sum, "tuple": tuple, "zip": zip,
+    "len": len, "list": list, "log": math.log, "max": max, "median": median, "min": min,
+    "minutes": minutes, "range": range, "round": round, "set": set, "sorted": sorted,
+    "spread": spread, "str": str, "sum": sum, "tuple": tuple, "zip": zip,
 }  # fmt: skip

@@ -48,7 +48,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from expressions import MissingError, Study
+from expressions import KINDS, MissingError, Study, kind_of
 
 from uedp_bench.files.yaml_files import load_yaml
 from uedp_bench.leaderboard.board_cells import Sheet, sheets
@@ -64,7 +64,7 @@ DECLARED = re.compile(
     re.M | re.S,
 )
 OF_THE_MACHINE = ("train s", "peak MB")
-PATH = re.compile(r"(?:[a-z][\w-]*\.)?[a-z]\w*")
+PATH = re.compile(r"[a-z]\w*|[a-z][\w-]*\.[a-z][\w.-]*")
 """A metric, with its attack or kind."""
 
 Bound = dict[str, Any]
@@ -173,7 +173,9 @@ def _own(study: Study, declared: Mapping[str, Any]) -> str:
     for at, column in enumerate(columns):
         if all(row[at] == NONE for row in cells):
             raise MissingError(f"column {column.head}: no row has {column.cell}")
-    lines = [[column.head for column in columns], [":--", *["--:"] * (len(columns) - 1)], *cells]
+    texts = ["".join(row[at] for row in cells) for at in range(len(columns))]
+    marks = ["--:" if at and re.search(r"\d", text) else ":--" for at, text in enumerate(texts)]
+    lines = [[column.head for column in columns], marks, *cells]
     text = "".join(f"| {' | '.join(line)} |\n" for line in lines)
     notes = declared.get("notes", [])
     for note in [notes] if isinstance(notes, str) else notes:
@@ -236,19 +238,19 @@ def _filled(study: Study, text: str, bound: Bound) -> str:
 def _cell(study: Study, column: Column, bound: Bound) -> str:
     """The text of one cell; a dash for what the row does not have."""
     bound, percent = {**bound, **column.bound}, column.percent
-    here = Study(study.bundles, bound.get("row"))
+    here = Study(study.names_of, bound.get("row"))
     known = {**here.names(), **bound}
     is_metric = PATH.fullmatch(column.cell) and column.cell.partition(".")[0] not in known
     try:
         if is_metric:
-            kind, _, name = column.cell.rpartition(".")
             value: Any = here.stat(column.cell)
-            kinds = {"": "utility", "cost": kind, "diagnostics": kind}
-            percent = (
-                metric(kinds.get(kind, "leakage"), name).percent if percent is None else percent
-            )
+            kind, name = kind_of(column.cell)
+            shown = metric(kind if kind in KINDS else "leakage", name).percent
+            percent = shown if percent is None else percent
+            seeds = len(here.row().seeds)
+            some = f" ({value.n} of {seeds} seeds)" if value.n < seeds else ""
         else:
-            value = here.evaluate(column.cell, bound)
+            value, some = here.evaluate(column.cell, bound), ""
     except MissingError:
         return NONE
     except Exception as error:
@@ -256,7 +258,7 @@ def _cell(study: Study, column: Column, bound: Bound) -> str:
         error.add_note(f"column {column.head}, row {names}")
         raise
     try:
-        return _text(value, column.digits, 100.0 if percent else 1.0)
+        return _text(value, column.digits, 100.0 if percent else 1.0) + some
     except ValueError as error:
         error.add_note(f"column {column.head}")
         raise

@@ -90,6 +90,14 @@ def test_rows_are_compared_seed_by_seed() -> None:
     assert f"{sum(more) / 3:.1f} ±{4.3027 * stdev(more) / sqrt(3):.1f}" == cells[2][1]
 
 
+def test_a_line_that_is_no_row_has_what_it_declares_alone() -> None:
+    rows = 'rows:\n- {row: noiseless}\n- {floor: \'= mean("floors.unigrams", "noiseless")\'}\n'
+    cells = table(
+        f"{rows}columns: {{perplexity: floor or stat('perplexity'), AUC: membership.auc}}\n"
+    )
+    assert [cells[1][0], *cells[2]] == ["8.59 ±0.53", "119", "–"]
+
+
 def test_notes_hold_values() -> None:
     text = "columns: {'': row.label}\nnotes: 'seeds {len(seeds())}'\n"
     assert rendered(f"<!-- table: quickstart\n{text}-->\n", "page.md").endswith("\n\nseeds 3\n")
