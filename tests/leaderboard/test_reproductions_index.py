@@ -51,10 +51,10 @@ MEASURED: dict[str, dict[tuple[str, ...], tuple[str, ...]]] = {
     "federated-secret-sharer": {
         ("FedAvg, non-IID, 40 users", "RS"): ("4.3",),
         ("FedAvg, IID, 40 users", "RS"): ("12.0",),
-        ("non-IID − IID|FedAvg, 40 users", "bits of exposure"): ("2.33",),
+        ("FedAvg, non-IID, 40 users", "exposure"): ("4.87",),
+        ("FedAvg, IID, 40 users", "exposure"): ("6.87",),
         ("DP-FedAvg, non-IID, 160 users", "RS"): ("0.0",),
         ("FedAvg, non-IID, 160 users", "RS"): ("3.7",),
-        ("DP-FedAvg − FedAvg, clipped|non-IID", "bits of exposure"): ("0.11",),
     },
     "federated-tagging": {
         ("softmax, σ 1", "weighted token F1"): ("0.876",),
@@ -113,16 +113,16 @@ MEASURED: dict[str, dict[tuple[str, ...], tuple[str, ...]]] = {
         ("3.0", "`uedp`, as released"): ("97.2",),
     },
     "translation-fragments": {
-        ("EMEA|nothing", "loss"): ("5.53",),
-        ("EMEA|fragments of 4 words", "loss"): ("4.88",),
+        ("EMEA|nothing", "loss"): ("5.60",),
+        ("EMEA|fragments of 4 words", "loss"): ("4.97",),
         ("EMEA|whole sentences", "loss"): ("4.41",),
-        ("nothing", "bleu"): ("13.9",),
-        ("fragments of 4 words", "bleu"): ("20.3",),
-        ("whole sentences", "bleu"): ("79.6",),
+        ("nothing", "BLEU"): ("13.9",),
+        ("fragments of 4 words", "BLEU"): ("20.3",),
+        ("whole sentences", "BLEU"): ("79.6",),
         ("whole sentences, DP-SGD", "proven ε"): ("7.87",),
         ("phrases by a noisy vote", "proven ε"): ("5.88",),
-        ("EMEA|7|0.5", "sentences_recovered"): ("0.169",),
-        ("EMEA|4|0.5", "sentences_recovered"): ("0.00939",),
+        ("7|50", "EMEA, %"): ("16.9",),
+        ("4|50", "EMEA, %"): ("0.9",),
     },
 }
 

@@ -47,14 +47,3 @@ def test_no_leaked_detail_is_longer_than_a_canary() -> None:
         membership = result.details["membership"]
         assert set(membership["records"]) == {"members", "non_members"}  # how many, not which
         assert "texts" not in json.dumps(membership)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("source", ["embedded", "conll2003"])
-def test_the_page_has_the_table_of_user_entity_privacy(
-    source: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    script = runpy.run_path(str(ROOT / "benchmarks" / "user_entity_table.py"))
-    script["main"](RESULTS / "user-entity" / source)
-    page = (ROOT / "docs" / "user-entity.md").read_text(encoding="utf-8")
-    assert capsys.readouterr().out.strip() in page
