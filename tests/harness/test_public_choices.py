@@ -16,7 +16,13 @@ from uedp_bench.accounting.events import Gaussian, PrivacyEvent
 from uedp_bench.accounting.ledger import proven
 from uedp_bench.clients import Clients
 from uedp_bench.corpus import Corpus
-from uedp_bench.harness.planting import Data, PlantedCorpus, counted_sizes
+from uedp_bench.harness.planting import (
+    Data,
+    PlantedCorpus,
+    counted_sizes,
+    plant_all,
+    withdrawn,
+)
 from uedp_bench.harness.public_choices import (
     CHANGED_DOCUMENTS,
     CLIENT_ROWS,
@@ -28,7 +34,8 @@ from uedp_bench.harness.public_choices import (
     conditions,
 )
 from uedp_bench.leakage import Planted
-from uedp_bench.registry import sources
+from uedp_bench.registry import attacks, sources
+from uedp_bench.testing.small_parameters import SOURCE, fitted, known_params, known_partners
 
 ROWS = [
     {"text": f"row {at}", "who": f"u{at // 2}", "split": ("train", "test", "valid")[at // 2 % 3]}
@@ -127,6 +134,41 @@ def test_planting_and_quotas_are_assumed(tmp_path: Path) -> None:
     assert PLANTED in {one.text for one in audited}
     few = load(tmp_path, [row for row in ROWS if row["who"] in ("u0", "u3", "u6")], test=0.01)
     assert set(few.quotas) < set(texts(few))
+
+
+GAPS = {"layout": "HSH", "occurrences": [2], "canaries": 1}
+PLANTING = [
+    *((name, None) for name in sorted(attacks.names())),
+    ("secret-sharer", GAPS),
+    ("secret-sharer", {**GAPS, "planting": "rows"}),
+    ("audit", {"canaries": 20, "adjacency": "replace-one"}),
+    ("audit", {"canaries": 20, "canary": "update"}),
+]
+
+
+@pytest.mark.parametrize(("name", "params"), PLANTING)
+def test_every_attack_that_plants_is_assumed(
+    name: str, params: dict[str, Any] | None, tmp_path: Path
+) -> None:
+    """Canaries and coins fall among the users who are there: a neighbour has the same ones."""
+    partner = known_partners("attack", name).get("source", SOURCE)
+    corpus: Corpus = sources.create(partner["name"], partner["params"]).load()
+    known = known_params("attack", name, tmp_path) if params is None else params
+    attack = attacks.create(name, fitted(attacks.get(name), known, {}))
+    after, own = plant_all((attack,), corpus, 1)
+    moved = withdrawn(own, len(after))
+    there = replace(planted(after.with_split(moved, "held_out"), corpus, **own), withdrawn=moved)
+    changed = there.corpus.fingerprint != corpus.fingerprint or own[name].injected != ()
+    assert (PLANTED in {one.text for one in conditions(there)}) == changed
+    plants = {"annotation-leak", "audit", "membership", "secret-sharer", "vocabulary-membership"}
+    assert changed == (name in plants)
+
+
+def test_an_attack_of_a_stranger_that_plants_is_assumed(tmp_path: Path) -> None:
+    """It may have changed rows and say nothing of it."""
+    before = load(tmp_path, ROWS)
+    there = replace(planted(before, before, mine=Planted()), strangers=("attack mine",))
+    assert PLANTED in {one.text for one in conditions(there)}
 
 
 def test_conditions_refuse_or_are_stated_by_unit_and_adjacency() -> None:

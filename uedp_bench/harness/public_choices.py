@@ -96,7 +96,8 @@ def _named(corpus: Corpus) -> Iterator[Condition]:
 
 
 def _changed(there: PlantedCorpus) -> bool:
-    """True if an attack changed rows or updates, or held some users out."""
+    """True if an attack changed rows or updates, held some users out, or may have."""
     source = there.data.corpus.split
     moved = len(source) != len(there.corpus) or not np.array_equal(source, there.corpus.split)
-    return moved or bool(there.injected) or bool((there.corpus.origin < 0).any())
+    silent = bool(there.injected) or bool(there.strangers)  # rows need not tell of either
+    return moved or silent or bool((there.corpus.origin < 0).any())
