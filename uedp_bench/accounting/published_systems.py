@@ -305,10 +305,8 @@ def federated_ner_claim(records: int, epochs: int, noise_multiplier: float) -> C
     )
 
 
-SYSTEMS: Mapping[str, type[System[Any]]] = MappingProxyType(
-    {system.name: system for system in (DeepCandidate, DPNR, FederatedNER, MetricDP)}
-)
-"""Systems by name that no mechanism is registered for."""
+SYSTEMS: Mapping[str, type[System[Any]]] = MappingProxyType({FederatedNER.name: FederatedNER})
+"""Systems by name that are accounted for only: no mechanism of this package has their names."""
 
 ALIASES: Mapping[str, tuple[str, Mapping[str, Any]]] = MappingProxyType(
     {"federated-secret-sharer": ("user-dp", MappingProxyType({"sampling": "fixed"}))}

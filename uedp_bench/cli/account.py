@@ -49,8 +49,8 @@ def account_command(
 ) -> None:
     """Print what a mechanism's paper claims and what can be proven, from parameters alone.
 
-    Beside the mechanisms of 'uedp-bench list' there are published systems that are accounted for
-    only: deepcandidate, dpnr, federated-ner, metric-dp and federated-secret-sharer.
+    Beside the mechanisms of 'uedp-bench list', which run too, there are published systems that are
+    accounted for only: federated-ner, federated-secret-sharer.
     'uedp-bench describe NAME' shows the parameters of either. Mechanisms in a row are joined by +;
     one that trains may stand once for each private stage, the second as 'user-dp 2'.
 
