@@ -79,6 +79,32 @@ def test_auc_interval_covers_one_half_under_the_null() -> None:
     assert 88 <= covered <= 100
 
 
+@pytest.mark.parametrize("users", [2, 5, 12])
+def test_auc_interval_of_separate_classes_covers_at_small_sizes(users: int) -> None:
+    """Every resample is separate too: a bootstrap alone would be sure of a perfect attack."""
+    draw = rng(5)
+    above, below = (Scores(np.arange(users) + at, np.arange(users)) for at in (100.0, 0.0))
+    found, reversed_ = auc_estimate(above, below, draw), auc_estimate(below, above, draw)
+    assert (found.value, found.high) == (1.0, 1.0)
+    assert (reversed_.value, reversed_.low) == (0.0, 0.0)
+    assert found.low == pytest.approx(1.0 - reversed_.high)
+    # Where the AUC lies just outside of the interval, classes are hardly ever separate.
+    shift = math.sqrt(2.0) * stats.norm.ppf(found.low)
+    pairs = draw.normal(size=(2, 20_000, users))
+    separate = (pairs[0] + shift).min(axis=1) > pairs[1].max(axis=1)
+    assert separate.mean() <= 0.025
+
+
+def test_auc_interval_of_separate_classes_draws_as_any_other() -> None:
+    """What is drawn after it depends on no score."""
+    states = []
+    for shift in (0.0, 100.0):
+        draw, users = rng(6), np.arange(9)
+        auc_estimate(Scores(np.arange(9.0) + shift, users), Scores(np.arange(9.0), users), draw)
+        states.append(draw.random())
+    assert states[0] == states[1]
+
+
 def test_auc_of_one_user_has_no_interval() -> None:
     one = Scores(np.array([1.0, 2.0]), np.array([3, 3]))
     assert auc_estimate(one, one, rng()).low is None

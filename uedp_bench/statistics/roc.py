@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from uedp_bench.errors import InputError
 from uedp_bench.results import Estimate
+from uedp_bench.statistics.intervals import fraction_estimate
 from uedp_bench.statistics.resampling import blocks, checked, percentiles, resample
 
 FloatArray = NDArray[np.float64]
@@ -60,7 +61,9 @@ def auc_estimate(positives: Scores, negatives: Scores, rng: np.random.Generator)
     """AUC with a percentile bootstrap interval over users.
 
     Users of each class are drawn with replacement, with all their records; a class of one user
-    has no interval.
+    has no interval. Where one class lies wholly above the other, so does every resample, and the
+    interval is the exact binomial one of as many pairs of users as there are disjoint ones: each
+    of them is in order with a probability of at most the AUC.
     """
     above, below = (checked(side.values, "scores") for side in (positives, negatives))
     value = auc(above, below)
@@ -77,6 +80,8 @@ def auc_estimate(positives: Scores, negatives: Scores, rng: np.random.Generator)
         passed = np.concatenate([np.zeros((size, 1)), np.cumsum(others, axis=1)], axis=1)
         wins = (weights * (passed[:, low] + passed[:, high])).sum(axis=1)
         draws.append(wins / (2.0 * weights.sum(axis=1) * passed[:, -1]))
+    if value in (0.0, 1.0):
+        return fraction_estimate(round(value * min(users)), min(users))
     return percentiles(value, np.concatenate(draws))
 
 

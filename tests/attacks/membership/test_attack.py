@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from uedp_bench.attacks.membership.attack import Membership, PlantedMembership
-from uedp_bench.attacks.membership.bag_of_words import out_of_fold_scores
+from uedp_bench.attacks.membership.bag_of_words import WIDER, auc_of_words, out_of_fold_scores
 from uedp_bench.attacks.secret_sharer.attack import SecretSharer
 from uedp_bench.corpus import BoolArray, Corpus
 from uedp_bench.errors import InputError
@@ -225,6 +225,19 @@ def test_bag_of_words_finds_a_shift_in_vocabulary(
     assert 0.68 < found < 0.82  # half of the members' rows show it: 0.75
     sides = Scores(scores[member], users[member]), Scores(scores[~member], users[~member])
     assert auc_estimate(*sides, np.random.default_rng(0)).low > 0.6
+
+
+@pytest.mark.parametrize("users", [2, 3, 4, 6])
+def test_bag_of_words_is_never_certain_of_few_users(users: int) -> None:
+    """Fewer users than folds leave some folds empty; perfect scores of a few are luck, perhaps."""
+    member, owner = np.arange(2 * users) < users, np.arange(2 * users)
+    texts = ["zebra" if inside else "horse" for inside in member.tolist()]
+    scores = out_of_fold_scores(texts, member, owner, np.random.default_rng(0))
+    sides = (Scores(scores[side], owner[side]) for side in (member, ~member))
+    found = auc_of_words(*sides, np.random.default_rng(0))
+    assert found.value == 1.0
+    assert found.low is not None
+    assert found.low <= 1.0 - WIDER * (1.0 - 0.025 ** (1.0 / users)) + 1e-9 or found.low == 0.0
 
 
 def test_low_limits_say_that_they_are_the_zero_false_positive_rate(
