@@ -104,6 +104,16 @@ class Component(ABC, Generic[P]):
         """
         return self.params.requires()
 
+    def check_files(self) -> None:
+        """Refuses files that its parameters name and that it cannot use; none by default.
+
+        It is called for every run before any data are read; files that are missing are refused
+        before that.
+
+        Raises:
+            InputError: naming the parameter, the file and what is wrong with it.
+        """
+
     @classmethod
     def create(cls, values: Mapping[str, Any] | None = None, **others: Any) -> Any:
         """The component with these parameters, the rest at their defaults.

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from uedp_bench.release import EntityDetector
     from uedp_bench.run_context import Run
 
+_LIST = "deidentify.public_list"
+
 LISTED = "<LISTED>"
 """Placeholder of what stood on the public list; it has no type."""
 
@@ -117,6 +119,15 @@ class Deidentify(PublishingMechanism[DeidentifyParams]):
         """Why nothing can be proven of what the tagger or pipeline that it uses has seen."""
         return detector_refusals(self.params)
 
+    def check_files(self) -> None:
+        """Refuses a public list that is no text, or has no surface.
+
+        Raises:
+            InputError: as `PublicList.read`.
+        """
+        if self.params.public_list is not None:
+            PublicList.read(self.params.public_list, _LIST)
+
     def entity_detector(self) -> EntityDetector:
         """What finds what it replaces, in any text."""
         return _Detector(self)
@@ -169,7 +180,7 @@ class Deidentify(PublishingMechanism[DeidentifyParams]):
         return published.corpus(mentions)
 
     def _listed(self, types: tuple[str, ...], chosen: frozenset[int]) -> PublicList | None:
-        path, field = self.params.public_list, "deidentify.public_list"
+        path, field = self.params.public_list, _LIST
         if path is None:
             return None
         listed = PublicList.read(path, field)
@@ -205,7 +216,7 @@ class Deidentify(PublishingMechanism[DeidentifyParams]):
         acted = [mention for mention in found.spans.mentions() if mention[3] in chosen]
         types = found.types
         if p.public_list is not None:
-            listed = PublicList.read(p.public_list, "deidentify.public_list")
+            listed = PublicList.read(p.public_list, _LIST)
             types = (*types, LISTED)
             taken: dict[int, list[tuple[int, int]]] = {}
             for row, start, end, _ in acted:

@@ -84,6 +84,14 @@ class SanitizedElsewhere(PublishingMechanism[SanitizedElsewhereParams]):
     Params = SanitizedElsewhereParams
     carries = frozenset({"entities", "layers"})
 
+    def check_files(self) -> None:
+        """Refuses a file that cannot be read, lacks a column, or has no text an id.
+
+        Raises:
+            InputError: as `SanitizedFile.texts`.
+        """
+        self.params.file.texts()
+
     def plan(self, stats: CorpusStats) -> Events:
         """Nobody here knows what the tool did with private text."""
         return self.params.events()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
-from tiny import runs
+from tiny import runs, tiny
 
 from uedp_bench.cli.main import run_cli
 from uedp_bench.errors import InputError
@@ -56,6 +57,42 @@ def test_a_missing_file_of_any_parameter_is_refused(kind, name, params, field) -
     component = REGISTRIES[kind].create(name, params)
     with pytest.raises(InputError, match=rf"{name}\.{field}: .*is not there; allowed is: "):
         check_files([component])
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter", "content"),
+    [
+        ("sanitized-elsewhere", "path", "text\nno ids\n"),
+        ("sanitized-elsewhere", "path", "id,text\n"),
+        ("sanitized-elsewhere", "path", "id,text\n1,a\n1,b\n"),
+        ("deidentify", "public_list", " \n"),
+        ("deidentify", "public_list", b"\xff\xfe"),
+    ],
+)
+def test_a_file_of_no_use_is_refused_before_data_are_read(
+    name: str,
+    parameter: str,
+    content: str | bytes,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(known_rows, "load_data", lambda sources: pytest.fail("data were read"))
+    file = tmp_path / "x.csv"
+    file.write_bytes(content.encode() if isinstance(content, str) else content)
+    mechanisms = [{"name": name, "params": {parameter: str(file)}}, "noiseless"]
+    with pytest.raises(InputError, match=f"{name}\\."):
+        jobs_of(runs(mechanisms), tmp_path / "out")
+
+
+def test_a_dry_run_of_a_file_without_ids_exits_as_for_bad_input(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "x.csv").write_text("text\nno ids\n", encoding="utf-8")
+    spec = tmp_path / "spec.yaml"
+    part = {"name": "sanitized-elsewhere", "params": {"path": str(tmp_path / "x.csv")}}
+    spec.write_text(json.dumps(tiny([part, "noiseless"])), encoding="utf-8")
+    assert run_cli(["run", str(spec), "--dry-run", "--out", str(tmp_path / "out")]) == 2
+    assert "sanitized-elsewhere.id_column" in capsys.readouterr().err
 
 
 def test_names_that_are_no_paths_are_left_alone() -> None:

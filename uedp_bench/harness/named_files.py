@@ -32,14 +32,15 @@ def path_mark(component: type[Component[Any]], name: str) -> MayBePath | None:
 
 
 def check_files(components: Iterable[Component[Any]]) -> None:
-    """Refuses names of files that are not there, before anything is loaded or trained.
+    """Refuses files that are not there, or of no use, before anything is loaded or trained.
 
     Raises:
         InputError: naming the parameter, its value and what it may be.
         SeveralInputError: if there are several.
     """
-    problems = Problems()
-    for one in components:
+    problems, unusable = Problems(), Problems()
+    every = [*components]
+    for one in every:
         for name, field in type(one.params).model_fields.items():
             mark, value = path_mark(type(one), name), getattr(one.params, name)
             if mark is None:
@@ -53,6 +54,10 @@ def check_files(components: Iterable[Component[Any]]) -> None:
                     raise InputError(f"{one.name}.{name}: {shown_path(path)} {lacks}; allowed is: "
                                      f"{field.description}")  # fmt: skip
     problems.check()
+    for one in every:
+        with unusable.gathered():
+            one.check_files()
+    unusable.check()
 
 
 def _paths(value: Any, mark: MayBePath, *, only_paths: bool) -> Iterator[Path]:
