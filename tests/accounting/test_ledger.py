@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -20,6 +21,7 @@ from uedp_bench.accounting.events import (
     NonPrivate,
     PoissonSampled,
     PrivacyEvent,
+    PureDP,
     Repeated,
     UserEntityGaussian,
 )
@@ -349,3 +351,39 @@ def test_what_is_refused_or_infinite_assumes_nothing_more() -> None:
     (refused,) = proven([user(poisson(0.1, 1.0, 5))], delta=DELTA, refusals=["private sizes"])
     (infinite,) = proven([user(poisson(0.1, 0.0, 5))], delta=DELTA)
     assert refused.assumptions == infinite.assumptions == ()
+
+
+@pytest.mark.parametrize("delta", [1e-300, 1e-5, 0.5])
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"kind": "pure-dp", "epsilon": 1e300},
+        {"kind": "laplace-vector", "scale": 1e6, "sensitivity": 1e-300},
+        {
+            "kind": "poisson-sampled", "rate": 1e-20,
+            "event": {"kind": "gaussian", "noise_multiplier": 1.0},
+        },
+        {"kind": "repeated", "count": 10**12, "event": {"kind": "pure-dp", "epsilon": 1e300}},
+        {
+            "kind": "banded-factorization", "rounds": 7, "coefficients": [1e4], "separation": 9,
+            "noise_multiplier": 1e-160, "participations": 3, "population": 3,
+        },
+    ],
+    ids=lambda event: event["kind"],
+)  # fmt: skip
+def test_numbers_that_no_accountant_reaches_are_refused(event: Any, delta: float) -> None:
+    """Never an error of arithmetic, and never a number that was not computed."""
+    at = "replace-one" if event["kind"] == "poisson-sampled" else "add-or-remove"
+    happened = PrivacyEvent.model_validate({"unit": "client", "adjacency": at, "event": event})
+    (found,) = proven([happened], delta=delta)
+    assert found.status == "given" or (math.isinf(found.epsilon) and found.reason)
+    (said,) = claimed(
+        [Claim(unit="client", adjacency=at, event=happened.event, accountant="pld", source="s")],
+        delta,
+    )
+    assert said.status == "given" or math.isinf(said.epsilon)
+
+
+def test_a_promise_is_kept_however_large() -> None:
+    (found,) = proven([PrivacyEvent(unit="user", event=PureDP(epsilon=1e300))], delta=1e-5)
+    assert (found.status, found.epsilon) == ("given", 1e300)

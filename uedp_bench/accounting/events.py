@@ -242,6 +242,8 @@ class PureDP(Event):
         """Bun and Steinke 2016 (arXiv:1605.02065), Proposition 3.3."""
         import numpy as np
 
+        if self.epsilon >= 2.0:  # orders are above 1; the square of a large one overflows
+            return np.full(len(orders), self.epsilon)
         return np.minimum(self.epsilon, orders * self.epsilon**2 / 2.0)
 
     def text(self, unit: PrivacyUnit) -> str:

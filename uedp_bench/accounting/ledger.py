@@ -210,7 +210,20 @@ def _answer(claim: Stated, delta: float, reasons: list[str], asked: Asked) -> An
             return compose([event.event for event in claim.events], claim.adjacency, delta, asked)
         except Refusal as refusal:
             reasons.append(str(refusal))
+        except _BEYOND as error:
+            reasons.append(_out_of_reach(error))
     return Answer(math.inf, "none")
+
+
+_BEYOND = (ArithmeticError, ValueError)
+"""What accountants and their libraries raise for numbers that nobody made them for."""
+
+
+def _out_of_reach(error: Exception) -> str:
+    """Why such an accountant proves nothing; what is wrong with the input is raised as it is."""
+    if isinstance(error, InputError):
+        raise error
+    return f"no accountant computes with numbers of this size ({type(error).__name__}: {error})"
 
 
 def _claimed(claim: Claim, delta: float) -> Guarantee:
@@ -221,6 +234,8 @@ def _claimed(claim: Claim, delta: float) -> Guarantee:
     except Refusal as refusal:
         status = "given" if isinstance(claim.event, NonPrivate) else "refused"
         reason = str(refusal)
+    except _BEYOND as error:
+        status, reason = "refused", _out_of_reach(error)
     return Guarantee(
         kind="claimed",
         notion="none" if math.isinf(answer.epsilon) else answer.notion,

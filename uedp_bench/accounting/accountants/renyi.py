@@ -77,7 +77,8 @@ def renyi_of_rounds(rounds: Rounds, neighbours: Neighbours) -> Array:
     total = np.zeros((2, ORDERS.size))
     for event, count in rounds:
         if count > 0:
-            total += count * _of_one(event, neighbours)
+            with np.errstate(over="ignore"):  # what is beyond floats has no bound
+                total += count * _of_one(event, neighbours)
     return np.asarray(total.max(axis=0))
 
 
