@@ -93,16 +93,8 @@ def test_weights_come_back_from_disk(tmp_path: Path) -> None:
     assert model.row_numbers(1, 32) == 3 * 2 * SIZE
 
 
-@pytest.mark.parametrize(
-    ("name", "params"),
-    [
-        ("noiseless", {"epochs": 30, "learning_rate": 0.01, "batch_size": 16}),
-        ("dp-sgd", {"steps": 60, "batch_size": 30, "noise_multiplier": 0.1, "learning_rate": 0.02}),
-        ("user-dp", {"rounds": 150, "users_per_round": 30, "noise_multiplier": 0.05,
-                     "local_learning_rate": 1.0, "clip": 1.0}),
-    ],
-)  # fmt: skip
-def test_every_trainer_learns_it(name: str, params: dict[str, Any]) -> None:
+def test_clipped_and_noisy_steps_learn_it() -> None:
+    params = {"steps": 60, "batch_size": 30, "noise_multiplier": 0.1, "learning_rate": 0.02}
     rng = np.random.default_rng(0)
     labels = rng.integers(2, size=60)
     texts = tuple(" ".join(rng.choice(["up", "rise"] if y else ["down", "fall"], 2))
@@ -115,11 +107,10 @@ def test_every_trainer_learns_it(name: str, params: dict[str, Any]) -> None:
     task = tasks.create("text-classification", {"dropout": 0.0},
                         model=models.create("hashed-cnn", {"dropout": 0.0}))  # fmt: skip
     (learner,) = task.stages(corpus, None, run)
-    module, _ = mechanisms.create(name, params).train(learner, corpus, run)
+    module, _ = mechanisms.create("dp-sgd", params).train(learner, corpus, run)
     found = learner.release(module).class_logprobs(corpus).argmax(axis=1)
     assert (found == labels).mean() > 0.9
-    if name != "noiseless":
-        assert "clipping" in run.diary.ways
+    assert "clipping" in run.diary.ways
 
 
 # ---------------------------------------------------------------------------------- over words

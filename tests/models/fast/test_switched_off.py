@@ -12,7 +12,9 @@ from uedp_bench.harness.provenance import provenance
 GOLDEN = Path(__file__).parents[2] / "harness" / "same_numbers"
 
 
-@pytest.mark.parametrize("name", ["language", "pretrained", "classes"])  # others train the same
+@pytest.mark.parametrize(
+    "name", [pytest.param("language", marks=pytest.mark.long), "pretrained", "classes"]
+)  # others train the same
 @pytest.mark.usefixtures("switched_off")
 def test_small_runs_agree_without_kernels(name: str, tmp_path: Path) -> None:
     check(GOLDEN / f"{name}.json", entries(name, tmp_path))
