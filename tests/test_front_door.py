@@ -16,7 +16,7 @@ import uedp_bench as ub
 ROOT = Path(__file__).parents[1]
 SLOW = (
     "torch", "transformers", "mlflow", "scipy", "pandas", "sklearn", "plotly", "pydantic", "spacy",
-    "dp_accounting", "presidio_anonymizer", "faker",
+    "datasets", "dp_accounting", "presidio_anonymizer", "faker",
 )  # fmt: skip
 
 

@@ -13,15 +13,19 @@ import textwrap
 import time
 import tomllib
 import zipfile
+from collections.abc import Callable
 from importlib.metadata import entry_points, packages_distributions
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
+from tiny import plugged
 
 import uedp_bench
+from uedp_bench.cli.main import run_cli
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -67,9 +71,31 @@ def pip_free_site(folder: Path, name: str, points: str, **modules: str) -> Path:
     return folder
 
 
-def command_line(*arguments: str | Path, site: Path | None = None):
-    extra = {"PYTHONPATH": str(site)} if site else {}
-    return run(sys.executable, "-m", "uedp_bench", *arguments, **extra)
+class Done(NamedTuple):
+    """Exit code of a command line, and what it printed."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+ONE_AFTER_THE_OTHER = """
+import contextlib, io, json, sys
+from uedp_bench.cli.main import run_cli
+for arguments in json.loads(sys.argv[1]):
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = run_cli(arguments)
+    print(json.dumps([code, out.getvalue(), err.getvalue()]))
+"""
+
+
+def command_lines(site: Path, *commands: str) -> list[Done]:
+    """Command lines, one after the other, where the packages of a folder are installed."""
+    arguments = json.dumps([command.split() for command in commands])
+    done = run(sys.executable, "-c", ONE_AFTER_THE_OTHER, arguments, PYTHONPATH=str(site))
+    assert done.returncode == 0, done.stderr
+    return [Done(*json.loads(line)) for line in done.stdout.splitlines()]
 
 
 # --------------------------------------------------------------------------------- what is shipped
@@ -88,6 +114,7 @@ def wheel(tmp_path_factory) -> zipfile.ZipFile:
     return zipfile.ZipFile(next(out.glob("*.whl")))
 
 
+@pytest.mark.long
 def test_the_wheel_holds_exactly_the_files_of_the_mapped_folders(wheel):
     shipped = {name for name in wheel.namelist() if ".dist-info/" not in name}
     expected = {
@@ -98,6 +125,7 @@ def test_the_wheel_holds_exactly_the_files_of_the_mapped_folders(wheel):
     assert shipped == expected
 
 
+@pytest.mark.long
 def test_the_wheel_says_what_it_is(wheel):
     info = {Path(name).name: name for name in wheel.namelist() if ".dist-info/" in name}
     metadata = wheel.read(info["METADATA"]).decode()
@@ -194,32 +222,22 @@ def test_no_tracked_file_names_a_folder_of_some_machine():
 # ---------------------------------------------------------------------------- what importing costs
 
 
-def heavy_after(code: str) -> list[str]:
-    """Heavy modules that a fresh interpreter has loaded after running `code`."""
-    tail = f"; import sys, json; print(json.dumps(sorted({set(HEAVY)!r} & set(sys.modules))))"
-    done = run(sys.executable, "-c", code + tail)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 def test_loading_every_component_imports_nothing_heavy():
     code = (
-        "from uedp_bench.registry import REGISTRIES;"
+        "import sys; from uedp_bench.registry import REGISTRIES;"
         "loaded = [r.get(name) for r in REGISTRIES.values() for name in r.names()];"
-        "assert len(loaded) >= 18"
+        f"print(len(loaded), sorted({set(HEAVY)!r} & set(sys.modules)))"
     )
-    assert heavy_after(code) == []
-    # The measurement itself: a heavy import is seen.
-    assert heavy_after("import pandas") == ["pandas"]
+    done = run(sys.executable, "-c", code)
+    number, _, heavy = done.stdout.strip().partition(" ")
+    assert (int(number) >= 18, heavy) == (True, "[]"), done.stderr
 
 
-def test_importing_and_listing_stay_light():
-    assert heavy_after("import uedp_bench") == []
-    assert heavy_after("from uedp_bench.cli.main import run_cli; run_cli(['list'])") == []
+def test_listing_takes_little_time():
     seconds = []
-    for _ in range(3):
+    for _ in range(2):
         start = time.perf_counter()
-        assert command_line("list").returncode == 0
+        assert run(sys.executable, "-m", "uedp_bench", "list").returncode == 0
         seconds.append(time.perf_counter() - start)
     # About 0.4 s on an idle core; torch alone would take longer than this.
     assert min(seconds) < 3
@@ -298,21 +316,21 @@ def installed_plugin(tmp_path_factory) -> Path:
 
 
 def test_an_installed_package_registers_as_built_ins_do(installed_plugin):
-    listed = command_line("list", "mechanisms", "--json", site=installed_plugin)
+    listed, described = command_lines(
+        installed_plugin, "list mechanisms --json", "describe shuffle-words --json"
+    )
     rows = {row["name"]: row for row in json.loads(listed.stdout)["mechanisms"]}
     assert rows["shuffle-words"]["package"] == "uedp-bench-words 0.3"
     assert rows["shuffle-words"]["summary"] == "Puts the words of a row into random order."
     assert "uedp" in rows
-    described = command_line("describe", "shuffle-words", "--json", site=installed_plugin)
     assert json.loads(described.stdout)["stage"] == "publishing"
-    assert command_line("describe", "shuffle-words").returncode == 2  # not installed here
+    assert run_cli(["describe", "shuffle-words"]) == 2  # not installed here
 
 
 def test_a_plugin_that_does_not_import_says_so_when_asked_for(installed_plugin):
-    listed = command_line("list", "attacks", site=installed_plugin)
+    listed, asked = command_lines(installed_plugin, "list attacks", "describe broken-words")
     assert listed.returncode == 0
     assert "broken-words" in listed.stdout
-    asked = command_line("describe", "broken-words", site=installed_plugin)
     assert asked.returncode == 2
     assert "attack 'broken-words' (broken_words:Broken (uedp-bench-words 0.3))" in asked.stderr
     assert "No module named 'a_module_that_nobody_has'" in asked.stderr
@@ -331,7 +349,7 @@ def test_an_entry_point_must_be_what_it_says(tmp_path, text, said):
     points = "[uedp_bench.mechanisms]\nwords = some_words:%s\n"
     name = "Shuffle" if "Shuffle" in text else "Other"
     site = pip_free_site(tmp_path / "site", "some-words", points % name, some_words=text)
-    asked = command_line("describe", "mechanism/words", site=site)
+    (asked,) = command_lines(site, "describe mechanism/words")
     assert asked.returncode == 2
     assert "'words' (some_words:" in asked.stderr
     assert said in asked.stderr
@@ -340,8 +358,7 @@ def test_an_entry_point_must_be_what_it_says(tmp_path, text, said):
 def test_two_packages_of_one_name_are_an_error_that_shows_both(tmp_path):
     points = "[uedp_bench.mechanisms]\nnoiseless = other_words:Other\n"
     site = pip_free_site(tmp_path / "site", "other-words", points)
-    for command in (["list"], ["describe", "mechanism/uedp"]):
-        done = command_line(*command, site=site)
+    for done in command_lines(site, "list", "describe mechanism/uedp"):
         assert done.returncode == 2
         assert "two mechanisms are named 'noiseless'" in done.stderr
         assert "other_words:Other (other-words 1.0)" in done.stderr
@@ -355,28 +372,40 @@ def lone(name: str) -> str:
     return "from uedp_bench.registry import mechanisms\n" + text
 
 
-def test_a_lone_file_registers_and_may_not_take_a_name(tmp_path):
+@pytest.fixture
+def alone(capsys) -> Callable[..., Done]:
+    """Lists mechanisms with some plug-in files, which are forgotten afterwards."""
+
+    def listed(*files: Path) -> Done:
+        with plugged():
+            code = run_cli(["list", "mechanisms", *(f"--plugin={file}" for file in files)])
+        return Done(code, *capsys.readouterr())
+
+    return listed
+
+
+def test_a_lone_file_registers_and_may_not_take_a_name(tmp_path, alone):
     file, twin, thief = (tmp_path / f"{name}.py" for name in ("first", "twin", "thief"))
     file.write_text(lone("lone-words"))
     twin.write_text(lone("lone-words"))
     thief.write_text(lone("uedp"))
-    done = command_line("list", "mechanisms", "--plugin", file, "--plugin", file)
+    done = alone(file, file)
     assert done.returncode == 0, done.stderr
     said = " ".join(done.stdout.split())
     assert re.search(rf"lone-words Puts the words [^\[]* \[{re.escape(str(file))}\]", said)
-    both = command_line("list", "--plugin", file, "--plugin", twin)
+    both = alone(file, twin)
     assert both.returncode == 2
     assert f"{file}:Shuffle and {twin}:Shuffle" in both.stderr
-    taken = command_line("list", "--plugin", thief)
+    taken = alone(thief)
     assert taken.returncode == 2
     assert "uedp_bench.mechanisms.private_training.uedp:UeDP (uedp-bench" in taken.stderr
     assert f"{thief}:Shuffle" in taken.stderr
 
 
-def test_a_lone_file_that_does_not_import_says_so(tmp_path):
+def test_a_lone_file_that_does_not_import_says_so(tmp_path, alone):
     file = tmp_path / "broken.py"
     file.write_text("import a_module_that_nobody_has\n")
-    done = command_line("list", "--plugin", file)
+    done = alone(file)
     assert done.returncode == 2
     assert f"--plugin {file} does not import" in done.stderr
     assert "No module named 'a_module_that_nobody_has'" in done.stderr

@@ -46,7 +46,8 @@ def flags(out: Path, *more: str) -> list[str]:
 
 @contextmanager
 def plugged(*files: Path) -> Iterator[None]:
-    """Loads plug-in files, and forgets them afterwards."""
+    """Loads plug-in files; forgets them and what is loaded meanwhile afterwards."""
+    modules = {*sys.modules}
     before = {kind: dict(kind._given) for kind in registry.REGISTRIES.values()}
     try:
         registry.load_plugins(files)
@@ -54,5 +55,7 @@ def plugged(*files: Path) -> Iterator[None]:
     finally:
         for kind, given in before.items():
             kind._given = given
-        for file in files:
-            sys.modules.pop(f"uedp_bench_plugin_{file.stem}", None)
+        loaded = {f"uedp_bench_plugin_{file.stem}" for file in files} | ({*sys.modules} - modules)
+        for name in loaded:
+            if name.startswith("uedp_bench_plugin_"):
+                sys.modules.pop(name, None)
