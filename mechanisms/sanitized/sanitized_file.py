@@ -93,7 +93,8 @@ def _read(
     path: Path, id_column: str, text_column: str, layout: Layout, version: tuple[int, int]
 ) -> Mapping[str, str]:
     """The texts of a file by id; a null text is an empty one."""
-    columns, where = read_table(path, _PATH, layout), f"{_PATH}: {shown_path(path)}"
+    columns = read_table(path, _PATH, layout, {id_column, text_column})
+    where = f"{_PATH}: {shown_path(path)}"
     for parameter, name in (("id_column", id_column), ("text_column", text_column)):
         if name not in columns:
             near = nearest(name, columns)

@@ -6,26 +6,27 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+import numpy as np
 from pydantic import Field
 
 from uedp_bench.component import MayBePath
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
-from uedp_bench.files.arrow_columns import MOST_ROWS_HELD, ArrowColumns, is_of_strings
-from uedp_bench.files.text_store import CheckedTexts, held_texts
+from uedp_bench.files.arrow_columns import MOST_ROWS_HELD, ArrowColumns
+from uedp_bench.files.tables import Columns
 from uedp_bench.requirements import DATASETS, Requirement
 from uedp_bench.source import Source
 from uedp_bench.tasks.sources.reading.columns import (
     ColumnParams,
     corpus_of_columns,
+    named_columns,
     undeclared_classes,
 )
+from uedp_bench.tasks.sources.reading.file_columns import SPLIT, joined
 from uedp_bench.tasks.sources.reading.splits import split_index
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict
-
-_SPLIT = "uedp_bench_split"  # column that says which of the data set's own splits a row is from
 
 
 class HubParams(ColumnParams):
@@ -77,27 +78,23 @@ class Hub(Source[HubParams]):
             InputError: if it cannot be loaded, and see `corpus_of_columns`.
             MissingExtraError: if `datasets` is not installed.
         """
-        columns: dict[str, list[Any]] = {}
-        declared: dict[str, tuple[str, ...]] = {}
-        parts = self._parts()
-        params = self.params
+        parts, params = self._parts(), self.params
+        first, *others = parts
+        for split in others:
+            if {*parts[split].column_names} != {*parts[first].column_names}:
+                raise InputError(f"hub: split {split!r} has other columns than {first}")
+        wanted = {*named_columns(params).values()}
         if params.split_column is None:
-            params = params.model_copy(update={"split_column": _SPLIT})
-        if sum(map(len, parts.values())) > MOST_ROWS_HELD:
-            large = ArrowColumns({split: _Part(p) for split, p in parts.items()}, split=_SPLIT)
-            first = next(iter(parts.values()))
-            if all(set(p.column_names) == set(first.column_names) for p in parts.values()):
-                return corpus_of_columns(large, params, self.name, large.declared())
-        for at, (split, part) in enumerate(parts.items()):
-            if at and set(part.column_names) != set(columns) - {_SPLIT}:
-                raise InputError(f"hub: split {split!r} has other columns than {next(iter(parts))}")
-            for name in part.column_names:
-                values, names = _values(part, name)
-                columns.setdefault(name, []).extend(values)
-                if names:
-                    declared[name] = names
-            columns.setdefault(_SPLIT, []).extend([split] * len(part))
-        return corpus_of_columns(columns, params, self.name, declared)
+            params = params.model_copy(update={"split_column": SPLIT})
+        is_large = sum(map(len, parts.values())) > MOST_ROWS_HELD
+        tables: dict[str, Columns] = {}
+        for split, part in parts.items():
+            names = part.column_names
+            asked = [name for name in names if name in wanted] if is_large else names
+            table = _table(part, asked or names)
+            tables[split] = ArrowColumns(table, names) if is_large else table.to_pydict()
+        declared = {name: _classes(of) for name, of in parts[first].features.items()}
+        return corpus_of_columns(joined(tables), params, self.name, declared)
 
     def _parts(self) -> Mapping[str, Dataset]:
         """The splits to use, by name; all of them where a column says what a row is for."""
@@ -128,33 +125,6 @@ class Hub(Source[HubParams]):
             ) from error
 
 
-class _Part:
-    """A split whose Arrow files `datasets` maps into memory; see `files.arrow_columns.ArrowPart`.
-
-    Args:
-        part: the split.
-    """
-
-    def __init__(self, part: Dataset) -> None:
-        self._part = part
-        self.rows, self.names = len(part), tuple(part.column_names)
-
-    def column(self, name: str) -> Any:
-        """See `ArrowPart`."""
-        return self._part.select_columns([name]).with_format("arrow")[:].column(name)
-
-    def texts(self, name: str) -> CheckedTexts | None:
-        """See `ArrowPart`; they stay in the files of the data set."""
-        column = self.column(name)
-        return held_texts(iter(column.chunks)) if is_of_strings(column.type) else None
-
-    def classes(self, name: str) -> tuple[str, ...]:
-        """See `ArrowPart`: those of `ClassLabel`, also in lists."""
-        feature = self._part.features[name]
-        inner = getattr(feature, "feature", None)
-        return tuple(getattr(feature, "names", None) or getattr(inner, "names", None) or ())
-
-
 def _is_split(name: str) -> bool:
     try:
         split_index(name, "")
@@ -163,14 +133,36 @@ def _is_split(name: str) -> bool:
     return True
 
 
-def _values(part: Dataset, name: str) -> tuple[list[Any], tuple[str, ...]]:
-    """Values of a column, class numbers replaced by their names, and the declared names."""
-    values = part.with_format(None)[name][:]
-    feature = part.features[name]
-    tags = getattr(getattr(feature, "feature", None), "names", None)
-    if tags:
-        values = [None if row is None else [tags[at] for at in row] for row in values]
-    names = tuple(getattr(feature, "names", None) or ())
-    if names:
-        values = [None if value is None or value < 0 else names[value] for value in values]
-    return list(values), names
+def _table(part: Dataset, names: list[str]) -> Any:
+    """Columns of a split, numbers of classes replaced by their names, in lists too."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    table = part.select_columns(names).with_format("arrow")[:]
+    for at, name in enumerate(names):
+        column, feature = table.column(name), part.features[name]
+        classes, of_lists = _classes(feature), _classes(getattr(feature, "feature", None))
+        if classes:
+            table = table.set_column(at, name, _named(column, classes))
+        elif of_lists:
+            column = column.combine_chunks()
+            lengths = pc.list_value_length(column).fill_null(0).to_numpy()
+            lists = pa.ListArray.from_arrays(
+                np.append(0, lengths.cumsum()).astype(np.int32),
+                _named(column.flatten(), of_lists),
+                mask=column.is_null(),
+            )
+            table = table.set_column(at, name, lists)
+    return table
+
+
+def _classes(feature: Any) -> tuple[str, ...]:
+    return tuple(getattr(feature, "names", None) or ())
+
+
+def _named(numbers: Any, classes: tuple[str, ...]) -> Any:
+    """Names of classes by their numbers; a number below 0 is a null."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.take(pa.array(classes), pc.if_else(pc.less(numbers, 0), None, numbers))

@@ -25,6 +25,7 @@ from uedp_bench.source import Source
 from uedp_bench.tasks.sources.reading.columns import (
     ColumnParams,
     corpus_of_columns,
+    named_columns,
     undeclared_classes,
 )
 from uedp_bench.tasks.sources.reading.file_columns import DOCUMENT, SPLIT, joined
@@ -174,9 +175,8 @@ def read_columns(path: Path, params: TextFileParams, owner: str) -> Columns:
     if named == "conll" or (named is None and kind in ENDINGS):
         return read_tokens(path, params.token_columns, parameter, encoding)
     if named is not None or kind in TABLES:
-        return read_table(
-            path, parameter, Layout(named, encoding, params.delimiter, params.quoting)
-        )
+        layout = Layout(named, encoding, params.delimiter, params.quoting)
+        return read_table(path, parameter, layout, {*named_columns(params).values()})
     raise InputError(
         f"{parameter}: {shown_path(path)} must end in {', '.join(sorted(TABLES))} or, in CoNLL "
         f"layout, {', '.join(sorted(ENDINGS))}; or say what it is: {owner}.file_format"

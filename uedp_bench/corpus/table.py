@@ -146,7 +146,7 @@ class Corpus:
 
     @property
     def stored(self) -> bool:
-        """True if its texts stay in a file: read those that are needed, and no others."""
+        """True if Arrow holds its texts: read those that are needed, and no others."""
         return isinstance(self.texts, StoredTexts)
 
     @property

@@ -69,8 +69,8 @@ def check_texts(values: Sequence[str | None], where: str) -> None:
     Raises:
         InputError: with the first row, and how many there are.
     """
-    bad = [row for row, value in enumerate(values) if value and NOT_TEXT.search(value)]
-    if bad:
+    if NOT_TEXT.search("".join(filter(None, values))):
+        bad = [row for row, value in enumerate(values) if value and NOT_TEXT.search(value)]
         refuse_no_texts(values[bad[0]] or "", len(bad), bad[0], len(values), where)
 
 

@@ -30,19 +30,6 @@ class Coded(NamedTuple):
         codes = [-1 if value is None else ids.setdefault(value, len(ids)) for value in values]
         return Coded(np.array(codes, dtype=np.int64), list(ids))
 
-    def taken(self, rows: IntArray) -> Coded:
-        """Some rows, with the values that are left."""
-        return Coded(self.codes[rows], self.values).in_order()
-
-    def in_order(self) -> Coded:
-        """The same with the values in the order in which they come first, and no others."""
-        there, first = np.unique(self.codes, return_index=True)
-        first, there = first[there >= 0], there[there >= 0]
-        order = there[np.argsort(first)]
-        number = np.full(len(self.values) + 1, -1, dtype=np.int64)  # the last is that of -1
-        number[order] = np.arange(len(order))
-        return Coded(number[self.codes], [self.values[at] for at in order.tolist()])
-
     def renamed(self, values: Sequence[str]) -> Coded:
         """The same with another name for each value; values of one name become one."""
         known = Coded.of(values)

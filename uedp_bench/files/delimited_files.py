@@ -152,12 +152,15 @@ class _Evidence:
     def add(self, record: Record, lines: list[str]) -> None:
         """Counts a record that stands on these lines."""
         delimiters = len(record.fields) - 1
+        if len(lines) == 1:  # most records; what follows says the same, and takes longer
+            self._quoted += lines[0].count(self._delimiter) != delimiters
+            return
         # A blank line proves nothing, unless all records are single fields: a record has no blank.
         filled = [line for line in lines if not delimiters or line not in _BLANK]
         proves = any(line.count(self._delimiter) != delimiters for line in filled)
         if proves or (not delimiters and not _BLANK.isdisjoint(lines)):
             self._quoted += 1
-        elif len(lines) > 1:
+        else:
             self._swallowed.append((record.line, record.line + len(lines) - 1))
 
     def check(self) -> None:

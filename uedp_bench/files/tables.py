@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -80,7 +80,12 @@ def ending_of(path: Path) -> str:
     return endings[-1].lower() if endings else ""
 
 
-def read_table(path: Path, parameter: str, layout: Layout | None = None) -> Columns:
+def read_table(
+    path: Path,
+    parameter: str,
+    layout: Layout | None = None,
+    wanted: Collection[str] | None = None,
+) -> Columns:
     """The columns of a table; its ending, one of `ENDINGS`, says its format unless that is given.
 
     csv and tsv have a header, and their empty fields are nulls (`read_records`); jsonl
@@ -91,6 +96,7 @@ def read_table(path: Path, parameter: str, layout: Layout | None = None) -> Colu
         path: the file.
         parameter: that named it, for messages.
         layout: how it is written; UTF-8 with the usual delimiters by default.
+        wanted: columns to read of a large parquet file; None for all.
 
     Raises:
         InputError: if the file is missing, of an unknown format or malformed.
@@ -108,7 +114,7 @@ def read_table(path: Path, parameter: str, layout: Layout | None = None) -> Colu
     if kind == "parquet":
         from uedp_bench.files.parquet_files import read_parquet
 
-        return read_parquet(path, parameter)
+        return read_parquet(path, parameter, wanted)
     raise InputError(f"{parameter}: {shown_path(path)} must end in {', '.join(sorted(ENDINGS))}")
 
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from uedp_bench.corpus import BoolArray, IntArray, Layer, Spans, some_texts
 from uedp_bench.errors import InputError, nearest, shown
-from uedp_bench.files.arrow_spans import ArrowSpans, arrow_spans
 from uedp_bench.files.cell_values import NOT_TEXT
 from uedp_bench.files.json_tables import PYTHON_HINT, is_printed_list
 from uedp_bench.files.printable import plain
@@ -135,9 +134,10 @@ class _Reading:
 
     def add_spans(self, part: Any) -> None:
         """Reads the spans of some more rows, and which tags there are."""
-        found = None if isinstance(part, list) else arrow_spans(part)
-        if found is not None:
-            self._add_arrow(part, found)
+        table = None if isinstance(part, list) else self._of_arrow(part)
+        if table is not None:
+            self._mentions.append(table)
+            self._there.append(part.is_valid().to_numpy(zero_copy_only=False))
         else:
             rows = self._parsed(part)
             self.tags |= {item for items in rows for item in items or () if _is_tag(item)}
@@ -180,21 +180,33 @@ class _Reading:
         ]
         self._mentions.append(np.array(found, dtype=np.int64).reshape(-1, 4))
 
-    def _add_arrow(self, part: Any, found: ArrowSpans) -> None:
-        """Adds spans that Arrow read, if each is inside its text; else says of which it is not."""
-        rows, which = np.unique(found.row, return_inverse=True)
-        sizes = np.array([*map(len, some_texts(self._words.texts, self.rows + rows))], dtype=int)
-        bad = found.bad | (found.end > sizes[which])
-        if bad.any():
-            row = int(found.row[bad.argmax()])
-            text = some_texts(self._words.texts, np.array([self.rows + row]))[0]
-            self._add(row, _of_spans(part[row].as_py(), text, self._where(row)))
-            raise RuntimeError(f"row {row} has a span that is wrong in Arrow alone")
-        number = [self._types.setdefault(kind, len(self._types)) for kind in found.types]
-        kind = np.array(number, dtype=np.int64)[found.type]
-        table = np.stack([self.rows + found.row, found.start, found.end, kind], axis=1)
-        self._mentions.append(table)
-        self._there.append(found.there)
+    def _of_arrow(self, part: Any) -> IntArray | None:
+        """Mentions of an Arrow array of lists of {start, end, type}, without an object for any.
+
+        None for any other array, and where a span is wrong: read as objects, it is refused.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if not _is_of_spans(part.type):
+            return None
+        items = part.flatten()
+        start, end, kind = (pc.struct_field(items, name) for name in ("start", "end", "type"))
+        if start.null_count or end.null_count or kind.null_count:
+            return None
+        lengths = pc.list_value_length(part).fill_null(0).to_numpy(zero_copy_only=False)
+        places = np.stack([np.repeat(np.arange(len(part)), lengths), start, end], axis=1)
+        rows, which = np.unique(places[:, 0], return_inverse=True)
+        texts = some_texts(self._words.texts, self.rows + rows)
+        sizes = np.array([*map(len, texts)], dtype=np.int64)[which]
+        kind = kind.cast(pa.large_string()).dictionary_encode()
+        names: list[str] = kind.dictionary.to_pylist()
+        inside = (places[:, 1] >= 0) & (places[:, 1] < places[:, 2]) & (places[:, 2] <= sizes)
+        if not inside.all() or any(not name or NOT_TEXT.search(name) for name in names):
+            return None
+        types = np.array([self._types.setdefault(name, len(self._types)) for name in names])
+        places[:, 0] += self.rows
+        return np.column_stack([places, types[kind.indices.to_numpy()]]).astype(np.int64)
 
     def _parsed(self, part: Any) -> list[list[Any] | None]:
         values = part if isinstance(part, list) else part.to_pylist()
@@ -213,6 +225,23 @@ class _Reading:
 
     def _where(self, row: int) -> Callable[[], str]:
         return lambda: f"{self._words.where(self.rows + row)}, column {shown(self._column)}"
+
+
+def _is_of_spans(kind: Any) -> bool:
+    import pyarrow as pa
+
+    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
+        return False
+    item = kind.value_type
+    if not pa.types.is_struct(item):
+        return False
+    types = {field.name: field.type for field in item.fields}
+    return (
+        len(types) == item.num_fields
+        and {"start", "end", "type"} <= {*types}
+        and all(pa.types.is_signed_integer(types[name]) for name in ("start", "end"))
+        and (pa.types.is_string(types["type"]) or pa.types.is_large_string(types["type"]))
+    )
 
 
 def _tagged(items: list[Any]) -> bool:

@@ -33,12 +33,18 @@ from uedp_bench.corpus import (
 )
 from uedp_bench.corpus.row_ids import PLANTED
 from uedp_bench.errors import InputError, Problems, nearest, shown
-from uedp_bench.files.arrow_columns import ArrowColumns
+from uedp_bench.files.arrow_columns import (
+    BLANK,
+    GOOD,
+    NO_TEXT,
+    NULL,
+    ArrowColumns,
+    States,
+)
 from uedp_bench.files.cell_values import is_blank, refuse_no_texts, texts_of
 from uedp_bench.files.coded_values import Coded
 from uedp_bench.files.json_tables import PYTHON_HINT, is_printed_list
 from uedp_bench.files.tables import Columns, FileColumns, taken
-from uedp_bench.files.text_store import BLANK, GOOD, NO_TEXT, NULL, States
 from uedp_bench.mending import setting
 from uedp_bench.source import SourceParams
 from uedp_bench.tasks.sources.reading.annotations import (
@@ -212,9 +218,10 @@ def corpus_of_columns(
     return add_entities(corpus, params, gold=gold)
 
 
-def _check_columns(columns: Columns, params: ColumnParams, owner: str) -> None:
+def named_columns(params: ColumnParams) -> dict[str, str]:
+    """Columns that the parameters name, by what they hold."""
     written = params.tokens_column or params.text_column
-    asked = {
+    columns = {
         "text" if params.tokens_column is None else "tokens": written,
         "user": params.user_column,
         "label": params.label_column,
@@ -225,9 +232,13 @@ def _check_columns(columns: Columns, params: ColumnParams, owner: str) -> None:
         **{f"attribute {name}": name for name in params.attribute_columns},
         **{f"layer {name}": name for name in params.layer_columns},
     }
+    return {field: name for field, name in columns.items() if name is not None}
+
+
+def _check_columns(columns: Columns, params: ColumnParams, owner: str) -> None:
     problems = Problems()
-    for field, name in asked.items():
-        if name is not None and name not in columns:
+    for field, name in named_columns(params).items():
+        if name not in columns:
             near = nearest(name, columns)
             there = ", ".join(columns) or "none"
             hint = f"did you mean {near!r}?" if near else f"columns: {there}"

@@ -7,7 +7,7 @@ from typing import Any
 
 from uedp_bench.corpus import normal_id
 from uedp_bench.errors import InputError, shown
-from uedp_bench.files.arrow_columns import ArrowColumns, ArrowPart, HeldPart
+from uedp_bench.files.arrow_columns import ArrowColumns
 from uedp_bench.files.tables import Columns, FileColumns
 
 SPLIT = "split of the file"
@@ -26,7 +26,9 @@ def joined(parts: Mapping[str, Columns]) -> Columns:
     """
     some_large = any(isinstance(part, ArrowColumns) for part in parts.values())
     if some_large and not any(isinstance(part, FileColumns) for part in parts.values()):
-        return ArrowColumns({split: _part(part) for split, part in parts.items()}, split=SPLIT)
+        whole = _joined_tables(parts)
+        if whole is not None:
+            return whole
     out = FileColumns("", ())
     sizes = {split: len(next(iter(columns.values()), ())) for split, columns in parts.items()}
     for split, columns in parts.items():
@@ -45,11 +47,27 @@ def joined(parts: Mapping[str, Columns]) -> Columns:
     return out
 
 
-def _part(columns: Columns) -> ArrowPart:
-    """The only part of a large table, or a small table as a part of one."""
-    if isinstance(columns, ArrowColumns):
-        return next(iter(columns.parts.values()))
-    return HeldPart(columns)
+def _joined_tables(parts: Mapping[str, Columns]) -> ArrowColumns | None:
+    """Tables of Arrow as one; None where files share no column, or one has two types."""
+    import pyarrow as pa
+
+    names = [name for columns in parts.values() for name in columns]
+    large = [columns for columns in parts.values() if isinstance(columns, ArrowColumns)]
+    asked = {name for columns in large for name in columns.table.column_names}
+    tables, sizes = [], {}
+    try:
+        for split, columns in parts.items():
+            if not isinstance(columns, ArrowColumns):
+                held = {name: values for name, values in columns.items() if name in asked}
+                if not held:
+                    return None
+                columns = ArrowColumns(pa.table(held), [*held])
+            sizes[split] = columns.rows
+            tables.append(columns.table.append_column(SPLIT, pa.repeat(split, columns.rows)))
+        whole = pa.concat_tables(tables, promote_options="default")
+    except pa.ArrowException:
+        return None
+    return ArrowColumns(whole, [*names, SPLIT], sizes)
 
 
 def place_of(columns: Columns, row: int, owner: str, word: int = 0) -> str:
@@ -57,7 +75,7 @@ def place_of(columns: Columns, row: int, owner: str, word: int = 0) -> str:
     if isinstance(columns, FileColumns):
         where, line = columns.places[row]
         return f"{where}, line {line + (word if columns.by_word else 0)}"
-    if isinstance(columns, ArrowColumns) and len(columns.parts) > 1:
+    if isinstance(columns, ArrowColumns) and columns.parts:
         where, line = columns.place(row)
         return f"{where}, line {line}"
     return f"{owner}: row {row + 1}"
@@ -74,7 +92,7 @@ def check_one_type(columns: Columns, name: str, owner: str) -> None:
     if not isinstance(columns, FileColumns):
         return
     values = columns[name]
-    if len({_kind_of(value) for value in values if value is not None}) < 2:
+    if len({*map(type, values)} - {type(None)}) < 2:
         return
     first: dict[tuple[str, str | None], tuple[object, int]] = {}
     for row, (value, (where, _)) in enumerate(zip(values, columns.places, strict=True)):

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from masked_rows import SMALL, STATS, rows_of_words, task_with
 from text_encoders import HashedWords, MeanOfWords
@@ -15,7 +16,6 @@ from text_encoders import HashedWords, MeanOfWords
 from uedp_bench import learner as contract
 from uedp_bench.corpus import Corpus, Spans, StoredTexts
 from uedp_bench.errors import InputError
-from uedp_bench.files.stored_texts import HeldTexts, TextPool
 from uedp_bench.models import bert
 from uedp_bench.models.bilstm import BiLSTM
 from uedp_bench.models.lstm import LSTMSmall
@@ -82,7 +82,7 @@ def corpus_of_words() -> Corpus:
 
 
 def in_a_file(corpus: Corpus) -> Corpus:
-    stored = replace(corpus, texts=StoredTexts(TextPool((HeldTexts.of(corpus.texts),))))
+    stored = replace(corpus, texts=StoredTexts([pa.array(corpus.texts)]))
     assert stored.stored
     assert stored.fingerprint == corpus.fingerprint
     return stored
