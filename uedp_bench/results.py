@@ -101,6 +101,10 @@ class Estimate(_Frozen):
     high: Number | None = None
 
 
+Bound = Annotated[Number, Field(ge=0.0, lt=math.inf)]
+"""An epsilon from below: 0 or more, and finite."""
+
+
 class LowerBound(_Frozen):
     """An epsilon that an attack refuted from below.
 
@@ -118,14 +122,14 @@ class LowerBound(_Frozen):
 
     unit: PrivacyUnit
     adjacency: Adjacency = "add-or-remove"
-    epsilon: Number
-    delta: float = Field(ge=0.0, le=1.0)
-    confidence: float = Field(ge=0.0, le=1.0)
+    epsilon: Bound
+    delta: float = Field(ge=0.0, lt=1.0)
+    confidence: float = Field(gt=0.0, lt=1.0)
     method: str
     attack: str = ""
-    spread: int | None = None
-    sentences: int | None = None
-    strict_epsilon: Number | None = None
+    spread: int | None = Field(default=None, ge=0)
+    sentences: int | None = Field(default=None, ge=0)
+    strict_epsilon: Bound | None = None
     assumptions: tuple[str, ...] = ()
 
 

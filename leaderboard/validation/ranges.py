@@ -45,7 +45,10 @@ def check_ranges(result: Result) -> Iterator[Problem]:
             yield error(f"diagnostics.{name}", _outside(value, known.low, known.high))
     yield from _series(result)
     yield from _guarantees(result)
-    yield from _lower_bounds(result)
+    for at, bound in enumerate(result.lower_bounds):
+        if bound.unit == COMPUTATION:
+            what = "no attack bounds an epsilon of computation: it has none"
+            yield error(f"lower_bounds.{at}.unit", what)
     yield from check_curves("details", result.details)
 
 
@@ -175,12 +178,6 @@ def _is_point(point: Any) -> bool:
 def _guarantees(result: Result) -> Iterator[Problem]:
     for at, given in enumerate(result.guarantees):
         where = f"guarantees.{at}"
-        if given.epsilon < 0.0:
-            yield error(f"{where}.epsilon", f"{shown(given.epsilon)} is below 0")
-        for number, point in enumerate(given.curve):
-            if point.epsilon < 0.0:
-                what = f"{shown(point.epsilon)} is below 0"
-                yield error(f"{where}.curve.{number}.epsilon", what)
         if given.delta >= 1.0:
             yield error(f"{where}.delta", f"{shown(given.delta)} promises nothing: it is below 1")
         finite = math.isfinite(given.epsilon)
@@ -206,22 +203,3 @@ def _guarantees(result: Result) -> Iterator[Problem]:
             )
         if given.notion == "simulation" and given.epsilon != 0.0:
             yield error(f"{where}.epsilon", f"{shown(given.epsilon)}: a simulation has none, but 0")
-
-
-def _lower_bounds(result: Result) -> Iterator[Problem]:
-    for at, bound in enumerate(result.lower_bounds):
-        where = f"lower_bounds.{at}"
-        for name in ("epsilon", "strict_epsilon"):
-            value = getattr(bound, name)
-            if value is not None and not 0.0 <= value < math.inf:
-                yield error(f"{where}.{name}", f"{shown(value)} is no bound: 0 or more, and finite")
-        if bound.unit == COMPUTATION:
-            yield error(f"{where}.unit", "no attack bounds an epsilon of computation: it has none")
-        if not 0.0 <= bound.delta < 1.0:
-            yield error(f"{where}.delta", f"{shown(bound.delta)} is not in [0, 1)")
-        if not 0.0 < bound.confidence < 1.0:
-            yield error(f"{where}.confidence", f"{shown(bound.confidence)} is not in (0, 1)")
-        for name in ("spread", "sentences"):
-            value = getattr(bound, name)
-            if value is not None and value < 0:
-                yield error(f"{where}.{name}", f"{shown(value)} is below 0")

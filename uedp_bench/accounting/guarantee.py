@@ -43,7 +43,7 @@ class CurvePoint(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     spread: int = Field(ge=0)
     sentences: int | None = None
-    epsilon: Number
+    epsilon: Number = Field(ge=0.0)
 
 
 class Guarantee(BaseModel):
@@ -69,7 +69,7 @@ class Guarantee(BaseModel):
     notion: Literal["dp", "metric-dp", "simulation", "none"] = "dp"
     unit: PrivacyUnit
     adjacency: Adjacency
-    epsilon: Number
+    epsilon: Number = Field(ge=0.0)
     delta: float = Field(ge=0.0, le=1.0)
     pure: Number | None = Field(default=None, exclude_if=at(None))
     accountant: str
