@@ -1,4 +1,4 @@
-"""Scripts and manifests of the page on clusters hold commands that this package knows."""
+"""Scripts and the manifest of the page on clusters hold commands that this package knows."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def _manifests():
 
 
 def _scripts():
-    job, ray = _manifests()
+    (job,) = _manifests()
     (container,) = job["spec"]["template"]["spec"]["containers"]
     lines = [text for language, text in BLOCKS if language in ("bash", "sh")]
-    return [*lines, *container["args"], ray["spec"]["entrypoint"]]
+    return [*lines, *container["args"]]
 
 
 def _commands():
