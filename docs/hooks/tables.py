@@ -161,7 +161,7 @@ def _own(study: Study, declared: Mapping[str, Any]) -> str:
     """The table of a declaration."""
     if unknown := declared.keys() - {"rows", "columns", "notes"}:
         raise ValueError(f"{', '.join(sorted(unknown))}: known are rows, columns and notes")
-    rows = list(_bindings(study, declared.get("rows", {"row": "= rows()"})))
+    rows = list(bindings(study, declared.get("rows", {"row": "= rows()"})))
     columns = [
         column
         for head, options in declared["columns"].items()
@@ -183,7 +183,7 @@ def _own(study: Study, declared: Mapping[str, Any]) -> str:
     return text
 
 
-def _bindings(study: Study, declared: Any) -> Iterator[Bound]:
+def bindings(study: Study, declared: Any) -> Iterator[Bound]:
     """Names and values of each row, or of each column of several; None for what one lacks."""
     entries = declared if isinstance(declared, list) else [declared]
     names = dict.fromkeys(name for entry in entries for name in entry)
@@ -223,7 +223,7 @@ def _columns(study: Study, head: str, options: Any) -> Iterator[Column]:
         options = {"cell": options}
     if unknown := options.keys() - {"cell", "each", "digits", "percent"}:
         raise ValueError(f"column {head}: {', '.join(sorted(unknown))} is no option")
-    for bound in _bindings(study, options.get("each", {})):
+    for bound in bindings(study, options.get("each", {})):
         yield Column(
             _filled(study, head, bound), str(options["cell"]), bound,
             options.get("digits"), options.get("percent"),
@@ -237,31 +237,34 @@ def _filled(study: Study, text: str, bound: Bound) -> str:
 
 def _cell(study: Study, column: Column, bound: Bound) -> str:
     """The text of one cell; a dash for what the row does not have."""
-    bound, percent = {**bound, **column.bound}, column.percent
-    here = Study(study.names_of, bound.get("row"))
-    known = {**here.names(), **bound}
-    is_metric = PATH.fullmatch(column.cell) and column.cell.partition(".")[0] not in known
+    bound = {**bound, **column.bound}
     try:
-        if is_metric:
-            value: Any = here.stat(column.cell)
-            kind, name = kind_of(column.cell)
-            shown = metric(kind if kind in KINDS else "leakage", name).percent
-            percent = shown if percent is None else percent
-            seeds = len(here.row().seeds)
-            some = f" ({value.n} of {seeds} seeds)" if value.n < seeds else ""
-        else:
-            value, some = here.evaluate(column.cell, bound), ""
+        value, percent = value_of(study, column.cell, bound)
+        percent = percent if column.percent is None else column.percent
+        text = _text(value, column.digits, 100.0 if percent else 1.0)
     except MissingError:
         return NONE
     except Exception as error:
         names = {name: value for name, value in bound.items() if name != "row"}
         error.add_note(f"column {column.head}, row {names}")
         raise
-    try:
-        return _text(value, column.digits, 100.0 if percent else 1.0) + some
-    except ValueError as error:
-        error.add_note(f"column {column.head}")
-        raise
+    row = bound.get("row")
+    some = isinstance(value, Stat) and row is not None and value.n < len(row.seeds)
+    return f"{text} ({value.n} of {len(row.seeds)} seeds)" if some else text
+
+
+def value_of(study: Study, cell: str, bound: Bound) -> tuple[Any, bool]:
+    """The value of an expression or of a metric, and True if it is one that boards have in percent.
+
+    Raises:
+        MissingError: if the row does not have it.
+    """
+    here = Study(study.names_of, bound.get("row"))
+    known = {**here.names(), **bound}
+    if not PATH.fullmatch(cell) or cell.partition(".")[0] in known:
+        return here.evaluate(cell, bound), False
+    kind, name = kind_of(cell)
+    return here.stat(cell), metric(kind if kind in KINDS else "leakage", name).percent
 
 
 def _text(value: Any, digits: int | None = None, scale: float = 1.0) -> str:

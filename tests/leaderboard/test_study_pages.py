@@ -1,34 +1,16 @@
-"""Plots, tables, settings and leaked details of studies are those of their results."""
+"""Settings and leaked details of studies are those of their results."""
 
 from __future__ import annotations
 
 import json
-import runpy
 from pathlib import Path
 
 import pytest
-from drawings import assert_same_drawing
 
 from uedp_bench.leaderboard.loading import load_results
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "leaderboard" / "results"
-
-
-@pytest.mark.parametrize(
-    ("picture", "studies", "people"),
-    [
-        ("bloggers-larger", ["bloggers-larger"], "bloggers"),
-        ("bloggers-mechanisms", ["bloggers-larger", "bloggers-mechanisms"], "bloggers"),
-        ("ubuntu-irc", ["ubuntu-irc", "ubuntu-irc-mechanisms"], "nicks"),
-    ],
-)
-def test_a_picture_is_that_of_the_results(
-    picture: str, studies: list[str], people: str, tmp_path: Path
-) -> None:
-    plot = runpy.run_path(str(ROOT / "benchmarks" / "bloggers_plot.py"))["plot"]
-    plot([RESULTS / study for study in studies], tmp_path / "drawn.svg", people)
-    assert_same_drawing(tmp_path / "drawn.svg", ROOT / "docs" / f"{picture}.svg")
 
 
 @pytest.mark.parametrize("page", ["bloggers", "bloggers-mechanisms"])
