@@ -22,11 +22,11 @@ from uedp_bench.harness.components import build
 from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.planting import load_data, plant
 from uedp_bench.harness.runner import execute
-from uedp_bench.leaderboard.first_rows import first_rows
 from uedp_bench.leaderboard.front.choosing import _epsilons
 from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.run_pages.guarantee_cards import card
 from uedp_bench.leaderboard.run_pages.in_words import in_words
+from uedp_bench.leaderboard.site_files import first_rows
 from uedp_bench.leaderboard.table import to_csv, to_markdown
 from uedp_bench.leaderboard.validate import check
 from uedp_bench.results import LowerBound, Result

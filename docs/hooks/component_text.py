@@ -11,8 +11,7 @@ from uedp_bench.component import Component
 from uedp_bench.harness.descriptions import describe_component
 from uedp_bench.harness.spec import parse_spec
 from uedp_bench.harness.spec_files import packaged_specs, read_spec
-from uedp_bench.leaderboard.glossary.components import threat_model
-from uedp_bench.leaderboard.glossary.papers import papers
+from uedp_bench.leaderboard.glossary.page import papers, threat_model
 from uedp_bench.mechanism import (
     Mechanism,
     PublishingMechanism,

@@ -1,31 +1,125 @@
-"""What the page of a run shows: everything in its result, in the order in which readers ask."""
+"""What the page of a run shows: everything in its result, in the order in which readers ask.
+
+Samples of what leaked: planted texts that a release gives back, and text that attacks read.
+
+Attacks invent what they plant from public words, so those samples show nobody's text. Text that
+they read is in a result only where it is generated, or where its owner lets it be shown.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from pydantic import BaseModel, TypeAdapter
+
+from uedp_bench.harness.public_sizes import NOTE
 from uedp_bench.leaderboard.boards import is_generated
-from uedp_bench.leaderboard.cell_text import stat_text
+from uedp_bench.leaderboard.cell_text import number, stat_text
 from uedp_bench.leaderboard.index_page import run_page
 from uedp_bench.leaderboard.metrics import metric
 from uedp_bench.leaderboard.older_code import is_older
 from uedp_bench.leaderboard.rows import Row
 from uedp_bench.leaderboard.run_pages import guarantee_cards, run_figures
 from uedp_bench.leaderboard.run_pages.attack_figures import attack_figures
+from uedp_bench.leaderboard.run_pages.detail_shapes import shaped
 from uedp_bench.leaderboard.run_pages.detail_tables import Table, table, tables, text, words
 from uedp_bench.leaderboard.run_pages.figures import Figure
 from uedp_bench.leaderboard.run_pages.in_short import floor_cells
 from uedp_bench.leaderboard.run_pages.in_words import Sentence, in_words
-from uedp_bench.leaderboard.run_pages.leaked_samples import samples
 from uedp_bench.leaderboard.run_pages.metrics_by_seed import Reading, readings, tiles
 from uedp_bench.leaderboard.run_pages.spec_text import repeat
-from uedp_bench.leaderboard.run_pages.taking_part import taking_part
-from uedp_bench.results import Result
+from uedp_bench.results import Result, Sample
+
+MOST = 5
+"""Samples of an attack; all canaries stand in its section."""
+
+
+class _Planted(BaseModel):
+    text: str
+    rank: int
+    exposure: float
+    kind: str = "canary"
+    occurrences: int | None = None
+    beam_search: bool | None = None
+
+
+_PLANTED = TypeAdapter(list[_Planted])
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Tables of samples.
+
+    Attributes:
+        planted: texts that attacks planted and the release gives back.
+        read: texts beside what attacks read of them.
+    """
+
+    planted: tuple[Table, ...]
+    read: tuple[Table, ...]
+
+
+def samples(result: Result) -> Samples:
+    """Samples of all attacks of a run."""
+    return Samples(tuple(_planted(result.details)), tuple(_read(result.samples)))
+
+
+def _read(found: Mapping[str, Sequence[Sample]]) -> Iterator[Table]:
+    """A table for every attack that read something."""
+    head = ("private text", "what the attacker saw", "what it read, and rightly")
+    for attack, read in found.items():
+        if read:
+            yield table(attack, head, [(one.private, one.seen, one.read) for one in read])
+
+
+def _planted(details: Mapping[str, Any]) -> Iterator[Table]:
+    """A table for every attack whose planted texts the release gives back, the rarest first."""
+    for attack, told in details.items():
+        planted = shaped(_PLANTED, told.get("canaries")) if isinstance(told, Mapping) else None
+        # First among all references, or said by the model itself.
+        back = [one for one in planted or () if one.rank == 1 or one.beam_search]
+        back.sort(key=lambda one: (not one.beam_search, one.occurrences or 0, one.text))
+        rows = [
+            (
+                one.text, one.kind, "–" if one.occurrences is None else one.occurrences,
+                "says it when asked for what follows its beginning" if one.beam_search
+                else "prefers it to all references",
+                f"{number(one.exposure)} bits",
+            )
+            for one in back[:MOST]
+        ]  # fmt: skip
+        if rows:
+            head = ("planted text", "kind", "times in training", "the model", "exposure")
+            caption = f"{attack}: {len(back)} of {len(planted or ())} planted texts come back"
+            yield table(caption, head, rows, numbers=(2, 4))
+
+
+_ROWS = (
+    ("declared", "declared: what the guarantee is about, and the noise is planned for"),
+    ("training", "training, once other splits and held-out users have left (simulation only)"),
+    ("planned_per_round", "a round, as planned"),
+    ("expected_per_round", "a round, as expected of those that train (simulation only)"),
+)
+
+
+def taking_part(result: Result) -> Table | None:
+    """What the run noted of its units; None where it noted nothing that can be read."""
+    found: Any = result.diagnostics.get(NOTE)
+    if not isinstance(found, Mapping):
+        return None
+    rows = [
+        (what, f"{found[name]:,.6g}")
+        for name, what in _ROWS
+        if isinstance(found.get(name), int | float)
+    ]
+    unit = found.get("unit")
+    named = unit if isinstance(unit, str) else "units"
+    return table(f"{named} that take part", (named, "number"), rows, numbers=(1,)) if rows else None
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from uedp_bench.attacks.fragment_reassembly.common_runs import CommonRuns
 from uedp_bench.attacks.gradient_inversion.private_text import PrivateRows
 from uedp_bench.attacks.membership.bag_of_words import out_of_fold_scores
 from uedp_bench.attacks.reidentify.linking import TextProfiles
-from uedp_bench.attacks.word_reconstruction.samples import itself
+from uedp_bench.attacks.word_reconstruction.attack import itself
 from uedp_bench.corpus import SPLITS, Corpus, Layer
 
 TEXTS = tuple(f"Zoë Müller{i} met José in Łódź" for i in range(20))

@@ -13,7 +13,7 @@ import typer
 from typer.testing import CliRunner
 
 from uedp_bench import registry
-from uedp_bench.cli.validate import validate_command
+from uedp_bench.cli.leaderboard import validate_command
 from uedp_bench.leaderboard.validate import check
 from uedp_bench.leaderboard.validation.checking_process import Guard
 from uedp_bench.leaderboard.validation.report import Report

@@ -16,14 +16,7 @@ from uedp_bench.accounting.events import Gaussian, PrivacyEvent
 from uedp_bench.accounting.ledger import proven
 from uedp_bench.clients import Clients
 from uedp_bench.corpus import Corpus
-from uedp_bench.harness.planting import (
-    Data,
-    PlantedCorpus,
-    counted_sizes,
-    plant_all,
-    withdrawn,
-)
-from uedp_bench.harness.public_choices import (
+from uedp_bench.harness.guaranteeing import (
     CHANGED_DOCUMENTS,
     CLIENT_ROWS,
     NUMBERED,
@@ -32,6 +25,13 @@ from uedp_bench.harness.public_choices import (
     REPLACED_ROWS,
     SCORED_USERS,
     conditions,
+)
+from uedp_bench.harness.planting import (
+    Data,
+    PlantedCorpus,
+    counted_sizes,
+    plant_all,
+    withdrawn,
 )
 from uedp_bench.leakage import Planted
 from uedp_bench.registry import attacks, sources

@@ -6,10 +6,14 @@ import re
 
 from board_results import promise, seeds
 
-from uedp_bench.leaderboard.glossary.components import entries, threat_model
-from uedp_bench.leaderboard.glossary.page import glossary_context, places
-from uedp_bench.leaderboard.glossary.papers import papers
-from uedp_bench.leaderboard.glossary.terms import TERMS
+from uedp_bench.leaderboard.glossary.page import (
+    TERMS,
+    entries,
+    glossary_context,
+    papers,
+    places,
+    threat_model,
+)
 from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.site_files import _glossary
 from uedp_bench.leaderboard.table_columns import metric_columns

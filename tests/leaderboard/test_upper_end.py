@@ -12,10 +12,9 @@ from board_results import promise, seeds
 
 from uedp_bench.leaderboard.board_cells import sheets
 from uedp_bench.leaderboard.boards import boards
-from uedp_bench.leaderboard.first_rows import first_rows
 from uedp_bench.leaderboard.index_page import page_data
 from uedp_bench.leaderboard.rows import aggregate
-from uedp_bench.leaderboard.site_files import Contents
+from uedp_bench.leaderboard.site_files import Contents, first_rows
 from uedp_bench.leaderboard.table import to_csv, to_json, to_markdown, to_text
 from uedp_bench.leaderboard.upper_end import (
     BETTER,

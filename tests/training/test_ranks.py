@@ -36,8 +36,8 @@ from uedp_bench.training.federated import train_federated
 from uedp_bench.training.federation import Federation
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.noise import IndependentGaussian
+from uedp_bench.training.one_round import RoundQuery
 from uedp_bench.training.ranks import AcrossRanks, deal
-from uedp_bench.training.round_query import RoundQuery
 from uedp_bench.training.sampling import PoissonSampler
 from uedp_bench.training.server import SgdServer
 from uedp_bench.training.unit_sums import RoundWork, Share, WorkerSetup

@@ -20,9 +20,9 @@ import typer
 from uedp_bench.cli import bound, data, leaderboard, listing
 from uedp_bench.cli.account import account_command, calibrate_command
 from uedp_bench.cli.check import check_command
+from uedp_bench.cli.console import echo
 from uedp_bench.cli.doctor import doctor_command
 from uedp_bench.cli.init import init_command
-from uedp_bench.cli.new import new_command
 from uedp_bench.cli.plant import plant_command
 from uedp_bench.cli.run import quickstart_command, run_command
 from uedp_bench.cli.show import show_command
@@ -37,6 +37,37 @@ from uedp_bench.files.output_folder import FULL
 from uedp_bench.files.printable import plain
 from uedp_bench.mending import flags
 from uedp_bench.version import __version__
+
+Kind = Annotated[
+    str, typer.Argument(metavar="mechanism|attack|task|source|model", help="What to write.")
+]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Lower-case words joined by hyphens.")]
+Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where to write it.")]
+Package = Annotated[
+    bool, typer.Option("--package", help="Write a package with an entry point, not a lone file.")
+]
+
+
+def new_command(kind: Kind, name: Name, out: Out = Path(), package: Package = False) -> None:
+    """Write a component that works, documented and with its test, to change it to your own.
+
+    \b
+    uedp-bench new mechanism my-mechanism
+    uedp-bench new attack my-attack --out plugins
+    uedp-bench new task my-task --package
+    """  # noqa: D301
+    from uedp_bench.testing.writing import write_component
+
+    written = write_component(kind, name, out, package=package)
+    for file in written:
+        echo(f"wrote {file}")
+    file, test = written[0], written[1]
+    if package:
+        echo(f"next: pip install -e {file.parent}, then uedp-bench check {kind}/{name}")
+    else:
+        example = f" --set path={written[-1]}" if kind == "source" else ""
+        echo(f"next: uedp-bench check {file}{example}; pytest {test}")
+
 
 INTERRUPTED = 130
 MOST_SAID = 2_000

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from uedp_bench.attacks.gradient_inversion.order import likeliest_order, rouge_l
+from uedp_bench.attacks.gradient_inversion.short_rows import likeliest_order, rouge_l
 
 
 class Overlap:

@@ -14,8 +14,11 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 from sklearn.metrics import f1_score, label_ranking_average_precision_score, log_loss
 
-from uedp_bench.attacks.representations.embedding_inversion import EmbeddingInversion
-from uedp_bench.attacks.representations.label_prior import LabelledWords, fit_prior
+from uedp_bench.attacks.representations.embedding_inversion import (
+    EmbeddingInversion,
+    LabelledWords,
+    fit_prior,
+)
 from uedp_bench.attacks.representations.word_set_scores import best_threshold, score_words
 from uedp_bench.corpus import Corpus, FloatArray
 from uedp_bench.errors import InputError

@@ -9,8 +9,7 @@ from board_results import bound, promise, seeds
 
 from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.run_pages.in_words import in_words
-from uedp_bench.leaderboard.run_pages.leaked_samples import Samples, samples
-from uedp_bench.leaderboard.run_pages.run_page import run_context
+from uedp_bench.leaderboard.run_pages.run_page import Samples, run_context, samples
 from uedp_bench.results import MOST_SAMPLE_TEXT, Estimate, Sample
 
 NOTHING = promise("proven", math.inf)

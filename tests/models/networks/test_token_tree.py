@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from uedp_bench.models.networks.packed_tree import packed_rows
+from uedp_bench.models.networks.causal_transformer import packed_rows
 from uedp_bench.models.networks.token_tree import NONE, TokenTree, logits_by_rows, tree_logits
 from uedp_bench.registry import models
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from uedp_bench.tasks.tagging.dictionary import dictionary, labelled_phrases, longest_matches
+from uedp_bench.tasks.tagging.scores import dictionary, labelled_phrases, longest_matches
 from uedp_bench.tasks.tagging.words import WordTable
 
 
