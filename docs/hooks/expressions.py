@@ -309,17 +309,19 @@ class Study:
             raise MissingError(f"{row.label} claims {sorted(epsilons)} for {unit or 'any unit'}")
         return epsilons.pop()
 
-    def on_map(self, name: str) -> Stat:
+    def on_map(self, name: str, label: Label = None, **params: Any) -> Stat:
         """Share of points on an attacker's map whose ten nearest neighbours tell their class.
 
         Args:
             name: "labels", for their accuracy, or an attribute, for its balanced accuracy.
+            label: a row.
+            params: parameters of the row.
         """
         from sklearn.metrics import accuracy_score, balanced_accuracy_score
         from sklearn.neighbors import KNeighborsClassifier
 
         shares = []
-        for run in self.runs():
+        for run in self.runs(label, **params):
             drawn = run.details["attribute-inference"]["projection"]
             classes = (drawn["labels"] if name == "labels" else drawn["attributes"][name])["labels"]
             known = [at for at, code in enumerate(classes) if code >= 0]
