@@ -123,12 +123,12 @@ class Study:
     """Functions of expressions about the results of some bundles.
 
     Attributes:
-        names_of: names of the bundles below `leaderboard/results`, joined by blanks.
+        bundle_names: names of the bundles below `leaderboard/results`, joined by blanks.
         current: the row that functions are about where they name none.
     """
 
-    def __init__(self, names_of: str, current: Row | None = None) -> None:
-        self.names_of, self.current = names_of, current
+    def __init__(self, bundle_names: str, current: Row | None = None) -> None:
+        self.bundle_names, self.current = bundle_names, current
 
     def names(self) -> dict[str, Any]:
         """Names of an expression, by which `evaluate` finds them."""
@@ -166,14 +166,14 @@ class Study:
         ]
         if len(rows) != 1:
             raise WrongNameError(
-                f"{len(rows)} rows of {of or self.names_of} are {label!r} with {params}; rows are "
-                f"{', '.join(sorted({row.label for row in self.rows(of)}))}"
+                f"{len(rows)} rows of {of or self.bundle_names} are {label!r} with {params}; "
+                f"rows are {', '.join(sorted({row.label for row in self.rows(of)}))}"
             )
         return rows[0]
 
     def rows(self, of: str | None = None) -> tuple[Row, ...]:
         """All rows."""
-        return rows_of(of or self.names_of)
+        return rows_of(of or self.bundle_names)
 
     def bundles(self) -> list[str]:
         """Names of all bundles."""
@@ -182,7 +182,7 @@ class Study:
 
     def results(self, of: str | None = None) -> tuple[Result, ...]:
         """All results."""
-        return results_of(of or self.names_of)
+        return results_of(of or self.bundle_names)
 
     def runs(self, label: Label = None, of: str | None = None, **params: Any) -> list[Result]:
         """The results of a row, by seed."""
@@ -248,7 +248,7 @@ class Study:
         self, metric: str, label: Label = None, of: str | None = None, **params: Any
     ) -> dict[int, float]:
         """A metric of each run of a row, by seed."""
-        alone = [_alone(run.id, of or self.names_of) for run in self.runs(label, of, **params)]
+        alone = [_alone(run.id, of or self.bundle_names) for run in self.runs(label, of, **params)]
         return {seed: self.mean(metric, row) for seed, row in alone}
 
     def above(

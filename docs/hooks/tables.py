@@ -259,7 +259,7 @@ def value_of(study: Study, cell: str, bound: Bound) -> tuple[Any, bool]:
     Raises:
         MissingError: if the row does not have it.
     """
-    here = Study(study.names_of, bound.get("row"))
+    here = Study(study.bundle_names, bound.get("row"))
     known = {**here.names(), **bound}
     if not PATH.fullmatch(cell) or cell.partition(".")[0] in known:
         return here.evaluate(cell, bound), False

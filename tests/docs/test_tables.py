@@ -8,7 +8,7 @@ from statistics import stdev
 import pytest
 from examples import ROOT
 from expressions import Study
-from tables import DECLARED, TableError, rendered, tables
+from tables import DECLARED, TableError, main, rendered, tables
 
 PAGES = {
     page.relative_to(ROOT).as_posix(): page.read_text(encoding="utf-8")
@@ -127,3 +127,19 @@ def test_what_makes_no_table_is_an_error(bundle: str, declared: str, named: str)
     page = f"text\n\n<!-- table: leaderboard/results/{bundle}\n{declared}\n-->\n"
     with pytest.raises(TableError, match=rf"page\.md, line 3, .*{named}"):
         rendered(page, "page.md")
+
+
+def test_the_command_prints_tables_and_fills_copies_alone(tmp_path, monkeypatch, capsys) -> None:
+    declared = "<!-- table: leaderboard/results/quickstart\ncolumns: {mechanism: row.label}\n-->\n"
+    page = tmp_path / "page.md"
+    page.write_text(f"A\n{declared}old\n<!-- end of table -->\nB\n{declared}C\n")
+    monkeypatch.setattr("sys.argv", ["tables.py", str(page)])
+    main()
+    shown = capsys.readouterr().out
+    assert f"{page}:2\n\n| mechanism |\n| :-- |\n| noiseless |\n" in shown
+    assert f"{page}:8\n" in shown
+    monkeypatch.setattr("sys.argv", ["tables.py", "--write", str(page)])
+    main()
+    text = page.read_text()
+    assert text.startswith(f"A\n{declared}| mechanism |\n")
+    assert text.endswith(f"|\n<!-- end of table -->\nB\n{declared}C\n")
