@@ -189,7 +189,7 @@ _COLUMNS = {
     "translation": {"target_column": "subject"},  # into words that have nothing to do with it
 }
 _MODELS: dict[str, dict[str, Any]] = {
-    "masked-language-model": {"name": "bert", "params": {"configuration": "tiny"}},
+    "masked-language-model": {"name": "bert", "params": {"configuration": "tiny"}}
 }
 
 

@@ -12,11 +12,7 @@ from __future__ import annotations
 import argparse
 
 from uedp_bench.accounting.accountants.user_entity import user_entity_epsilon
-from uedp_bench.accounting.events import (
-    Protected,
-    TwoLevelUserEntityGaussian,
-    UserEntityGaussian,
-)
+from uedp_bench.accounting.events import Protected, TwoLevelUserEntityGaussian, UserEntityGaussian
 from uedp_bench.accounting.noise_search import sentence_noise, smallest_noise
 
 SENTENCES = (0, 1, 3, 10)

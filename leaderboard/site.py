@@ -34,11 +34,7 @@ class Built:
 
 
 def build(
-    results: Sequence[Result],
-    out: Path,
-    *,
-    force: bool = False,
-    progress: Progress | None = None,
+    results: Sequence[Result], out: Path, *, force: bool = False, progress: Progress | None = None
 ) -> Built:
     """Writes the site of some results; a file whose content is not new stays as it is.
 

@@ -107,10 +107,7 @@ def _table(sheet: Sheet, width: int) -> Table:
     widths = _widths(sheet, width)
     for at, name in enumerate(sheet.columns):
         table.add_column(
-            Text(plain(name)),
-            justify="right" if at else "left",
-            width=widths[at],
-            overflow="fold",
+            Text(plain(name)), justify="right" if at else "left", width=widths[at], overflow="fold"
         )
     for cells in sheet.cells:
         table.add_row(*map(_terminal_cell, cells))

@@ -12,14 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from uedp_bench.errors import InputError
-from uedp_bench.leaderboard.bundles import (
-    SUFFIX,
-    Line,
-    bundle_of,
-    has_header,
-    line_of,
-    read_lines,
-)
+from uedp_bench.leaderboard.bundles import SUFFIX, Line, bundle_of, has_header, line_of, read_lines
 from uedp_bench.leaderboard.loading import difference, numbers_of
 from uedp_bench.leaderboard.sources import Folder
 from uedp_bench.leaderboard.validation.audits import check_audit

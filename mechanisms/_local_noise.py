@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 
 
 def add_laplace(
-    values: FloatArray,
-    widths: FloatArray,
-    scales: FloatArray,
-    rngs: Sequence[np.random.Generator],
+    values: FloatArray, widths: FloatArray, scales: FloatArray, rngs: Sequence[np.random.Generator]
 ) -> tuple[FloatArray, float]:
     """Rows plus Laplace noise, and the epsilon of the row that it protects least.
 

@@ -264,21 +264,9 @@ if _typing.TYPE_CHECKING:
     from uedp_bench.training.server import YogiServer as YogiServer
 
 _WITH_TORCH: dict[str, tuple[str, ...]] = {
-    "uedp_bench.models.module_set": (
-        "ModuleSet",
-        "load_modules",
-        "modules_of",
-        "save_modules",
-    ),
-    "uedp_bench.secure.compile": (
-        "SecureConfig",
-        "SecureNetwork",
-        "compile_network",
-    ),
-    "uedp_bench.secure.modules": (
-        "ArgMax",
-        "Branches",
-    ),
+    "uedp_bench.models.module_set": ("ModuleSet", "load_modules", "modules_of", "save_modules"),
+    "uedp_bench.secure.compile": ("SecureConfig", "SecureNetwork", "compile_network"),
+    "uedp_bench.secure.modules": ("ArgMax", "Branches"),
     "uedp_bench.training.adaptive_bound": ("AdaptiveBound",),
     "uedp_bench.training.bounds": (
         "Bound",
@@ -294,28 +282,11 @@ _WITH_TORCH: dict[str, tuple[str, ...]] = {
     "uedp_bench.training.correlated_noise": ("BandedNoise",),
     "uedp_bench.training.federated": ("train_federated",),
     "uedp_bench.training.federation": ("Federation", "Trained"),
-    "uedp_bench.training.local": (
-        "LocalTraining",
-        "LocalWork",
-        "UnitTrainer",
-    ),
-    "uedp_bench.training.noise": (
-        "GaussianNoise",
-        "IndependentGaussian",
-        "Noise",
-    ),
-    "uedp_bench.training.participation": (
-        "CyclicCohorts",
-        "Guarded",
-        "Participation",
-    ),
+    "uedp_bench.training.local": ("LocalTraining", "LocalWork", "UnitTrainer"),
+    "uedp_bench.training.noise": ("GaussianNoise", "IndependentGaussian", "Noise"),
+    "uedp_bench.training.participation": ("CyclicCohorts", "Guarded", "Participation"),
     "uedp_bench.training.plain": ("train_plain",),
-    "uedp_bench.training.sampling": (
-        "FixedSizeSampler",
-        "PoissonSampler",
-        "Sampler",
-        "TakingPart",
-    ),
+    "uedp_bench.training.sampling": ("FixedSizeSampler", "PoissonSampler", "Sampler", "TakingPart"),
     "uedp_bench.training.lamb": ("LambServer",),
     "uedp_bench.training.server": (
         "AdagradServer",

@@ -22,10 +22,7 @@ OF_RUNS = ("uedp_bench.harness.runner", "torch")
 
 
 def start_fresh(
-    target: Callable[..., None],
-    *args: Any,
-    daemon: bool = False,
-    imports: Sequence[str] = OF_RUNS,
+    target: Callable[..., None], *args: Any, daemon: bool = False, imports: Sequence[str] = OF_RUNS
 ) -> BaseProcess:
     """Starts a process that calls a function.
 

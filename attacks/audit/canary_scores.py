@@ -58,11 +58,7 @@ def text_scores(
 
 
 def row_scores(
-    release: RowScorer,
-    canaries: Sequence[AuditCanary],
-    probe: TextProbe,
-    corpus: Corpus,
-    run: Run,
+    release: RowScorer, canaries: Sequence[AuditCanary], probe: TextProbe, corpus: Corpus, run: Run
 ) -> FloatArray:
     """(canaries,) how far the loss of a canary's rows is below that of random texts in their place.
 

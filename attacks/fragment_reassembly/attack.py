@@ -76,10 +76,7 @@ class Sentences:
 
 
 def measured(
-    runs: Sequence[Words],
-    sentences: Sentences,
-    every: CommonRuns,
-    rng: np.random.Generator,
+    runs: Sequence[Words], sentences: Sentences, every: CommonRuns, rng: np.random.Generator
 ) -> dict[str, Estimate]:
     """How much of sentences assembled runs have, with intervals over documents.
 

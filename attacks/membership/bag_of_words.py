@@ -59,10 +59,7 @@ def out_of_fold_scores(
     from sklearn.linear_model import LogisticRegression
 
     vectorizer = HashingVectorizer(
-        n_features=FEATURES,
-        alternate_sign=False,
-        preprocessor=normal_surface,
-        tokenizer=str.split,
+        n_features=FEATURES, alternate_sign=False, preprocessor=normal_surface, tokenizer=str.split
     )
     counts = vectorizer.transform(texts)
     fold = np.empty(len(texts), dtype=np.int64)

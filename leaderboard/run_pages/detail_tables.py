@@ -51,10 +51,7 @@ def tables(value: Mapping[str, Any], caption: str) -> list[Table]:
 
 
 def table(
-    caption: str,
-    head: Sequence[str],
-    rows: Sequence[Sequence[Any]],
-    numbers: Sequence[int] = (),
+    caption: str, head: Sequence[str], rows: Sequence[Sequence[Any]], numbers: Sequence[int] = ()
 ) -> Table:
     """A table of values, as text; `numbers` are columns of numbers that are text already."""
     shown = rows[:ROWS]

@@ -16,10 +16,7 @@ from uedp_bench.leaderboard.validation.ranges import SLACK
 from uedp_bench.leaderboard.validation.report import Problem, error, note, place, shown
 from uedp_bench.results import Estimate, Result
 
-_ORDERED = (
-    ("tpr_at_0.1pct_fpr", "tpr_at_1pct_fpr"),
-    ("recall_at_1", "recall_at_10"),
-)
+_ORDERED = (("tpr_at_0.1pct_fpr", "tpr_at_1pct_fpr"), ("recall_at_1", "recall_at_10"))
 """Metrics of one attack of which the second is never smaller."""
 
 

@@ -166,9 +166,7 @@ class DPFTRL(TrainingMechanism[DPFTRLParams]):
 
         cohorts = users // self.params.users_per_round
         return Participation(
-            separation=cohorts,
-            participations=-(-self.params.rounds // cohorts),
-            population=users,
+            separation=cohorts, participations=-(-self.params.rounds // cohorts), population=users
         )
 
     def _sampler(self, corpus: Corpus, units: Index, schedule: Participation, run: Run) -> Sampler:

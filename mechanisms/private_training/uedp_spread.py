@@ -214,10 +214,7 @@ class UeDPSpread(TrainingMechanism[UeDPSpreadParams]):
                 rate=rate, noise_multiplier=noise, users=users
             )
         return lambda rate, noise: TwoLevelUserEntityGaussian(
-            rate=rate,
-            noise_multiplier=noise,
-            users=users,
-            sentence_bound=p.two_level_clip / p.clip,
+            rate=rate, noise_multiplier=noise, users=users, sentence_bound=p.two_level_clip / p.clip
         )
 
     def _events(self, rounds: Sequence[AnyEvent]) -> Events:

@@ -14,13 +14,7 @@ from torch import Tensor, nn
 
 from uedp_bench.corpus import Corpus, FloatArray, IntArray
 from uedp_bench.randomness.streams import Stream
-from uedp_bench.secure.compile import (
-    ArgMax,
-    SecureAnswer,
-    SecureNetwork,
-    Traffic,
-    compile_network,
-)
+from uedp_bench.secure.compile import ArgMax, SecureAnswer, SecureNetwork, Traffic, compile_network
 from uedp_bench.secure.correlations import CLIENT, SERVER
 from uedp_bench.served_release import PlainNetwork, ServedRelease
 

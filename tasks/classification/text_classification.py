@@ -241,11 +241,7 @@ class TextClassification(Task[TextClassificationParams]):
         p = self.params
         reader = InputReader(self._model(), vocabulary, p.preprocessing, p.max_tokens, run.device)
         learner = ClassifierLearner(
-            reader,
-            module,
-            corpus,
-            score_rows=run.speed.score_rows,
-            schedule=schedule,
+            reader, module, corpus, score_rows=run.speed.score_rows, schedule=schedule
         )
         learner.target = p.target
         run.count({"rows_truncated": learner.truncated})

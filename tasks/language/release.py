@@ -16,13 +16,7 @@ from uedp_bench.pool_completer import AskedByText
 from uedp_bench.release import TokenScores, TrainedRelease
 from uedp_bench.tasks.language.continuations import Continuations, no_nan, padded
 from uedp_bench.tasks.language.word_pool import ENCODED, WordPool, common_prefix
-from uedp_bench.tasks.tokens.rows import (
-    IGNORED,
-    Preprocessing,
-    TextRows,
-    encode_targets,
-    prepare,
-)
+from uedp_bench.tasks.tokens.rows import IGNORED, Preprocessing, TextRows, encode_targets, prepare
 from uedp_bench.tasks.tokens.saved_model import (
     TrainedModel,
     batches_by_length,

@@ -11,14 +11,7 @@ import numpy as np
 
 from uedp_bench.corpus import Corpus, IntArray, some_texts
 from uedp_bench.errors import InputError
-from uedp_bench.learner import (
-    Batch,
-    Learner,
-    Losses,
-    Schedule,
-    example_ids,
-    row_seeds,
-)
+from uedp_bench.learner import Batch, Learner, Losses, Schedule, example_ids, row_seeds
 from uedp_bench.model import HasOutputLayer
 from uedp_bench.tasks.masked_language.masks import hidden_counts, hide
 from uedp_bench.tasks.tokens.pretraining import Pretraining, private_rows, public_stage

@@ -17,12 +17,7 @@ from uedp_bench.source import Source, SourceParams
 from uedp_bench.tasks.sources.reading.pairs import parallel_corpus, read_lines, read_pairs
 from uedp_bench.text.pairs import Pair
 
-_NAMES = {
-    "train": ("train",),
-    "valid": ("valid", "dev"),
-    "test": ("test",),
-    "public": ("public",),
-}
+_NAMES = {"train": ("train",), "valid": ("valid", "dev"), "test": ("test",), "public": ("public",)}
 _ENDINGS = ("de", "en")
 """Endings of the files of texts and of their translations."""
 

@@ -13,13 +13,7 @@ from uedp_bench.errors import InputError
 from uedp_bench.files.delimited_files import Quoting
 from uedp_bench.files.regular_files import shown_path
 from uedp_bench.files.tables import ENDINGS as TABLES
-from uedp_bench.files.tables import (
-    Columns,
-    FileColumns,
-    Layout,
-    ending_of,
-    read_table,
-)
+from uedp_bench.files.tables import Columns, FileColumns, Layout, ending_of, read_table
 from uedp_bench.files.text_files import UTF_8
 from uedp_bench.source import Source
 from uedp_bench.tasks.sources.reading.columns import (

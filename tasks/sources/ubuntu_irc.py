@@ -105,10 +105,7 @@ class UbuntuIRC(Source[UbuntuIRCParams]):
         counts = [len(part) for part in kept.values()]
         corpus = Corpus(
             texts=texts,
-            groups={
-                "user": users,
-                "document": dense_ids([message.log for message in messages]),
-            },
+            groups={"user": users, "document": dense_ids([message.log for message in messages])},
             split=np.repeat([SPLITS.index(split) for split in kept], counts),
             entities=Spans.build(texts, _addressed(texts, nicks)),
             entity_types=(NICK,),

@@ -12,12 +12,7 @@ import numpy as np
 from uedp_bench.corpus import Corpus, IntArray, Spans, normal_spelling, or_alone
 from uedp_bench.errors import InputError
 from uedp_bench.results import Estimate
-from uedp_bench.statistics.span_scores import (
-    SpanScore,
-    counts_by_type,
-    span_counts,
-    span_scores,
-)
+from uedp_bench.statistics.span_scores import SpanScore, counts_by_type, span_counts, span_scores
 from uedp_bench.statistics.token_scores import token_counts, weighted_token_score
 from uedp_bench.task import Utility
 from uedp_bench.tasks.tagging.labels import OUTSIDE, labels_of_spans, mentions_of_labels

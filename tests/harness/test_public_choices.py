@@ -26,13 +26,7 @@ from uedp_bench.harness.guaranteeing import (
     SCORED_USERS,
     conditions,
 )
-from uedp_bench.harness.planting import (
-    Data,
-    PlantedCorpus,
-    counted_sizes,
-    plant_all,
-    withdrawn,
-)
+from uedp_bench.harness.planting import Data, PlantedCorpus, counted_sizes, plant_all, withdrawn
 from uedp_bench.leakage import Planted
 from uedp_bench.registry import attacks, sources
 from uedp_bench.testing.small_parameters import SOURCE, fitted, known_params, known_partners

@@ -95,10 +95,7 @@ TRANSLATORS = {
 }
 
 # Specs of canaries in federations, with the number of runs of a seed.
-FEDERATIONS = {
-    "paper/federated-secret-sharer": 40,
-    "paper/federated-secret-sharer-quick": 22,
-}
+FEDERATIONS = {"paper/federated-secret-sharer": 40, "paper/federated-secret-sharer-quick": 22}
 
 # Specs of masked language models and what is tagged by them, with the number of runs of a seed.
 PRETRAINING = {

@@ -9,12 +9,7 @@ import pytest
 from scipy.stats import skewnorm
 
 from uedp_bench.errors import InputError
-from uedp_bench.statistics.exposure import (
-    NULL_MEAN,
-    exposure_ceiling,
-    extrapolated_exposure,
-    ranks,
-)
+from uedp_bench.statistics.exposure import NULL_MEAN, exposure_ceiling, extrapolated_exposure, ranks
 
 
 def rank_exposure(secrets, references):

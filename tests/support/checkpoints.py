@@ -10,11 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-WORDS = (
-    *(f"{a}{b}" for a in ("ba", "ko", "mi", "ru", "te", "zo") for b in "lmnprst"),
-    "the",
-    "of",
-)
+WORDS = (*(f"{a}{b}" for a in ("ba", "ko", "mi", "ru", "te", "zo") for b in "lmnprst"), "the", "of")
 SIZES = {"num_hidden_layers": 1, "hidden_size": 32, "num_attention_heads": 2,
          "intermediate_size": 64, "max_position_embeddings": 64}  # fmt: skip
 

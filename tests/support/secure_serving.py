@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from uedp_bench.api import (
-    Params,
-    PrivacyEvent,
-    SecureComputation,
-    ServingMechanism,
-    mechanisms,
-)
+from uedp_bench.api import Params, PrivacyEvent, SecureComputation, ServingMechanism, mechanisms
 
 EVENTS = (
     PrivacyEvent(

@@ -72,10 +72,7 @@ def watched(coins: np.ndarray | None = None, *, alone: bool = True) -> Iterator[
         assert len(coins) == self.population
         return TakingPart(np.flatnonzero(coins), self.event)
 
-    with (
-        patch.object(InProcess, "unit_sum", unit_sum),
-        patch.object(PoissonSampler, "draw", draw),
-    ):
+    with patch.object(InProcess, "unit_sum", unit_sum), patch.object(PoissonSampler, "draw", draw):
         yield sums
 
 

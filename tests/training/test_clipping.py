@@ -17,8 +17,7 @@ VALUES = st.floats(width=32, allow_nan=True, allow_infinity=True)
 
 @settings(max_examples=200, deadline=None)
 @given(
-    st.lists(st.lists(VALUES, min_size=4, max_size=4), min_size=2, max_size=6),
-    st.floats(1e-3, 1e3),
+    st.lists(st.lists(VALUES, min_size=4, max_size=4), min_size=2, max_size=6), st.floats(1e-3, 1e3)
 )
 def test_adding_one_unit_never_changes_the_sum_by_more_than_the_bound(
     rows: list[list[float]], bound: float

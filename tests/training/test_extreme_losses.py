@@ -17,13 +17,7 @@ from uedp_bench.training.bounds import Count, Limits
 from uedp_bench.training.clipping_rule import ONE_PASS
 from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.local import LocalTraining
-from uedp_bench.training.unit_sums import (
-    RoundWork,
-    Share,
-    ShareWorker,
-    UnitSum,
-    WorkerSetup,
-)
+from uedp_bench.training.unit_sums import RoundWork, Share, ShareWorker, UnitSum, WorkerSetup
 
 BOUND, UNIT, ROW = 0.3, 2, 4
 WEIGHTS = np.array([1.0, 0.25, 0.7, 1.0, 0.4])

@@ -47,10 +47,7 @@ def _torch(make: Any) -> Tensor:
     [
         (SgdServer(0.3, 0.9), lambda p: torch.optim.SGD(p, 0.3, momentum=0.9)),
         (AdamServer(0.3), lambda p: torch.optim.Adam(p, 0.3)),
-        (
-            AdamServer(0.3, weight_decay=0.2),
-            lambda p: torch.optim.AdamW(p, 0.3, weight_decay=0.2),
-        ),
+        (AdamServer(0.3, weight_decay=0.2), lambda p: torch.optim.AdamW(p, 0.3, weight_decay=0.2)),
         (AdamServer(0.3, tau=0.5), lambda p: torch.optim.Adam(p, 0.3, eps=0.5)),
         (
             AdagradServer(0.3, tau=0.1),

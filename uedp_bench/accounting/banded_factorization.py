@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from uedp_bench.accounting.event_contract import (
-    Adjacency,
-    Count,
-    Event,
-    Neighbours,
-    PrivacyUnit,
-)
+from uedp_bench.accounting.event_contract import Adjacency, Count, Event, Neighbours, PrivacyUnit
 from uedp_bench.accounting.events import Gaussian, GroupRound
 
 if TYPE_CHECKING:

@@ -6,13 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from uedp_bench.accounting.event_contract import (
-    Adjacency,
-    AnyEvent,
-    Event,
-    Neighbours,
-    PrivacyUnit,
-)
+from uedp_bench.accounting.event_contract import Adjacency, AnyEvent, Event, Neighbours, PrivacyUnit
 from uedp_bench.accounting.events import NonPrivate
 
 if TYPE_CHECKING:
@@ -52,8 +46,7 @@ class Parallel(Event):
 
     kind: Literal["parallel"] = "parallel"
     parts: Annotated[
-        tuple[tuple[Annotated[AnyEvent, AfterValidator(_of_a_part)], ...], ...],
-        Field(min_length=1),
+        tuple[tuple[Annotated[AnyEvent, AfterValidator(_of_a_part)], ...], ...], Field(min_length=1)
     ]
     replaced_inside: bool = False
 

@@ -38,8 +38,7 @@ def bound_command(
         typer.Option("--members", metavar="FILE", help="Scores of what was in training."),
     ] = None,
     nonmembers: Annotated[
-        Path | None,
-        typer.Option("--nonmembers", metavar="FILE", help="Scores of what was not."),
+        Path | None, typer.Option("--nonmembers", metavar="FILE", help="Scores of what was not.")
     ] = None,
     delta: Annotated[float, typer.Option("--delta", help="Delta of the guarantee.")] = 1e-5,
     confidence: Confidence = 0.95,

@@ -119,8 +119,7 @@ def export_command(
         ),
     ],
     out: Annotated[
-        Path,
-        typer.Option("--out", metavar="FILE", help="A new file to write: .jsonl or .csv."),
+        Path, typer.Option("--out", metavar="FILE", help="A new file to write: .jsonl or .csv.")
     ],
     path: Annotated[
         Path | None, typer.Option("--path", help="The source's parameter `path`.")

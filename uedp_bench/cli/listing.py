@@ -18,8 +18,7 @@ _KINDS = "mechanisms|attacks|tasks|sources|models|events"
 
 def list_command(
     kind: Annotated[
-        str | None,
-        typer.Argument(metavar=f"[{_KINDS}]", help="One kind only."),
+        str | None, typer.Argument(metavar=f"[{_KINDS}]", help="One kind only.")
     ] = None,
     plugin: PluginFiles = None,
     as_json: AsJson = False,

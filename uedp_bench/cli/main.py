@@ -26,13 +26,7 @@ from uedp_bench.cli.init import init_command
 from uedp_bench.cli.plant import plant_command
 from uedp_bench.cli.run import quickstart_command, run_command
 from uedp_bench.cli.show import show_command
-from uedp_bench.errors import (
-    InputError,
-    SeveralInputError,
-    UedpBenchError,
-    UnknownNameError,
-    shown,
-)
+from uedp_bench.errors import InputError, SeveralInputError, UedpBenchError, UnknownNameError, shown
 from uedp_bench.files.output_folder import FULL
 from uedp_bench.files.printable import plain
 from uedp_bench.mending import flags

@@ -161,9 +161,7 @@ Plugins = Annotated[
 Settings = Annotated[
     list[str] | None,
     typer.Option(
-        "--set",
-        metavar="NAME=VALUE",
-        help="A parameter of a component; a list is a grid (repeat).",
+        "--set", metavar="NAME=VALUE", help="A parameter of a component; a list is a grid (repeat)."
     ),
 ]
 

@@ -46,12 +46,7 @@ class Record(NamedTuple):
 
 
 def read_records(
-    path: Path,
-    parameter: str,
-    dialect: Dialect,
-    *,
-    encoding: str = UTF_8,
-    has_options: bool = True,
+    path: Path, parameter: str, dialect: Dialect, *, encoding: str = UTF_8, has_options: bool = True
 ) -> Iterator[Record]:
     """The records of a file, all with as many fields as the first; blank lines are left out.
 

@@ -81,10 +81,7 @@ def ending_of(path: Path) -> str:
 
 
 def read_table(
-    path: Path,
-    parameter: str,
-    layout: Layout | None = None,
-    wanted: Collection[str] | None = None,
+    path: Path, parameter: str, layout: Layout | None = None, wanted: Collection[str] | None = None
 ) -> Columns:
     """The columns of a table; its ending, one of `ENDINGS`, says its format unless that is given.
 

@@ -45,11 +45,7 @@ PACKERS = {
 
 @contextmanager
 def open_text(
-    path: Path,
-    parameter: str = "path",
-    *,
-    newline: str | None = None,
-    encoding: str = UTF_8,
+    path: Path, parameter: str = "path", *, newline: str | None = None, encoding: str = UTF_8
 ) -> Iterator[TextIO]:
     """A text file opened for reading; gzip is known by its first bytes, not by its name.
 

@@ -64,11 +64,7 @@ def assemble(ready: Prepared, found: Outcome, cost: dict[str, Any]) -> Result:
         selection=found.selection,
         stored=found.stored,
         cost=Cost(
-            **cost,
-            **run.counts,
-            **run.diary.ways,
-            **run.diary.messages.cost(),
-            **_resumed(run),
+            **cost, **run.counts, **run.diary.ways, **run.diary.messages.cost(), **_resumed(run)
         ),
         provenance=provenance(ready.identity.parts, ready.there.data, ready.there.corpus)
         | {"vocabulary": _told(found.made.vocabulary), "release": found.made.release.view},

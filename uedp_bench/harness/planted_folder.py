@@ -152,10 +152,7 @@ def _attack_spec(spec: Spec, run: RunSpec, folder: Path) -> str:
         "source": {"name": spec.source.name, "params": source},
         "model": {"name": MODEL, "params": {"pretrained": NO_MODEL_YET}},
         "mechanisms": [
-            {
-                "name": "trained-elsewhere",
-                "params": {"coins": str((folder / COINS).resolve())},
-            }
+            {"name": "trained-elsewhere", "params": {"coins": str((folder / COINS).resolve())}}
         ],
         "attacks": [ref.model_dump() for ref in spec.attacks],
         "delta": run.delta,

@@ -150,10 +150,7 @@ def plant(
 
 
 def plant_all(
-    attacks: tuple[Attack[Any], ...],
-    corpus: Corpus,
-    seed: int,
-    strangers: list[str] | None = None,
+    attacks: tuple[Attack[Any], ...], corpus: Corpus, seed: int, strangers: list[str] | None = None
 ) -> tuple[Corpus, dict[str, Planted]]:
     """The corpus with everything planted, nothing withdrawn yet.
 

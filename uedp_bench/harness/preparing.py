@@ -57,11 +57,7 @@ def check_read(parts: Components, data: Data) -> None:
 
 
 def prepare(
-    spec: RunSpec,
-    how: Execution,
-    source: tuple[Sources, Data],
-    identity: Identity,
-    meter: Meter,
+    spec: RunSpec, how: Execution, source: tuple[Sources, Data], identity: Identity, meter: Meter
 ) -> Prepared:
     """Builds the components of a run and plants what attacks plant.
 

@@ -50,10 +50,7 @@ def _gives(wanted: Collection[str], read: str) -> bool:
 
 
 def publish(
-    publisher: PublishingMechanism[Any],
-    corpus: Corpus,
-    run: Run,
-    wanted: Collection[str] = CONTENT,
+    publisher: PublishingMechanism[Any], corpus: Corpus, run: Run, wanted: Collection[str] = CONTENT
 ) -> tuple[Corpus, Events]:
     """What a mechanism publishes, without the content columns that it does not carry.
 

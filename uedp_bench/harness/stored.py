@@ -75,11 +75,7 @@ class Keeper:
         check_saved(task, where, release, there.corpus)
 
     def stored(
-        self,
-        ready: Prepared,
-        made: Protected,
-        guarantees: Sequence[Guarantee],
-        attacked: Attacked,
+        self, ready: Prepared, made: Protected, guarantees: Sequence[Guarantee], attacked: Attacked
     ) -> dict[str, str]:
         """What the folder holds, by kind; opens a release that is proven to protect to others.
 

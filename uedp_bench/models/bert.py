@@ -11,12 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from uedp_bench.errors import InputError
 from uedp_bench.masked_model import MaskedLanguageModel, MaskedVocabulary
 from uedp_bench.model import FeatureArray, TextEncoder, TokenEncoder, Vocabulary, WordRows
-from uedp_bench.models.adapters import (
-    configured,
-    load_adapted,
-    save_adapted,
-    whole,
-)
+from uedp_bench.models.adapters import configured, load_adapted, save_adapted, whole
 from uedp_bench.models.bert_params import SIZES, TOKENS, BERTParams
 from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary
 from uedp_bench.text.full_batches import SHAPES

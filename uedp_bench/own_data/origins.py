@@ -242,10 +242,7 @@ def _take_text(
 
 
 def _take_users(
-    reading: _Reading,
-    roles: Roles,
-    known: Mapping[str, ColumnFacts],
-    given: Mapping[Role, str],
+    reading: _Reading, roles: Roles, known: Mapping[str, ColumnFacts], given: Mapping[Role, str]
 ) -> None:
     if "user" in roles.of:
         name = roles.of["user"]

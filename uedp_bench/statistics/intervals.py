@@ -79,10 +79,7 @@ def mean_estimate(
 
 
 def ratio_estimate(
-    top: ArrayLike,
-    bottom: ArrayLike,
-    rng: np.random.Generator,
-    clusters: IntArray | None = None,
+    top: ArrayLike, bottom: ArrayLike, rng: np.random.Generator, clusters: IntArray | None = None
 ) -> Estimate:
     """sum(top) / sum(bottom) with a percentile bootstrap interval over clusters.
 

@@ -242,7 +242,5 @@ def _append(corpus: Corpus, texts: list[str]) -> Corpus:
     )
     without = replace(corpus, entities=Spans.none())  # else ids would be made anew
     return replace(
-        concatenate(without, more),
-        entities=corpus.entities,
-        origin=np.arange(len(corpus) + rows),
+        concatenate(without, more), entities=corpus.entities, origin=np.arange(len(corpus) + rows)
     )

@@ -33,13 +33,7 @@ from uedp_bench.training.one_round import (
 )
 from uedp_bench.training.sampling import PoissonSampler, Told
 from uedp_bench.training.server import ServerStep
-from uedp_bench.training.unit_sums import (
-    RoundWork,
-    ShareWorker,
-    UnitSum,
-    WorkerSetup,
-    joined,
-)
+from uedp_bench.training.unit_sums import RoundWork, ShareWorker, UnitSum, WorkerSetup, joined
 from uedp_bench.training.vector import FlatModule
 
 

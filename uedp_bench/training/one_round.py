@@ -100,11 +100,7 @@ class Moved(NamedTuple):
 
 
 def begin_round(
-    how: Federation,
-    learner: Learner,
-    work: RoundWork,
-    units: IntArray,
-    at: tuple[int, Stream, int],
+    how: Federation, learner: Learner, work: RoundWork, units: IntArray, at: tuple[int, Stream, int]
 ) -> Begun:
     """Draws the rows of those who take part.
 

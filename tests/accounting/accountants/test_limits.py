@@ -33,10 +33,7 @@ def sampled(rate: float, noise: float) -> PoissonSampled:
 
 
 # dp-accounting's own values at grid steps of 1e-5: from (0.997 of it) to a few percent above.
-SMALL = [
-    (1e-5, 0.6, 100_000, 1e-8, 0.26308),
-    (1e-6, 0.6, 100_000, 1e-8, 0.015015),
-]
+SMALL = [(1e-5, 0.6, 100_000, 1e-8, 0.26308), (1e-6, 0.6, 100_000, 1e-8, 0.015015)]
 
 
 @pytest.mark.parametrize(("rate", "noise", "rounds", "delta", "finest"), SMALL)

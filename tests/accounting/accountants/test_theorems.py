@@ -18,10 +18,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from uedp_bench.accounting.accountants.user_entity import (
-    dominating_pairs,
-    revealed_pairs,
-)
+from uedp_bench.accounting.accountants.user_entity import dominating_pairs, revealed_pairs
 from uedp_bench.accounting.events import (
     Protected,
     SentenceSampledGaussian,

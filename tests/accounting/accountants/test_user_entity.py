@@ -28,11 +28,7 @@ from uedp_bench.accounting.accountants.user_entity import (
     revealed_pairs,
     user_entity_epsilon,
 )
-from uedp_bench.accounting.events import (
-    Protected,
-    TwoLevelUserEntityGaussian,
-    UserEntityGaussian,
-)
+from uedp_bench.accounting.events import Protected, TwoLevelUserEntityGaussian, UserEntityGaussian
 
 DELTA = 1e-5
 PAPER = UserEntityGaussian(rate=50 / 946, noise_multiplier=102.0, users=946)

@@ -256,9 +256,9 @@ def test_no_more_sentences_than_two_levels_were_asked_for() -> None:
     """Where both kinds of rounds meet, a point never says more a user than theorem B assumed."""
     both = [event.model_copy(update={"users": 20}) for event in (SENTENCES, TWO)]
     point = Protected(spread=60)
-    guarantee = by_unit(
-        *(said(event, protected=point, stage=event.kind) for event in both),
-    )["user-entity"]
+    guarantee = by_unit(*(said(event, protected=point, stage=event.kind) for event in both))[
+        "user-entity"
+    ]
     for at in guarantee.curve[:-1]:
         assert at.sentences is not None
         each = max(1, -(-at.sentences // max(1, at.spread)))

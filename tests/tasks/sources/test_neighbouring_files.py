@@ -10,15 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from neighbours import (
-    CHOICES,
-    USERS,
-    Choices,
-    assert_others_stay,
-    kept_by_cap,
-    split,
-    used_round,
-)
+from neighbours import CHOICES, USERS, Choices, assert_others_stay, kept_by_cap, split, used_round
 
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.files import arrow_columns, parquet_files

@@ -14,13 +14,7 @@ from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping_rule import ONE_PASS
 from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.local import LocalTraining
-from uedp_bench.training.unit_sums import (
-    RoundWork,
-    Share,
-    ShareWorker,
-    WorkerSetup,
-    round_shares,
-)
+from uedp_bench.training.unit_sums import RoundWork, Share, ShareWorker, WorkerSetup, round_shares
 
 BOUND, TIMES = 0.1, 8
 HOSTILE = [

@@ -19,12 +19,7 @@ from uedp_bench.models.fast.products import product
 from uedp_bench.models.fast.recurrence import recurrence
 from uedp_bench.models.fast.recurrence_tables import CellWeights
 from uedp_bench.models.networks.output_layer import OutputLayer
-from uedp_bench.models.networks.token_tree import (
-    LOGITS_AT_ONCE,
-    BoolArray,
-    NodeLogits,
-    TokenTree,
-)
+from uedp_bench.models.networks.token_tree import LOGITS_AT_ONCE, BoolArray, NodeLogits, TokenTree
 
 State = tuple[tuple[Tensor, Tensor], ...]
 """Per layer: recurrent output (rows, outputs) and memory cells (rows, units)."""

@@ -128,10 +128,7 @@ class TokenizerVocabulary:
         if not texts:
             return []
         encoded = self._tokenizer(
-            list(texts),
-            add_special_tokens=False,
-            split_special_tokens=self._literal,
-            verbose=False,
+            list(texts), add_special_tokens=False, split_special_tokens=self._literal, verbose=False
         )
         return [list(ids) for ids in encoded["input_ids"]]
 

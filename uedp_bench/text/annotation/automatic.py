@@ -49,13 +49,9 @@ class AnnotationParams(Params):
         default=None,
         description="spaCy pipeline, by the name of an installed package or as a folder",
     )
-    pipeline_is_public: bool = Field(
-        default=False,
-        description=DECLARES,
-    )
+    pipeline_is_public: bool = Field(default=False, description=DECLARES)
     only_marked_rows: bool = Field(
-        default=False,
-        description="rows without a mark do not count as annotated, as in the paper",
+        default=False, description="rows without a mark do not count as annotated, as in the paper"
     )
 
     def requires(self) -> tuple[Requirement, ...]:
