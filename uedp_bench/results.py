@@ -35,7 +35,6 @@ from uedp_bench.files.json_files import (
     FormError,
     faults,
     file_text,
-    may_have_faults,
     parse,
 )
 from uedp_bench.files.output_folder import write_atomically
@@ -367,8 +366,7 @@ def parse_result(text: str, where: str) -> Result:
         parsed = parse(text)
         for name in parsed.twice:
             raise FormError(f"'{plain(name, MOST_SHOWN)}' is there twice in one object")
-        doubtful = not parsed.sound and may_have_faults(text)
-        for place, what in faults(parsed.value) if doubtful else ():
+        for place, what in () if parsed.sound else faults(parsed.value):
             raise FormError(f"{plain('.'.join(map(str, place)), MOST_SHOWN)}: {what}")
         return Result.model_validate(migrated(parsed.value), context=CHECKED)
     except ValidationError as error:

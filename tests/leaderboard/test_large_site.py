@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from uedp_bench import registry
-from uedp_bench.files.json_files import may_have_faults
 from uedp_bench.leaderboard import table_pieces
 from uedp_bench.leaderboard.bundles import line_of
 from uedp_bench.leaderboard.index_page import page_data
@@ -144,21 +143,3 @@ def test_reading_a_result_has_its_price(results: list[Result]) -> None:
     kilobytes = sum(len(line_of(result)) for result in results) / 1000
     spent = (time.process_time() - start) / 10
     assert spent / kilobytes < 0.4e-3
-
-
-@pytest.mark.parametrize(
-    ("text", "may"),
-    [
-        ('{"a": 1e400}', True),
-        ('{"a": 1E+999 }', True),
-        ("[1e309]", True),
-        ("1e310", True),
-        ("1" * 400, True),
-        ('{"a": ' + "7" * 320 + ".5}", True),
-        ('{"b": "' + "x" * 13 + '", "a": ' + "7" * 200 + "e99}", True),
-        ('{"digest": "3bfe2aeacd548d42c35dae46a168589e905"}', False),
-        ('{"a": 1e-400, "b": 1.5e30}', False),
-    ],
-)  # fmt: skip
-def test_numbers_that_no_float_holds_are_looked_for(text: str, may: bool) -> None:
-    assert may_have_faults(text) is may

@@ -147,30 +147,6 @@ def _too_deep(value: Any) -> bool:
     return depth > MOST_DEPTH
 
 
-def may_have_faults(text: str) -> bool:
-    """False for a JSON text in which `faults` finds nothing: it has none of what they are made of.
-
-    These are NaN, infinity, half a character as an escape, and numbers with an exponent of three
-    digits, or with two hundred digits before one of two.
-    """
-    return (
-        "NaN" in text
-        or "Infinity" in text
-        or "\\ud" in text
-        or "\\uD" in text
-        or _LARGE.search(text) is not None
-        or (_LONG.search(text[::_STEP]) is not None and _DIGITS.search(text) is not None)
-        or (not text.isascii() and _HALF.search(text) is not None)
-    )
-
-
-_LARGE = re.compile(r"[eE]\+?[0-9]{3}[0-9]*(?=[\s,\]}]|\Z)")
-"""Ends of numbers that may be too large for a float; digests have such letters within."""
-
-_DIGITS, _LONG, _STEP = re.compile("[0-9]{200}"), re.compile("[0-9]{9}"), 20
-"""Every twentieth character is looked at first: ten of two hundred digits are among them."""
-
-
 def faults(value: Any) -> Iterator[tuple[tuple[Any, ...], str]]:
     """What JSON libraries let pass, and no text or number is.
 
