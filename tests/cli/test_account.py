@@ -417,9 +417,7 @@ def test_calibrated_noise_accounts_to_the_target(capsys: pytest.CaptureFixture[s
 
 LIGHT = [
     [*CONLL, *SIZES],
-    ["account", "user-dp", *USERS],
     ["account", "user-dp", *USERS, "--set", "sampling=fixed"],
-    ["account", "dpnr", "--set", "epsilon=0.05"],
     ["account", "uedp-group", "--set", "users=1000"],
     ["account", "uedp-spread", "--set", "users=1000"],
 ]
@@ -448,7 +446,6 @@ def test_no_torch_and_little_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("mechanism", "settings"),
     [
-        ("dp-sgd", ["records=14041", "batch_size=702", "steps=100"]),
         ("dp-sgd", ["records=14041", "batch_size=281", "steps=150"]),
         ("user-dp", ["users=946", "users_per_round=47", "rounds=100"]),
     ],
