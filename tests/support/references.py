@@ -33,9 +33,10 @@ def reference_results() -> tuple[Result, ...]:
 _SHOWN = (
     "quickstart",
     "conll2003",
-    "user-entity",
+    "user-entity/embedded",
     "classification",
-    "tagging",
+    "tagging/embedded",
+    "tagging/gradient-inversion",
     "translation",
     "reproductions/deepcandidate-imdb",
     "reproductions/dpnr-ag",
