@@ -33,6 +33,7 @@ def results(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(file.read_text()) for file in folder.glob("runs/*/result.json")]
 
 
+@pytest.mark.long
 def test_the_tutorial_refutes_the_claim_of_a_model_that_learnt_by_heart(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

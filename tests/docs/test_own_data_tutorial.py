@@ -19,6 +19,7 @@ SMALL = (
 )  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_file_becomes_a_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

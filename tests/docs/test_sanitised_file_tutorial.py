@@ -29,6 +29,7 @@ def smaller(printed: list[str]) -> list[str]:
     return [*kept, *more, *(("--workers", "0", "--no-tracking") if runs else ())]
 
 
+@pytest.mark.long
 def test_the_tutorial_measures_a_masked_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
