@@ -19,7 +19,7 @@ from typing import Any
 from uedp_bench import account
 from uedp_bench.accounting.events import Protected
 from uedp_bench.accounting.ledger import proven_at
-from uedp_bench.leaderboard.bundles import SUFFIX, holds_results
+from uedp_bench.leaderboard.bundles import SUFFIX, bundle_of
 from uedp_bench.leaderboard.cell_text import bounds_text, guarantees_text
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.rows import Row, Stat, aggregate
@@ -50,12 +50,21 @@ def results_of(names: str) -> tuple[Result, ...]:
     Raises:
         WrongNameError: if there are no results of a name.
     """
-    prefix = "leaderboard/results"
-    paths = [RESULTS / name.removeprefix(prefix).lstrip("/") for name in names.split()]
-    for path in paths:
-        if not holds_results(path):
+    results: list[Result] = []
+    for name in names.split():
+        path = RESULTS / name.removeprefix("leaderboard/results").lstrip("/")
+        one = bundle_of(path)
+        bundles = sorted(path.rglob(f"*{SUFFIX}")) if one is None else [one]
+        if not bundles:
             raise WrongNameError(f"{path.relative_to(ROOT)} is no bundle")
-    return tuple(result for result in load_results(paths) if result.status == "finished")
+        results += (result for bundle in bundles for result in _bundle(bundle))
+    return tuple(results)
+
+
+@cache
+def _bundle(path: Path) -> list[Result]:
+    """Finished results of a bundle."""
+    return [result for result in load_results([path]) if result.status == "finished"]
 
 
 @cache
