@@ -63,7 +63,7 @@ def test_names_that_wait_for_torch_are_those_that_type_checkers_see():
 
 
 def test_an_unknown_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="has no attribute 'Federashun'"):
+    with pytest.raises(AttributeError, match="'Federashun'"):
         api.Federashun  # noqa: B018
 
 

@@ -117,16 +117,16 @@ def test_without_labels_the_first_entity_says_the_kind() -> None:
 
 
 def test_what_cannot_be_meant_is_refused() -> None:
-    with pytest.raises(InputError, match="clients by='dirichlet' needs alpha"):
+    with pytest.raises(InputError, match=r"'dirichlet'.*alpha"):
         runs(clients={"count": 3, "by": "dirichlet"})
-    with pytest.raises(InputError, match="did you mean 'count'"):
+    with pytest.raises(InputError, match=r"'counts'.*'count'"):
         runs(clients={"counts": 3})
-    with pytest.raises(InputError, match="list is empty"):
+    with pytest.raises(InputError, match=r"clients: .*list"):
         runs(clients={"count": []})
-    with pytest.raises(InputError, match="needs clients"):
+    with pytest.raises(InputError, match=r"clients\.count"):
         clients_of(_corpus(USERS))
     dealt = Clients(count=2).deal(_corpus(USERS))
-    with pytest.raises(InputError, match="clients of its own"):
+    with pytest.raises(InputError, match=r"clients: .*source.*spec"):
         Clients(count=2).deal(dealt)
 
 

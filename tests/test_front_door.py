@@ -48,7 +48,7 @@ def test_no_module_of_the_package_hides_a_name() -> None:
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="'uedp_bench' has no attribute 'rum'"):
+    with pytest.raises(AttributeError, match=r"'uedp_bench'.*'rum'"):
         ub.rum  # noqa: B018
 
 

@@ -54,16 +54,16 @@ def test_a_learner_of_another_head_keeps_its_own() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "part", "said"),
     [
-        (Headed(7), Headed(2), "", r"the weight head.weight has the shape \(2, 3\), and \(7, 3\)"),
-        (Headed(2, 5), Headed(2), "encoder", r"encoder.0.weight has the shape \(3, 4\)"),
-        (Headed(2), nn.Linear(4, 2), "", "the weight weight is in the network of the stage alone"),
-        (Headed(2), Headed(2), "trunk", "part 'trunk', and the network of the stage has none"),
-        (nn.Linear(4, 2), Headed(2), "encoder", "the network of the stage before has none"),
+        (Headed(7), Headed(2), "", r"head\.weight.*\(2, 3\).*\(7, 3\)"),
+        (Headed(2, 5), Headed(2), "encoder", r"encoder\.0\.weight.*\(3, 4\)"),
+        (Headed(2), nn.Linear(4, 2), "", "weight weight.*stage alone"),
+        (Headed(2), Headed(2), "trunk", "'trunk'.*stage"),
+        (nn.Linear(4, 2), Headed(2), "encoder", "'encoder'.*before"),
         (
             nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2)),
             nn.Sequential(nn.Linear(2, 2)),
             "",
-            "1.weight is in the network of the stage before alone",
+            r"1\.weight.*before alone",
         ),
     ],
 )

@@ -72,9 +72,9 @@ def test_many_rows_are_computed_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("release", "texts", "error", "said"),
     [
-        (ToyRelease(), ("1", ""), InputError, "1 of 2 rows have nothing .* first row 1"),
+        (ToyRelease(), ("1", ""), InputError, "1 of 2 rows.*ToyRelease.*row 1"),
         (ToyRelease(keeps=1), ("1", "2"), PluginError, "keeps 1 of 2 rows"),
-        (ToyRelease(float("nan")), ("1",), UedpBenchError, "loss of row 0 is NaN"),
+        (ToyRelease(float("nan")), ("1",), UedpBenchError, "row 0.*NaN"),
     ],
 )
 def test_a_row_without_a_loss_is_refused(release, texts, error, said) -> None:
@@ -90,7 +90,7 @@ def test_losses_below_zero_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         return found._replace(nats=found.nats - 1.0)
 
     monkeypatch.setattr(ToyLearner, "losses", shifted)
-    with pytest.raises(PluginError, match="-1 nats for a row: losses are at least 0"):
+    with pytest.raises(PluginError, match=r"ToyLearner\.losses.*-1 "):
         ToyRelease(1.0).row_losses(rows("1"))
 
 

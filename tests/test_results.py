@@ -134,9 +134,9 @@ def test_a_file_is_the_old_one_or_the_new_one(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "is not a readable result"),
-        ("{}", "is not a valid result: id"),
-        ("[]", "is not a valid result"),
+        ("{", r"result\.json.*JSON"),
+        ("{}", r"result\.json.*: id: "),
+        ("[]", r"result\.json.*dictionary"),
         ('{"schema_version": 99}', "schema_version"),
     ],
 )
@@ -145,7 +145,7 @@ def test_files_that_are_no_result(tmp_path, text, said):
     path.write_text(text)
     with pytest.raises(InputError, match=said):
         read_result(path)
-    with pytest.raises(InputError, match="is not a readable result"):
+    with pytest.raises(InputError, match=r"none\.json.*file"):
         read_result(tmp_path / "none.json")
 
 
@@ -166,7 +166,7 @@ def test_what_is_nested_too_deeply_to_be_written_again_is_refused(tmp_path):
         return read_result(path)
 
     assert written(MOST_DEPTH - 1).diagnostics
-    with pytest.raises(InputError, match="nested too deeply; results have at most 100 levels"):
+    with pytest.raises(InputError, match="100 levels"):
         written(MOST_DEPTH)
-    with pytest.raises(InputError, match="nested too deeply; results have at most 100 levels"):
+    with pytest.raises(InputError, match="100 levels"):
         written(900)

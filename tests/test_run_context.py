@@ -12,7 +12,7 @@ from uedp_bench.release import Release
 @pytest.mark.parametrize("name", ["seed", "stats", "retrainer", "scope", "series", "my_own"])
 def test_nobody_sets_an_attribute_of_a_run(name: str) -> None:
     run = toy_run()
-    with pytest.raises(AttributeError, match=rf"'{name}' of a run cannot be set.*run\.note"):
+    with pytest.raises(AttributeError, match=rf"'{name}' .*run\.note"):
         setattr(run.within("stage"), name, 1)
     assert run.seed == 0
 
@@ -40,7 +40,7 @@ def test_only_the_run_that_attacks_see_can_retrain() -> None:
     asked = run.within("attack membership").retraining(retrainer)
     with pytest.raises(LookupError, match="asked"):
         asked.retrain(None, mechanism="none", seed=1)  # type: ignore[arg-type]
-    with pytest.raises(RuntimeError, match="cannot retrain"):
+    with pytest.raises(RuntimeError, match=r"retrain.*trainer"):
         run.retrain(None, mechanism="none", seed=1)  # type: ignore[arg-type]
 
 

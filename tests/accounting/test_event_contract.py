@@ -63,7 +63,7 @@ def test_what_is_no_event_is_refused(value):
 
 @pytest.mark.parametrize("inner", [NonPrivate(reason="r"), NESTED])
 def test_what_stands_by_itself_is_not_repeated(inner):
-    with pytest.raises(ValidationError, match="stands by itself"):
+    with pytest.raises(ValidationError, match=r"'non-private'|'repeated'"):
         Repeated(count=1, event=inner)
 
 
@@ -89,12 +89,12 @@ def test_nothing_is_proven_from_an_unknown_event(repeated):
     (given,) = proven([noise, PrivacyEvent(unit="user", event=event)], delta=1e-5)
     assert (given.status, given.epsilon) == ("refused", float("inf"))
     assert "kind 'gausian'" in given.reason
-    assert "did you mean 'gaussian'" in given.reason
+    assert "'gaussian'" in given.reason
 
 
 def test_an_unknown_event_is_bounded():
     long = {"kind": "from-elsewhere", "said": "x" * MOST_UNKNOWN}
-    with pytest.raises(ValidationError, match="at most 16,384 characters"):
+    with pytest.raises(ValidationError, match="16,384"):
         FIELD.validate_python(long)
     shown = FIELD.validate_python({"kind": "k\x1b[2J", "said": "y" * 10_000}).text("user")
     assert len(shown) < 1000
@@ -115,7 +115,7 @@ class Unregistered(Event):
 
 
 def test_a_mechanism_emits_no_event_that_nobody_could_read_again():
-    with pytest.raises(ValidationError, match="Unregistered is not registered"):
+    with pytest.raises(ValidationError, match=r"Unregistered.*--plugin"):
         PrivacyEvent(unit="user", event=Unregistered())
 
 
@@ -123,7 +123,7 @@ def test_an_event_class_has_a_kind():
     class Nameless(Event):
         notion: ClassVar[Literal["dp"]] = "dp"
 
-    with pytest.raises(PluginError, match="Nameless has no name"):
+    with pytest.raises(PluginError, match=r"Nameless.*name"):
         registry.events.register(Nameless)
 
 
@@ -131,7 +131,7 @@ def test_two_events_of_one_kind_are_an_error():
     class Other(Event):
         kind: Literal["gaussian"] = "gaussian"
 
-    with pytest.raises(PluginError, match="two events are named 'gaussian'"):
+    with pytest.raises(PluginError, match="'gaussian'"):
         registry.events.register(Other)
 
 

@@ -193,10 +193,10 @@ def test_no_noise_beside_it_is_no_protection():
 def test_divergences_that_are_none_are_refused(monkeypatch, wrong):
     broken = curve()
     monkeypatch.setattr(type(broken), "renyi", lambda self, neighbours, orders: wrong * orders)
-    with pytest.raises(Refusal, match="curve declares Renyi divergences that are neg"):
+    with pytest.raises(Refusal, match=r"curve.*negative"):
         renyi([broken], ANY, Protected(spread=0))
     monkeypatch.setattr(type(broken), "renyi", lambda self, neighbours, orders: orders[1:])
-    with pytest.raises(Refusal, match="curve declares Renyi divergences that are neg"):
+    with pytest.raises(Refusal, match=r"curve.*negative"):
         renyi([broken], ANY, Protected(spread=0))
 
 
@@ -204,7 +204,7 @@ def test_divergences_that_are_none_are_refused(monkeypatch, wrong):
 def test_promises_that_are_none_are_refused(monkeypatch, promise):
     broken = curve()
     monkeypatch.setattr(type(broken), "promise", lambda self, adjacency: Promise(*promise))
-    with pytest.raises(Refusal, match="out of range"):
+    with pytest.raises(Refusal, match=r"curve.*\((-1|nan|1), "):
         compose([broken], ANY, DELTA)
 
 
@@ -247,4 +247,4 @@ def test_account_without_the_plug_in_names_the_kind(tmp_path, capsys):
     file.write_text(json.dumps([{"unit": "user", "event": {"kind": "gausian"}}]))
     assert run_cli(["account", "--events", str(file)]) == 2
     said = capsys.readouterr().err
-    assert "no event of the kind 'gausian' is known here: did you mean 'gaussian'?" in said
+    assert "'gausian'" in said

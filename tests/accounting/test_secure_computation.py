@@ -55,7 +55,7 @@ def test_both_promises_stand_beside_each_other(order):
     assert (computed.status, computed.notion, computed.epsilon) == ("given", "simulation", 0.0)
     assert (computed.accountant, computed.delta) == ("simulation", 0.0)
     assert any("semi-honest" in text for text in computed.assumptions)
-    assert any("dealer with nobody" in text for text in computed.assumptions)
+    assert any("dealer" in text for text in computed.assumptions)
     assert any("are public" in text for text in computed.assumptions)
     assert REAL_VALUED not in computed.assumptions
 
@@ -64,7 +64,7 @@ def test_a_stage_that_speaks_of_another_unit_still_spoils():
     other = PrivacyEvent(unit="record", event=PureDP(epsilon=1.0), stage="other")
     found = by_unit(TRAINED, other, served())
     assert found["user"].status == found["record"].status == "refused"
-    assert "the stage other says nothing about user" in found["user"].reason
+    assert "stage other" in found["user"].reason
     assert "mpc" not in found["user"].reason
     assert found["computation"].status == "given"
 
@@ -163,7 +163,7 @@ def test_misplaced_events_are_refused(event, said):
 
 
 def test_a_simulation_composes_with_nothing_else():
-    with pytest.raises(Refusal, match="different notions"):
+    with pytest.raises(Refusal, match=r"events.*: dp, simulation"):
         compose([secure(), PureDP(epsilon=1.0)], "replace-one", DELTA)
     with pytest.raises(Refusal, match="notions"):
         compose([secure(), Gaussian(noise_multiplier=1.0)], "replace-one", DELTA)

@@ -152,7 +152,7 @@ def test_the_bound_bites_where_trials_are_many():
 
 
 def test_a_fixed_number_has_no_such_bound():
-    with pytest.raises(InputError, match="must be random"):
+    with pytest.raises(InputError, match="repetitions is 'fixed'"):
         best_of_random(ORDERS, selection())
 
 
@@ -184,8 +184,8 @@ def test_a_random_number_of_trials_costs_what_the_theorem_says():
     assert best <= made.epsilon == pytest.approx(best, rel=1e-8)
     assert made.accountant == "rdp + selection"
     assert "Theorem 2, mean 3, eta 1" in record["method"]
-    assert any("kept secret" in text for text in made.assumptions)
-    assert any("validation users are not" in text for text in made.assumptions)
+    assert any("secret" in text for text in made.assumptions)
+    assert any("validation" in text for text in made.assumptions)
 
 
 def test_the_worst_setting_of_the_grid_is_charged_for():
@@ -274,15 +274,15 @@ def test_claims_refusals_and_infinity_stay_as_they_are():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"repetitions": "poisson"}, "mean is needed"),
-        ({"mean": 3.0}, "mean is not used"),
-        ({"repetitions": "truncated-negative-binomial", "mean": 3.0}, "eta is needed"),
-        ({"repetitions": "poisson", "mean": 3.0, "eta": 1.0}, "eta is not used"),
-        ({"repetitions": "poisson", "mean": 0.5}, "greater than or equal to 1"),
-        ({"tried": {}}, "at least 1"),
-        ({"tried": {"units": [1]}}, "none of mechanism.NAME.x"),
-        ({"tried": {"mechanism.clip": [1]}}, "none of mechanism.NAME.x"),
-        ({"tried": {"model.units": []}}, "at least 1"),
+        ({"repetitions": "poisson"}, "mean.*'poisson'"),
+        ({"mean": 3.0}, "mean.*'fixed'"),
+        ({"repetitions": "truncated-negative-binomial", "mean": 3.0}, "eta.*-binomial"),
+        ({"repetitions": "poisson", "mean": 3.0, "eta": 1.0}, "eta.*'poisson'"),
+        ({"repetitions": "poisson", "mean": 0.5}, r"mean\s.* 1"),
+        ({"tried": {}}, r"tried.*\s.*1 item"),
+        ({"tried": {"units": [1]}}, r"mechanism\.NAME\.x"),
+        ({"tried": {"mechanism.clip": [1]}}, r"mechanism\.NAME\.x"),
+        ({"tried": {"model.units": []}}, r"tried.*\s.*1 item"),
     ],
 )
 def test_a_declaration_that_says_too_little_is_refused(fields, message):

@@ -74,9 +74,9 @@ def test_entity_canaries_are_asked_for_as_the_names_that_they_were_planted_as(
 
 
 def test_named_is_of_user_canaries_and_needs_types(development_corpus: Corpus) -> None:
-    with pytest.raises(ValueError, match="named is of user canaries, not of 'update'"):
+    with pytest.raises(ValueError, match=r"audit named.*'update'"):
         Audit.create({"canary": "update", "named": True})
     assert "named" not in Audit.create({}).params.model_dump()
     typeless = replace(development_corpus, entities=Spans.none(), entity_types=())
-    with pytest.raises(InputError, match="named is true, but the source declares no entity types"):
+    with pytest.raises(InputError, match=r"audit\.named.*types"):
         Audit.create({"named": True}).plant(typeless, np.random.default_rng(1))

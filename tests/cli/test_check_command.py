@@ -17,7 +17,7 @@ def test_a_component_that_conforms(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_cli(["check", "model/none", "--explain"]) == 0
     out = capsys.readouterr().out
     assert "parameters declared" in out
-    assert "Parameters without a description are a riddle" in out
+    assert "riddle" in out
 
 
 def test_a_component_that_does_not(capsys: pytest.CaptureFixture[str]) -> None:
@@ -34,5 +34,5 @@ def test_bad_input_is_refused_before_anything_is_checked(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run_cli(["check", "user-dp", "--set", "roundz=2"]) == 2
-    assert "did you mean 'rounds'" in capsys.readouterr().err
+    assert "'rounds'" in capsys.readouterr().err
     assert run_cli(["check", "no-such-file.py"]) == 2

@@ -36,7 +36,7 @@ def test_init_writes_a_spec_and_never_over_one(
     before = Path("Mailbox Export.yaml").read_text()
     code, _, err = run(capsys, "init", file, "--task", "next-word")
     assert (code, Path("Mailbox Export.yaml").read_text()) == (2, before)
-    assert "is there already: --force writes over it" in err
+    assert "--force" in err
     Path(file).rename("-mine.csv")  # a name that a command line takes for options
     assert "run ./-mine.yaml --out runs/-mine --dry" in run(capsys, "init", "./-mine.csv")[1]
     Path("-mine.csv").rename(file)
@@ -68,7 +68,7 @@ def test_a_dry_run_says_what_would_happen_and_leaves_nothing(tmp_path: Path, cap
     assert 0 < proven["epsilon"] < 1e6
     assert plain["guarantees"][0]["epsilon"] == "inf"
     assert private["vocabulary"] == plain["vocabulary"] > 0
-    assert "needs-published needs a release" in private["skipped_attacks"][0]
+    assert "needs-published" in private["skipped_attacks"][0]
     assert {"train", "score"} <= private["seconds"].keys()
     assert found["expected_minutes"] > 0
     assert private["rows"]["train"] > private["users"]["train"] == 60
@@ -88,6 +88,6 @@ def test_a_dry_run_refuses_what_cannot_run(tmp_path: Path, capsys) -> None:
         few += ["--set", f"mechanism.{name}={value}"]
     code, _, err = run(capsys, *flags(tmp_path, *few))
     assert code == 2
-    assert "user-dp.users is 10, and more train" in err
+    assert "user-dp.users is 10" in err
     code, _, err = run(capsys, *flags(tmp_path, *few, "--quiet"))
-    assert (code, "--dry-run and --quiet" in err) == (2, True)
+    assert (code, "--quiet" in err) == (2, True)

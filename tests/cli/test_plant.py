@@ -128,7 +128,7 @@ def test_a_model_that_saw_nothing_of_it_shows_nothing(planted: Path) -> None:
     ("change", "said"),
     [
         ({"attacks": [{"name": "audit", "params": {"canaries": 50}}]}, "canaries=60"),
-        ({"source": {"name": "text", "params": {"path": "PLANTED"}}}, "coins fell on other data"),
+        ({"source": {"name": "text", "params": {"path": "PLANTED"}}}, "fingerprint"),
     ],
 )
 def test_coins_of_other_data_or_other_canaries_are_refused(
@@ -142,7 +142,7 @@ def test_coins_of_other_data_or_other_canaries_are_refused(
 
 @pytest.mark.parametrize(
     ("change", "said"),
-    [({"key": "guess"}, "key: String should match"), ({"key": "0" * 32}, "changed the file")],
+    [({"key": "guess"}, r"coins\.json .*key: "), ({"key": "0" * 32}, r"coins\.json: .*version")],
 )
 def test_a_file_of_coins_that_somebody_changed_is_refused(
     planted: Path, tmp_path: Path, change: dict[str, Any], said: str

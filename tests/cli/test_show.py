@@ -39,7 +39,7 @@ def test_a_run_is_shown_by_the_beginning_of_its_id(
 
 def test_a_run_that_is_not_there(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_cli(["show", "zzzz", "--out", str(out)]) == 2
-    assert "no run 'zzzz'" in capsys.readouterr().err
+    assert "'zzzz'" in capsys.readouterr().err
 
 
 def test_audit_lines_stand_under_their_attack_with_unit_and_method() -> None:

@@ -136,10 +136,10 @@ def test_rows_may_come_twice_and_in_any_order():
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda made: made.words(0, [(4, 7, "x"), (0, 3, "y")]), r"piece \(0, 3\) of row 0"),
-        (lambda made: made.pieces(0, [(0, 99, "x")]), r"piece \(0, 99\) of row 0"),
-        (lambda made: made.edited(0, "Ann meets", [(4, 7, 2)]), "edits of row 0 do not make"),
-        (lambda made: (made.words(0, []), made.words(0, [])), "row 0 is rewritten twice"),
+        (lambda made: made.words(0, [(4, 7, "x"), (0, 3, "y")]), r"\(0, 3\).*row 0"),
+        (lambda made: made.pieces(0, [(0, 99, "x")]), r"\(0, 99\).*row 0"),
+        (lambda made: made.edited(0, "Ann meets", [(4, 7, 2)]), "edits.*row 0"),
+        (lambda made: (made.words(0, []), made.words(0, [])), "row 0.*twice"),
     ],
 )
 def test_pieces_that_do_not_fit_are_refused(change, said):

@@ -72,13 +72,13 @@ def test_spans_followed_by_others_are_those_of_all_together(drawn, first):
     found = own.followed_by(TEXTS, more)
     assert found.mentions() == together.mentions()
     assert found.entity.tolist() == together.entity.tolist()
-    with pytest.raises(InputError, match="is not inside its text"):
+    with pytest.raises(InputError, match=r"\(0, 99\).*row 2"):
         own.followed_by(TEXTS, [*more, (2, 0, 99, 0)])
 
 
 @pytest.mark.parametrize("span", [(0, 3, 3, 0), (0, 5, 3, 0), (0, 0, 99, 0), (0, -1, 2, 0)])
 def test_spans_outside_their_text_are_refused(span):
-    with pytest.raises(InputError, match="is not inside its text of 11 characters"):
+    with pytest.raises(InputError, match=r"\(.*\).*row 0.* 11 "):
         Spans.build(TEXTS, [span])
 
 
@@ -89,9 +89,9 @@ def test_columns_of_another_length_are_refused():
         {"groups": {"user": np.zeros(1, dtype=int)}},
         {"attributes": {"age": np.zeros(2, dtype=int)}},
     ):
-        with pytest.raises(InputError, match="entries for 5 rows"):
+        with pytest.raises(InputError, match=r"(split|labels|user|age).* 5 rows"):
             small(**change)
-    with pytest.raises(InputError, match="groups lack 'user'"):
+    with pytest.raises(InputError, match="'user'"):
         small(groups={})
 
 
@@ -99,7 +99,7 @@ def test_splits_by_name():
     corpus = small()
     assert corpus.only("valid", "test").texts == TEXTS[2:4]
     assert corpus.with_split(corpus.users == 0, "held_out").split.tolist() == [3, 0, 3, 2, 0]
-    with pytest.raises(InputError, match="split 'dev' is not one of train, valid"):
+    with pytest.raises(InputError, match=r"split 'dev'.*train, valid"):
         corpus.only("dev")
 
 
@@ -176,7 +176,7 @@ def test_concatenation_joins_rows_and_finds_the_same_entities_again():
     assert both.users.tolist() == [0, -1, 1, 0, 2]
     assert both.entity_count == corpus.entity_count
     assert sorted(both.spread.tolist()) == sorted(corpus.spread.tolist())
-    with pytest.raises(InputError, match="different groups or classes"):
+    with pytest.raises(InputError, match=r"groups.*classes"):
         concatenate(corpus, replace(corpus, entity_types=("A", "B")))
 
 
@@ -294,24 +294,21 @@ def test_rows_of_a_corpus_without_a_layer_are_not_annotated():
     assert layer.rows.tolist() == [True] * 5 + [False] * 5
     assert layer.spans.mentions() == first.layer("gold").spans.mentions()
     other = replace(first, layers={"gold": Layer.build(TEXTS, [], ("ORG",))})
-    with pytest.raises(InputError, match="layers 'gold' declare different types"):
+    with pytest.raises(InputError, match=r"layers 'gold'.*types"):
         concatenate(first, other)
-    with pytest.raises(InputError, match="different facts of user 0"):
+    with pytest.raises(InputError, match="user 0"):
         concatenate(first, replace(first, records=({"name": ("Eve",)}, {}, {})))
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"layers": {"x": Layer.build(TEXTS[:2], [], ())}}, "layer x has 2 entries for 5 rows"),
-        ({"layers": {"x": Layer.build(TEXTS, [(0, 0, 1, 1)], ("A",))}}, "a span of type number 1"),
-        ({"layers": {"x": Layer(Spans.none(), (), np.ones(5))}}, "marks rows by float64, not by"),
-        ({"records": ({"name": "Ann"},)}, "records of user 0: 'name' is a str, not a tuple"),
-        ({"targets": ("x",)}, "targets has 1 entries for 5 rows"),
-        (
-            {"entities": Spans.build((*TEXTS, "x"), [(5, 0, 1, 0)])},
-            "a span in row 5, and there are",
-        ),
+        ({"layers": {"x": Layer.build(TEXTS[:2], [], ())}}, "layer x .*2 .* 5 rows"),
+        ({"layers": {"x": Layer.build(TEXTS, [(0, 0, 1, 1)], ("A",))}}, "layer x .*number 1"),
+        ({"layers": {"x": Layer(Spans.none(), (), np.ones(5))}}, "layer x .*float64.*bool"),
+        ({"records": ({"name": "Ann"},)}, "records of user 0: 'name'"),
+        ({"targets": ("x",)}, "targets .*1 .* 5 rows"),
+        ({"entities": Spans.build((*TEXTS, "x"), [(5, 0, 1, 0)])}, "entities .*row 5"),
     ],
 )
 def test_columns_that_do_not_fit_are_refused(change, said):
@@ -321,9 +318,9 @@ def test_columns_that_do_not_fit_are_refused(change, said):
 
 def test_a_layer_is_asked_for_by_its_name():
     assert full().layer("pos").types == ("NNP",)
-    with pytest.raises(CapabilityError, match="no layer 'golden'; did you mean 'gold'"):
+    with pytest.raises(CapabilityError, match=r"layer 'golden'.*'gold'"):
         full().layer("golden")
-    with pytest.raises(CapabilityError, match="no layer 'x'; layers: none"):
+    with pytest.raises(CapabilityError, match=r"layer 'x'.*none"):
         small().layer("x")
 
 

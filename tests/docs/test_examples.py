@@ -128,7 +128,7 @@ def test_the_source_reads_reviews(results, tmp_path, capsys):
 def test_the_source_refuses_a_row_without_a_region(results, tmp_path, capsys):
     write_reviews(tmp_path / "reviews.csv", ["ann", "bo"])
     (tmp_path / "reviews.csv").write_text("author,region,stars,text\nann,,5,fine\n")
-    with pytest.raises(AssertionError, match="row 1 lacks one of author, region, stars, text"):
+    with pytest.raises(AssertionError, match=r"row 1 .*author, region, stars, text"):
         results("source", {})
 
 

@@ -27,11 +27,11 @@ def test_each_quoting_reads_what_it_says(tmp_path: Path) -> None:
     text = 'user\ttext\nu1\t"I came\nu2\tI left"\nu3\tnone\n'
     assert len(records(tmp_path, text, quoting="none")) == 4
     assert records(tmp_path, text, quoting="standard")[1] == ["u1", "I came\nu2\tI left"]
-    with pytest.raises(InputError, match="line 2: a quote opens a field that ends in line 3"):
+    with pytest.raises(InputError, match=r"line 2: .*line 3.*text\.quoting"):
         records(tmp_path, text)
-    with pytest.raises(InputError, match="line 2: a quote opens a field that ends in line 4"):
+    with pytest.raises(InputError, match=r"line 2: .*line 4.*text\.quoting"):
         records(tmp_path, text.replace("u2", "\nu2"))
-    with pytest.raises(InputError, match=r"line 2: unexpected end of data; .*quoting=none"):
+    with pytest.raises(InputError, match=r"line 2: .*end of data.*quoting=none"):
         records(tmp_path, text.replace('left"', "left"))
     with pytest.raises(InputError, match=r"line 2: .*quoting=none"):
         records(tmp_path, text.replace('left"', 'left" he said'))
@@ -58,7 +58,7 @@ def test_many_records_over_lines_show_quoting(tmp_path: Path) -> None:
     csv.writer(out).writerows([["text", "user"], *rows, *[["ok", "bob"]] * 30])
     assert records(tmp_path, out.getvalue(), ",")[1:11] == rows
     dialogue = "user\ttext\n" + 'u1\t"I came\nu2\tI left"\n' * 10
-    with pytest.raises(InputError, match="line 2: a quote opens a field that ends in line 3"):
+    with pytest.raises(InputError, match=r"line 2: .*line 3.*text\.quoting"):
         records(tmp_path, dialogue)
 
 
@@ -106,22 +106,22 @@ def test_unquoted_rows_never_merge_without_a_word(
 
 def test_another_delimiter_is_named(tmp_path: Path) -> None:
     for text in ("Von;Text\nAnn;ja\n", "Von;Text\nAnn;ja, gern\n", "Von;Text\nAnn,ja;nein;doch\n"):
-        with pytest.raises(InputError, match=r"'Von;Text' is one column .*text\.delimiter ';'"):
+        with pytest.raises(InputError, match=r"'Von;Text'.*text\.delimiter.*';'"):
             records(tmp_path, text, ",")
     assert records(tmp_path, "a;b\nno mark\n", ",") == [["a;b"], ["no mark"]]
 
 
 def test_the_line_is_that_where_a_record_starts(tmp_path: Path) -> None:
     text = '"a"\t"b"\n\n"1\n2"\t3\n"4\n5"\n'
-    with pytest.raises(InputError, match="line 5: 1 fields, and 2 in line 1"):
+    with pytest.raises(InputError, match=r"line 5: 1 .* 2 in line 1"):
         records(tmp_path, text)
 
 
 def test_another_encoding_is_named(tmp_path: Path) -> None:
     file = tmp_path / "x.csv"
     file.write_bytes("user,text\nu1,hello\n".encode("utf-16-be"))
-    with pytest.raises(InputError, match="line 1: null characters, as UTF-16 has"):
+    with pytest.raises(InputError, match=r"line 1: null.*UTF-16"):
         list(read_records(file, "text.path", Dialect(",")))
     file.write_bytes("user,text\nu1,hello\n".encode("utf-32"))
-    with pytest.raises(InputError, match="it begins as utf-32 does"):
+    with pytest.raises(InputError, match="utf-32"):
         list(read_records(file, "text.path", Dialect(",")))

@@ -70,7 +70,7 @@ def test_wide_tables_are_read(tmp_path: Path) -> None:
 def test_a_list_in_a_file_of_lines_is_named(tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"
     file.write_text('[\n{"a": 1}\n]\n')
-    with pytest.raises(InputError, match=r"line 1 is no JSON: .* is the format json"):
+    with pytest.raises(InputError, match=r"line 1 .*JSON.*json.*jsonl"):
         columns(file)
 
 
@@ -82,7 +82,7 @@ def test_lines_that_cost_no_bytes_are_limited(
     file = tmp_path / "rows.gz"
     file.write_bytes(gzip.compress(unit.encode() * 2**15))
     kind = "jsonl" if unit[0] == "{" else "lines"
-    with pytest.raises(InputError, match="more than 10,000 lines in fewer bytes"):
+    with pytest.raises(InputError, match="10,000 lines"):
         read_table(file, "text.path", Layout(kind))
     file.write_bytes((unit * 2**15).encode())
     assert len(read_table(file, "text.path", Layout(kind))) in (0, 1)
@@ -93,7 +93,7 @@ def test_a_list_that_unpacks_to_much_more_is_refused(tmp_path: Path) -> None:
     file.write_bytes(gzip.compress(b"[" + b"{}," * 2**24 + b"{}]"))
     tracemalloc.start()
     try:
-        with pytest.raises(InputError, match="unpacks to more than 200 times its size"):
+        with pytest.raises(InputError, match="200 times"):
             read_table(file, "text.path")
         assert tracemalloc.get_traced_memory()[1] < 2**28
     finally:
@@ -112,5 +112,5 @@ def test_a_list_that_unpacks_to_much_more_is_refused(tmp_path: Path) -> None:
 def test_other_packers_are_named(tmp_path: Path, content: bytes, packer: str) -> None:
     file = tmp_path / "rows.jsonl"
     file.write_bytes(content * 3)
-    with pytest.raises(InputError, match=f"packed by {packer}"):
+    with pytest.raises(InputError, match=f" {packer}[;,].*gzip"):
         columns(file)

@@ -247,7 +247,7 @@ def test_texts_are_written_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path, column: str) -> None:
     bad = pa.array([b"\xff\xfe"] * ROWS).view(pa.string())
     file = write(tmp_path / "data.parquet", **{column: bad})
-    with pytest.raises(InputError, match="is not a parquet file that can be read"):
+    with pytest.raises(InputError, match=r"data\.parquet"):
         load(file, user_column="who")
 
 

@@ -157,7 +157,7 @@ def test_a_failed_run_keeps_its_checkpoint_unless_nobody_will_go_on_from_it(tmp_
 
     failed = execute(spec, how(tmp_path, Watch("train", 4, BrokenError)))
     assert failed.error.type == "BrokenError"
-    assert "only the owner can read them" in failed.stored["checkpoint"]
+    assert "owner" in failed.stored["checkpoint"]
     folder = tmp_path / failed.id / "checkpoint"
     assert folder.stat().st_mode & 0o777 == 0o700
     assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
@@ -187,7 +187,7 @@ def test_what_a_process_left_is_told_and_what_a_finished_run_left_is_removed(tmp
 def test_a_link_in_its_place_is_refused(tmp_path):
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "checkpoint").symlink_to(tmp_path)
-    with pytest.raises(Exception, match="is a link, and runs write into no links"):
+    with pytest.raises(Exception, match=r"--out.*checkpoint.*link"):
         refuse_links(tmp_path, "x")
 
 

@@ -25,15 +25,14 @@ def test_a_translator_that_is_not_there_is_refused_before_data_are_read(
         "noiseless", source="parallel-embedded", task="translation",
         model={"name": "marian", "params": {"pretrained": str(tmp_path / "opus")}},
     )  # fmt: skip
-    said = r"marian.pretrained: .*opus is not there; allowed is: local folder of a Marian model"
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=r"marian\.pretrained: .*opus.*Marian"):
         jobs_of([spec], tmp_path / "out")
 
 
 def test_a_folder_must_hold_what_it_is_said_to_hold(tmp_path: Path) -> None:
     model = Marian(MarianParams(pretrained=tmp_path))
     (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(InputError, match=r"has no vocab\.json, no source\.spm, no target\.spm;"):
+    with pytest.raises(InputError, match=r"vocab\.json.*source\.spm.*target\.spm"):
         check_files([model])
     for name in ("vocab.json", "source.spm", "target.spm"):
         (tmp_path / name).write_text("")
@@ -55,7 +54,7 @@ def test_a_folder_must_hold_what_it_is_said_to_hold(tmp_path: Path) -> None:
 )
 def test_a_missing_file_of_any_parameter_is_refused(kind, name, params, field) -> None:
     component = REGISTRIES[kind].create(name, params)
-    with pytest.raises(InputError, match=rf"{name}\.{field}: .*is not there; allowed is: "):
+    with pytest.raises(InputError, match=rf"{name}\.{field}: .*\bno\b.*: "):
         check_files([component])
 
 
@@ -112,4 +111,4 @@ def test_a_dry_run_refuses_a_missing_file_before_data_are_read(
                  "--set", "mechanism.metric-dp.embedding=no.txt"]  # fmt: skip
     for more in ([], ["--dry-run"]):
         assert run_cli([*arguments, *more]) == 2
-        assert "metric-dp.embedding: no.txt is not there" in capsys.readouterr().err
+        assert "metric-dp.embedding: no.txt" in capsys.readouterr().err

@@ -116,13 +116,13 @@ def test_all_four_stages_in_order():
 @pytest.mark.parametrize(
     ("parts", "said"),
     [
-        ((user_dp(), Deidentify()), "deidentify cannot come after user-dp"),
-        ((Serve(), user_dp()), "user-dp cannot come after serve"),
-        ((Publish(), Words()), "words cannot come after publish"),
-        ((Noiseless(), user_dp()), "two training mechanisms do not compose: noiseless and user-dp"),
-        ((Words(), OtherWords()), "two vocabulary mechanisms do not compose"),
-        ((Nowhere(),), "nowhere acts at no stage"),
-        ((), "at least one mechanism"),
+        ((user_dp(), Deidentify()), "order.*deidentify.*user-dp"),
+        ((Serve(), user_dp()), "order.*user-dp.*serve"),
+        ((Publish(), Words()), "order.*words.*publish"),
+        ((Noiseless(), user_dp()), "two training.*noiseless.*user-dp"),
+        ((Words(), OtherWords()), "vocabulary.*words.*other-words"),
+        ((Nowhere(),), "nowhere.*stage"),
+        ((), "mechanism.*noiseless"),
     ],
 )
 def test_what_does_not_compose_is_refused(parts, said):
@@ -148,7 +148,7 @@ def test_publishing_that_mixes_rows_is_refused_and_shown():
     pipeline = build(Mix(), user_dp())
     assert reasons(pipeline) == ["published"]
     (refusal,) = pipeline.refusals(STATS)
-    assert "mix does not map each row by itself" in refusal
+    assert "mix" in refusal
     (guarantee,) = proven(pipeline.plan(STATS), delta=1e-5, refusals=pipeline.refusals(STATS))
     assert (guarantee.epsilon, guarantee.status) == (float("inf"), "refused")
     assert build(Mix(), Noiseless()).refusals(STATS) == ()
@@ -193,7 +193,7 @@ def test_training_without_noise_on_protected_text_costs_no_word():
     mixed = build(Deidentify(), MetricDP.create({"epsilon": 2.0}))
     for plan in (leaky.plan(STATS), mixed.plan(STATS)):
         assert all(each.epsilon == float("inf") for each in proven(plan, delta=1e-5))
-    assert "trained without noise" in reasons(leaky)
+    assert "without noise" in reasons(leaky)
 
 
 def test_a_word_of_published_text_is_no_word_of_the_text():
@@ -213,7 +213,7 @@ def test_a_sentence_of_published_text_is_no_sentence_of_the_text():
     perturb, choose = MetricDP.create({"epsilon": 2.0}), DeepCandidate.create({"epsilon": 1.0})
     assert build(choose).refusals(STATS) == ()
     (refusal,) = build(perturb, choose).refusals(STATS)
-    assert "protects a sentence of what metric-dp published" in refusal
+    assert "metric-dp" in refusal
     assert build(perturb, choose, user_dp()).refusals(STATS) == ()  # none of it is released
 
 

@@ -101,8 +101,8 @@ def test_validation_compares_the_file_that_it_is_given(file: Path, tmp_path: Pat
         file.write_text(PLUGIN.format(factor=2))
         registry.load_plugins([file])
         (what,) = said(result)
-        assert "came from a file with the digest" in what
-        assert "results of different code do not compare" in what
+        assert "digest" in what
+        assert "compare" in what
     (what,) = said(result)
-    assert "the mechanism mine came from a lone file" in what
+    assert "mine" in what
     assert "--plugin" in what

@@ -89,7 +89,7 @@ def test_texts_replaced_by_hand_take_no_label_along(corpus: Corpus) -> None:
     assert events == EVENTS
     assert out.texts == ("x",) * 4
     assert "secret" not in content(out)
-    with pytest.raises(CapabilityError, match="spans of layer gold are not known after"):
+    with pytest.raises(CapabilityError, match=r"layer gold.*after by-hand.*`reads`"):
         len(out.layer("gold").spans)
     assert out.labels is not None
     assert np.array_equal(out.labels, [1, 0, 1, 0])
@@ -101,7 +101,7 @@ def test_texts_replaced_by_hand_take_no_label_along(corpus: Corpus) -> None:
         lambda c: c.entities.mentions(),
     )  # fmt: skip
     for reader in readers:
-        with pytest.raises(CapabilityError, match="not known after by-hand"):
+        with pytest.raises(CapabilityError, match=r"mentions.*by-hand.*`reads`"):
             reader(out)
 
 
@@ -122,7 +122,7 @@ def test_a_stranger_who_names_nothing_carries_nothing(corpus: Corpus) -> None:
     carried, _ = publish(by_hand(frozenset(CONTENT)), corpus, run_of())
     assert all(getattr(carried, name) is not None for name in CONTENT)
     assert carried.layer("gold").spans.mentions() == MENTIONS[:1]
-    with pytest.raises(PluginError, match=r"it carries layer gold, but .*\(0, 3\) of row 0"):
+    with pytest.raises(PluginError, match=r"layer gold.*\(0, 3\).*row 0"):
         publish(by_hand(frozenset({"layers"}), texts=("", *TEXTS[1:])), corpus, run_of())
 
 
@@ -193,11 +193,11 @@ def test_what_is_carried_must_fit_the_text(corpus: Corpus) -> None:
     assert out.targets == SECRET
     assert out.surface(0) == "Eve"
     assert out.entity_count == 4  # ids are those of the surfaces that are published
-    with pytest.raises(PluginError, match=r"by-hand says that it carries entities.*\(0, 3\)"):
+    with pytest.raises(PluginError, match=r"by-hand.*entities.*\(0, 3\)"):
         publish(by_hand(carried, texts=("", *TEXTS[1:])), corpus, run_of())
-    with pytest.raises(PluginError, match="of type number 1, and the corpus declares 1"):
+    with pytest.raises(PluginError, match=r"by-hand.*entities.*number 1.* 1"):
         publish(by_hand(carried, entity_types=("PER",)), corpus, run_of())
-    with pytest.raises(InputError, match="by-hand carries 'label', which is no content column"):
+    with pytest.raises(InputError, match=r"by-hand.*'label'"):
         Pipeline.build([by_hand(frozenset({"label"}))], Noiseless.create())
 
 
@@ -213,9 +213,9 @@ class Tagger(NextWord):
 def test_who_reads_what_was_not_carried_is_refused_by_name() -> None:
     plain = Noiseless.create()
     lossy = Pipeline.build([by_hand()], plain)
-    with pytest.raises(CapabilityError, match="the task tagger reads entities, and by-hand before"):
+    with pytest.raises(CapabilityError, match=r"tagger.*entities.*by-hand"):
         check_carried(lossy, Tagger.create())
-    assert "tagger reads entities" in str(not_carried(Tagger.create(), lossy, NextWord.create()))
+    assert not_carried(Tagger.create(), lossy, NextWord.create())
     check_carried(lossy, NextWord.create())
     check_carried(Pipeline.build([Deidentify.create()], plain), Tagger.create())
     uedp = UeDP.create({"sigma": 1.0}) if "sigma" in UeDP.Params.model_fields else UeDP.create()
@@ -224,9 +224,9 @@ def test_who_reads_what_was_not_carried_is_refused_by_name() -> None:
         if not refused:
             check_carried(pipeline, NextWord.create())
             continue
-        with pytest.raises(CapabilityError, match="uedp reads entities, and by-hand before it"):
+        with pytest.raises(CapabilityError, match=r"uedp.*entities.*by-hand"):
             check_carried(pipeline, NextWord.create())
-    with pytest.raises(CapabilityError, match="deidentify reads entities"):
+    with pytest.raises(CapabilityError, match=r"deidentify.*entities"):
         check_carried(Pipeline.build([by_hand(), Deidentify.create()], plain), NextWord.create())
 
 
@@ -235,9 +235,9 @@ def test_who_reads_another_column_is_refused_by_its_name(column: str) -> None:
     kind = type("Reader", (Tagger,), {"name": "reader", "reads": lambda self: frozenset({column})})
     reader, plain = kind.create(), Noiseless.create()
     lossy = Pipeline.build([by_hand()], plain)
-    with pytest.raises(CapabilityError, match=f"the task reader reads {column}, and by-hand"):
+    with pytest.raises(CapabilityError, match=f"reader .*{column}.*by-hand"):
         check_carried(lossy, reader)
-    assert f"reader reads {column}" in str(not_carried(reader, lossy, NextWord.create()))
+    assert column in str(not_carried(reader, lossy, NextWord.create()))
     carrying = by_hand(frozenset({"layers", "records", "targets"}))
     check_carried(Pipeline.build([carrying], plain), reader)
     assert not_carried(reader, Pipeline.build([plain], plain), NextWord.create()) is None
@@ -246,22 +246,17 @@ def test_who_reads_another_column_is_refused_by_its_name(column: str) -> None:
 @pytest.mark.parametrize("column", ["gold", "layers", "labels"])
 def test_what_no_corpus_has_cannot_be_read(column: str) -> None:
     kind = type("Reader", (Tagger,), {"name": "reader", "reads": lambda self: frozenset({column})})
-    with pytest.raises(
-        PluginError, match=f"reader reads '{column}', which is none of .*layer NAME"
-    ):
+    with pytest.raises(PluginError, match=f"reader .*'{column}'.*layer NAME"):
         check_carried(Pipeline.build([by_hand()], Noiseless.create()), kind.create())
 
 
 @pytest.mark.parametrize(
     ("column", "said"),
     [
-        (
-            "layer golden",
-            "reads layer golden, and the corpus has no such layer; did you mean 'gold'",
-        ),
-        ("layer pos", "the corpus has no such layer; there is: gold"),
-        ("records", "reader reads records, and the corpus has none"),
-        ("targets", "reader reads targets, and the corpus has none"),
+        ("layer golden", "layer golden.*'gold'"),
+        ("layer pos", "layer pos.*: gold"),
+        ("records", "reader.*records"),
+        ("targets", "reader.*targets"),
     ],
 )
 def test_what_the_source_does_not_fill_cannot_be_read(
@@ -289,13 +284,14 @@ def test_a_task_is_refused_before_it_trains_on_a_corpus_without_its_layer(tmp_pa
         (spec,) = runs([{"name": "noiseless"}], task={"name": "gold-reader"})
         result = execute(spec, Execution(tmp_path, "cpu"))
     assert result.error is not None
-    assert "gold-reader reads layer gold, and the corpus has no such layer" in result.error.message
+    assert result.error.type == "CapabilityError"
+    assert "gold-reader" in result.error.message
     assert result.error.phase == "load"  # nothing was trained
 
 
 def test_text_cannot_be_read_after_vectors(corpus: Corpus) -> None:
     pipeline = Pipeline.build([Majority.create(), by_hand()], Noiseless.create())
-    with pytest.raises(CapabilityError, match="by-hand reads text, and majority before it"):
+    with pytest.raises(CapabilityError, match=r"by-hand.*text.*majority.*vectors"):
         publish_all(pipeline, corpus, run_of(), NextWord.create())
 
 
@@ -307,13 +303,13 @@ def test_the_word_dropout_of_the_readme_loses_its_labels_loudly(
     with plugged(file):
         params = {"name": "word-dropout", "params": {"rate": 0.5}}
         out, _ = publish(mechanisms.create("word-dropout", params["params"]), corpus, run_of())
-        with pytest.raises(CapabilityError, match="not known after word-dropout"):
+        with pytest.raises(CapabilityError, match=r"mentions.*word-dropout"):
             _ = out.sensitive
         assert out.targets is None
         (spec,) = runs([params, {"name": "uedp"}])
-        with pytest.raises(CapabilityError, match="uedp reads entities, and word-dropout before"):
+        with pytest.raises(CapabilityError, match=r"uedp.*entities.*word-dropout"):
             build(spec)
         result = execute(spec, Execution(tmp_path, "cpu"))
     assert result.error is not None
-    assert "word-dropout before it does not carry them" in result.error.message
+    assert "word-dropout" in result.error.message
     assert result.error.phase == "load"  # nothing was trained

@@ -144,7 +144,7 @@ def test_attacks_that_do_not_apply_are_listed_with_the_reason(grid):
             continue
         (skipped,) = result.skipped_attacks
         assert skipped.name == "needs-published"
-        assert "needs a release that is a Published; this one offers Scorer" in skipped.reason
+        assert "Scorer" in skipped.reason
         assert set(result.leakage) == {"hold-out", "secret-sharer"}
 
 
@@ -231,16 +231,14 @@ def test_another_noise_than_planned_is_refused(out, monkeypatch):
 
     monkeypatch.setattr(noise, "Gaussian", lambda **_: Gaussian(noise_multiplier=0.1))
     (result,) = run_all(out, {"name": "user-dp", "params": {**ROUNDS, "clip": 0.32}})
-    assert "noise_multiplier was planned as 0.9 but happened as 0.1" in (
-        proven(result)["user"].reason
-    )
+    assert "noise_multiplier" in (proven(result)["user"].reason)
 
 
 def test_a_mechanism_that_reports_nothing_is_refused_for_the_unit_it_planned(out):
     (result,) = run_all(out, {"name": "spy-training", "params": {"does": "stay-silent"}})
     assert result.events == ()
     assert proven(result)["user"].status == "refused"
-    assert "was planned" in proven(result)["user"].reason
+    assert "planned" in proven(result)["user"].reason
 
 
 def test_a_private_vocabulary_refuses_every_proof(out):
@@ -248,7 +246,7 @@ def test_a_private_vocabulary_refuses_every_proof(out):
     (result,) = run_all(out, USER_DP, task=task)
     for guarantee in proven(result).values():
         assert (guarantee.status, guarantee.epsilon) == ("refused", float("inf"))
-        assert "vocabulary comes from private text" in guarantee.reason
+        assert "vocabulary" in guarantee.reason
     assert result.provenance["vocabulary"]["private"] is True
 
 
@@ -345,14 +343,14 @@ def test_ctrl_c_is_no_failed_run(tmp_path, monkeypatch):
 def test_parts_that_do_not_fit_are_refused():
     (spec,) = runs(attacks=[])
     twice = spec.model_copy(update={"attacks": runs(attacks=["hold-out"])[0].attacks * 2})
-    with pytest.raises(InputError, match="cannot hold an attack twice"):
+    with pytest.raises(InputError, match=r"hold-out, hold-out.*lists"):
         build(twice)
     task = registry.tasks.get("next-word")
     wrong = spec.model_copy(update={"model": spec.task})
     with pytest.MonkeyPatch.context() as patched:
         origin = registry.Origin("here", lambda: task)
         patched.setattr(registry.models, "_given", {"next-word": origin})
-        with pytest.raises(InputError, match="learns a LanguageModel; the model next-word is"):
+        with pytest.raises(InputError, match=r"LanguageModel.*next-word"):
             build(wrong)
 
 
@@ -374,5 +372,5 @@ def test_sizes_that_nobody_documents_are_counted_and_not_public(tmp_path):
 def test_a_run_draws_from_streams_of_its_own():
     sources = build_sources(runs()[0])
     run = Run(1, public_sizes(sources, load_corpus(sources.first)))
-    with pytest.raises(RuntimeError, match="cannot retrain"):
+    with pytest.raises(RuntimeError, match=r"retrain.*trainer"):
         run.retrain(None, mechanism="none", seed=1)

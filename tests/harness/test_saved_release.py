@@ -58,7 +58,7 @@ def test_an_ensemble_that_does_not_load_is_a_failed_run(tmp_path: Path) -> None:
     assert result.status == "failed"
     assert result.error is not None
     assert result.error.phase == "save"
-    assert "what the task next-word loads is not that release" in result.error.message
+    assert "next-word" in result.error.message
     assert not result.utility
 
 
@@ -93,13 +93,10 @@ class Loads:
 @pytest.mark.parametrize(
     ("again", "said"),
     [
-        (
-            Constant(1.0, shape=3),
-            r"asked as Classifier, it answers with shape \(2, 3\), and did with \(2, 2\)",
-        ),
-        (Constant(1.5), "asked as Classifier, its answers differ by up to 0.5"),
-        (PublishedOnly(), "it is no Classifier any more"),
-        (Constant(float("nan")), "asked as Classifier, its answers differ"),
+        (Constant(1.0, shape=3), r"Classifier.*\(2, 3\).*\(2, 2\)"),
+        (Constant(1.5), r"Classifier.* 0\.5"),
+        (PublishedOnly(), "ValueError: .*no Classifier"),
+        (Constant(float("nan")), "Classifier.*differ"),
     ],
 )
 def test_other_answers_are_refused(again: Release, said: str) -> None:
@@ -137,11 +134,11 @@ def test_the_harness_keeps_how_the_weights_moved(tmp_path: Path) -> None:
     assert isinstance(again, Updates)
     assert again.update.tolist() == [0.0, 1.0, 2.0]
     check_saved(LoadsUpdated(), tmp_path / "moved", release, corpus)
-    with pytest.raises(PluginError, match="it is no Updates any more"):
+    with pytest.raises(PluginError, match=r"ValueError: .*no Updates"):
         check_saved(LoadsUpdated(), tmp_path / "plain", release, corpus)
     np.save(tmp_path / "moved" / "update.npy", np.zeros(3, dtype=np.float32))
     seal_folder(tmp_path / "moved")
-    with pytest.raises(PluginError, match="asked as Updates, its answers differ by up to 2"):
+    with pytest.raises(PluginError, match=r"Updates.* 2$"):
         check_saved(LoadsUpdated(), tmp_path / "moved", release, corpus)
 
 
@@ -171,9 +168,9 @@ def test_a_capability_of_a_stranger_is_asked_its_own_question(
 
     corpus = Corpus(("a", "b"), {"user": np.arange(2)}, np.array([2, 2]))
     check_saved(Loads(Loud(1.0)), Path(), Loud(1.0), corpus)
-    with pytest.raises(PluginError, match="asked as Shouter, its answers differ by up to 2"):
+    with pytest.raises(PluginError, match=r"Shouter.* 2$"):
         check_saved(Loads(Loud(3.0)), Path(), Loud(1.0), corpus)
-    with pytest.raises(PluginError, match="no Shouter any more"):
+    with pytest.raises(PluginError, match=r"ValueError: .*no Shouter"):
         check_saved(Loads(Release()), Path(), Loud(1.0), corpus)
 
 
@@ -189,5 +186,5 @@ class Crowd(Release):
 
 def test_a_loss_that_depends_on_other_rows_is_refused() -> None:
     corpus = Corpus(("a", "b"), {"user": np.arange(2)}, np.array([2, 2]))
-    with pytest.raises(PluginError, match=r"row 0 is 0\.5 beside other rows and 1 alone"):
+    with pytest.raises(PluginError, match=r"row 0.*0\.5.* 1 "):
         check_saved(Loads(Crowd()), Path(), Crowd(), corpus)

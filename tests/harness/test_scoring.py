@@ -41,12 +41,12 @@ def test_metrics_come_alone_or_with_details() -> None:
 
 @pytest.mark.parametrize("answer", [None, 3.0, (FOUND, {})])
 def test_anything_else_is_refused_by_name(answer: object) -> None:
-    with pytest.raises(PluginError, match=r"the task counts: `score` returned a .*Utility\("):
+    with pytest.raises(PluginError, match=r"counts: `score`.*Utility\("):
         asked(answer)
 
 
 def test_details_as_a_method_of_their_own_are_refused_with_what_to_write() -> None:
-    with pytest.raises(PluginError, match=r"Tells has a method `details`.*Utility\(metrics, deta"):
+    with pytest.raises(PluginError, match=r"Tells.*`details`.*Utility\(metrics, deta"):
 
         class Tells(Counts):
             def details(self, release: Release, corpus: object) -> dict[str, Any]:

@@ -26,15 +26,15 @@ def test_a_part_is_named_as_a_job_array_numbers_its_tasks():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("9/8", "counted from 1 to 8"),
+        ("9/8", "--share 9/8.* 8"),
         ("0/8", "--array=1-N"),
-        ("0/0", "counted from 1 to 0"),
-        ("3", "give two numbers"),
-        ("-1/3", "give two numbers"),
-        ("/4", "give two numbers"),
-        ("1/4/2", "give two numbers"),
-        ("٢/٨", "give two numbers"),
-        ("1/9999999", "give two numbers"),
+        ("0/0", "--share 0/0.* 0"),
+        ("3", "--share '.*2/8"),
+        ("-1/3", "--share '.*2/8"),
+        ("/4", "--share '.*2/8"),
+        ("1/4/2", "--share '.*2/8"),
+        ("٢/٨", "--share '.*2/8"),
+        ("1/9999999", "--share '.*2/8"),
     ],
 )
 def test_what_names_no_part_is_refused(text, said):

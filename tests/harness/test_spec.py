@@ -59,12 +59,12 @@ def test_a_list_is_one_value_of_a_parameter_that_is_a_list():
 
 def test_a_bad_element_of_a_list_parameter_is_named_as_such():
     attack = {"name": "secret-sharer", "params": {"p_u": [0.1, 2.0]}}
-    with pytest.raises(InputError, match=r"secret-sharer.p_u.1 is 2.0: .* less than or equal to 1"):
+    with pytest.raises(InputError, match=r"secret-sharer\.p_u\.1.*2\.0.* 1"):
         runs(attacks=[attack])
 
 
 def test_an_empty_axis_is_refused_rather_than_running_nothing():
-    with pytest.raises(InputError, match=r"lstm-small.units is an empty list"):
+    with pytest.raises(InputError, match=r"lstm-small\.units.*list"):
         runs(model={"name": "lstm-small", "params": {"units": []}})
 
 
@@ -126,12 +126,10 @@ def test_the_short_form_is_for_one_mechanism_only():
     short = apply_setting(spec, ("mechanism", "rounds"), [7, 8])
     assert short == apply_setting(spec, ("mechanism", "user-dp", "rounds"), [7, 8])
     assert sorted(params(r)["rounds"] for r in expand(short)) == [7, 7, 8, 8]
-    several = (
-        r"could mean several mechanisms \(deidentify, noiseless.*instance mechanism\.user-dp\."
-    )
+    several = r"deidentify, noiseless.*mechanism\.user-dp\."
     with pytest.raises(InputError, match=several):
         apply_setting(composed(), ("mechanism", "rounds"), 7)
-    with pytest.raises(InputError, match=r"several attacks \(none\).*--attack NAME"):
+    with pytest.raises(InputError, match=r"none.*--attack NAME"):
         apply_setting(composed(), ("attack", "canaries"), 7)
 
 
@@ -152,11 +150,11 @@ def test_settings_reach_the_other_components():
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        (("rounds",), "start with source."),
-        (("mechanism",), "start with source."),
-        (("source", "a", "b"), "start with source."),
-        (("speed", "chunk"), "start with source."),
-        (("mechanism", "uedp", "rounds"), "no mechanism of this spec named 'uedp'"),
+        (("rounds",), r"--set .*: .*source\..*mechanism"),
+        (("mechanism",), r"--set .*: .*source\..*mechanism"),
+        (("source", "a", "b"), r"--set .*: .*source\..*mechanism"),
+        (("speed", "chunk"), r"--set .*: .*source\..*mechanism"),
+        (("mechanism", "uedp", "rounds"), "'uedp'.*'user-dp'"),
     ],
 )
 def test_a_setting_that_addresses_nothing_is_refused(path, said):
@@ -185,10 +183,10 @@ def test_every_packaged_spec_expands_but_for_its_files():
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"a: [1", "is not YAML"),
-        (b"- 1", "must be a mapping"),
-        (b"", "must be a mapping"),
-        (b"\xff\xfe\x00", "is not UTF-8"),
+        (b"a: [1", "YAML"),
+        (b"- 1", r"spec\.yaml.*mapping.*noise_source"),
+        (b"", r"spec\.yaml.*mapping.*noise_source"),
+        (b"\xff\xfe\x00", "UTF-8"),
     ],
 )
 def test_files_that_are_no_spec(tmp_path, content, said):
@@ -200,9 +198,9 @@ def test_files_that_are_no_spec(tmp_path, content, said):
 
 
 def test_a_spec_that_is_not_there_suggests_one(tmp_path):
-    with pytest.raises(InputError, match="did you mean 'quickstart'"):
+    with pytest.raises(InputError, match=r"'quikstart'.*'quickstart'"):
         read_spec("quikstart")
-    with pytest.raises(InputError, match="neither a file nor a packaged spec"):
+    with pytest.raises(InputError, match="packaged: bloggers, bloggers-gpt2"):
         read_spec(str(tmp_path))
 
 
@@ -320,7 +318,7 @@ def test_folders_count_by_names_and_contents(tmp_path, monkeypatch):
 
 
 def test_unknown_names_keep_their_kind():
-    with pytest.raises(UnknownNameError, match="no source named"):
+    with pytest.raises(UnknownNameError, match=r"source.*'conl2003'.*'conll2003'"):
         runs(source="conl2003")
 
 

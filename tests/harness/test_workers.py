@@ -124,7 +124,7 @@ def test_one_that_hangs_is_ended_in_time(tmp_path):
     ended, _ = do(tmp_path, "note 1", "hang", "note 2", workers=1, timeout=5.0)
     assert time.monotonic() - began < 200
     assert ended["hang"].kind == TIMEOUT
-    assert "5 s that --run-timeout allows" in ended["hang"].message
+    assert "5 s" in ended["hang"].message
     assert ended["note 1"] is None
     assert ended["note 2"] is None
     assert soon(lambda: not any(map(living, pids(tmp_path))))

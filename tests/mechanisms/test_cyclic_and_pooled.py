@@ -152,7 +152,7 @@ def test_a_client_whose_data_are_no_numbers_is_passed_over() -> None:
     left.corpus = replace(left.corpus, split=np.where(np.arange(12) % 3 == 1, 1, 0))
     assert torch.equal(found, _train(left, _run(left)))
     learner.points[:] = float("nan")
-    with pytest.raises(InputError, match="training diverged"):
+    with pytest.raises(InputError, match=r"loss.*learning_rate"):
         _train(learner, _run(learner))
 
 
@@ -182,5 +182,5 @@ def test_a_result_says_what_the_operator_sees(tmp_path: Any) -> None:
 def test_without_clients_nothing_travels() -> None:
     learner = NetworkLearner(12)
     for kind in (Cyclic, Pooled):
-        with pytest.raises(InputError, match="needs clients"):
+        with pytest.raises(InputError, match=r"clients\.count"):
             kind.create({}).train(learner, learner.corpus, run_of(learner))

@@ -136,10 +136,10 @@ def test_it_promises_nothing_clipped_or_not() -> None:
 @pytest.mark.parametrize(
     ("params", "said"),
     [
-        ({"algorithm": "fedsgd", "local_epochs": 2}, "local_epochs is 2, but users of fedsgd"),
-        ({"algorithm": "fedsgd", "local_optimizer": "adam"}, "users of fedsgd send one gradient"),
-        ({"clip_policy": "adaptive"}, "clip_policy is 'adaptive', but nothing is clipped"),
-        ({"clip": 1.0, "clip_policy": "adaptive", "clip_count_noise": 1.0}, "no noise here"),
+        ({"algorithm": "fedsgd", "local_epochs": 2}, "local_epochs is 2.*fedsgd"),
+        ({"algorithm": "fedsgd", "local_optimizer": "adam"}, "local_optimizer.*fedsgd"),
+        ({"clip_policy": "adaptive"}, "clip_policy.*'adaptive'.*clip$"),
+        ({"clip": 1.0, "clip_policy": "adaptive", "clip_count_noise": 1.0}, "clip_count_noise"),
     ],
 )
 def test_what_would_do_nothing_is_refused(params: dict[str, Any], said: str) -> None:
@@ -149,7 +149,7 @@ def test_what_would_do_nothing_is_refused(params: dict[str, Any], said: str) -> 
 
 def test_a_round_of_more_users_than_there_are_is_refused() -> None:
     for sampling in ("fixed", "poisson"):
-        with pytest.raises(InputError, match=r"fedavg\.users_per_round is 6, but there are fewer"):
+        with pytest.raises(InputError, match=r"fedavg\.users_per_round.*6"):
             trained(learner_of(), users_per_round=6, rounds=1, sampling=sampling)
 
 
@@ -170,7 +170,7 @@ def test_noise_does_not_pretend_to_hide_a_sum_over_private_weights(
     events = real(plan, learner, run_of(learner)).rounds
     assert [event.kind for event in events] == ["non-private"]
     noisy = replace(plan, noise=IndependentGaussian(1.0))
-    with pytest.raises(PrivacyError, match="denominator is None"):
+    with pytest.raises(PrivacyError, match=r"denominator.*None"):
         real(noisy, learner, run_of(learner))
 
 

@@ -42,7 +42,7 @@ def test_plain_sgd_is_that_of_torch() -> None:
         torch.autograd.backward(((by_hand(learner.points) - learner.goals) ** 2).mean())
         optimizer.step()
     torch.testing.assert_close(flat(found), flat(by_hand), rtol=1e-5, atol=1e-6)
-    with pytest.raises(InputError, match=r"momentum is 0\.5, but it is that of sgd"):
+    with pytest.raises(InputError, match=r"momentum is 0\.5.*'adamw'"):
         Noiseless.create({"momentum": 0.5})
     assert "optimizer" not in Noiseless.create({}).params.model_dump()
 
@@ -82,7 +82,7 @@ def test_by_user_one_user_comes_after_another_in_an_order_of_every_epoch() -> No
 def test_by_user_needs_users() -> None:
     learner = NetworkLearner(6)
     learner.corpus.groups["user"][2] = -1
-    with pytest.raises(InputError, match="a training row has no user"):
+    with pytest.raises(InputError, match=r"row.*user"):
         Noiseless.create({"order": "by-user"}).train(learner, learner.corpus, run_of(learner))
     assert "order" not in Noiseless.create({}).params.model_dump()
 
@@ -158,7 +158,7 @@ def test_a_learning_rate_that_diverges_loses() -> None:
         found, _ = mechanism.train(learner, learner.corpus, run)
         assert run.diagnostics["best_learning_rate"] == 0.01
         assert math.isfinite(held_out_loss(found, learner))
-    with pytest.raises(InputError, match="training diverged"):
+    with pytest.raises(InputError, match=r"loss.*learning_rate"):
         Noiseless.create({**params, "learning_rate_factors": [1e25, 1e30]}).train(
             learner, learner.corpus, run_of(learner)
         )
@@ -166,11 +166,11 @@ def test_a_learning_rate_that_diverges_loses() -> None:
 
 def test_learning_rates_are_compared_on_valid_rows_alone() -> None:
     learner = NetworkLearner(6)
-    with pytest.raises(InputError, match=r"no row in the split 'valid'"):
+    with pytest.raises(InputError, match=r"2 learning rates.*split 'valid'"):
         Noiseless.create({"learning_rate_factors": [0.1, 1.0]}).train(
             learner, learner.corpus, run_of(learner)
         )
-    with pytest.raises(InputError, match="keep is 'last'"):
+    with pytest.raises(InputError, match=r"keep.*'last'.*learning_rate_factors"):
         Noiseless.create({"learning_rate_factors": [0.1, 1.0], "keep": "last"})
     for factors in ([], [0.0], [-1.0, 1.0]):
         with pytest.raises(InputError, match="learning_rate_factors"):

@@ -76,7 +76,7 @@ def test_members_of_an_overfitted_model_show_and_those_of_a_fresh_one_do_not(
     assert skipped.name == "secret-sharer" and "uedp-bench plant" in skipped.reason
     claimed, proven = over.guarantees
     assert (claimed.accountant, claimed.epsilon, claimed.unit) == (DECLARED, 8.0, "user")
-    assert proven.notion == "none" and "no event here" in proven.reason
+    assert proven.notion == "none" and "event" in proven.reason
     assert over.diagnostics["scored_split"] == "test"
     corpus = ub.load_corpus("text", **over.spec.source.params)
     assert int(corpus.where("train").sum()) == len(splits["train"])
@@ -88,7 +88,7 @@ def test_members_of_an_overfitted_model_show_and_those_of_a_fresh_one_do_not(
 def test_one_model_is_no_sample_of_trainings() -> None:
     model = {"name": "checkpoint", "params": {"pretrained": "there"}}
     fields = {"mechanisms": ["trained-elsewhere"], "model": model, "seeds": [1, 2, 3]}
-    with pytest.raises(InputError, match=r"same at every seed.*--seeds 1"):
+    with pytest.raises(InputError, match=r"3 seeds.*--seeds 1"):
         expand(parse_spec(fields))
 
 
@@ -178,16 +178,16 @@ def refused(where: Path) -> Path:
 @pytest.mark.parametrize(
     ("folder", "task", "said"),
     [
-        ("wider", "next-word", "weights have another shape than its configuration says"),
+        ("wider", "next-word", r"wider': .*transformer\.h\.0"),
         ("deeper", "next-word", "weights lack transformer.h.1"),
-        ("shallower", "next-word", "its configuration does not, transformer.h.0"),
-        ("code", "next-word", "neither a readable local directory nor a model"),
-        ("nameless", "next-word", "has no architectures"),
-        ("nowhere", "next-word", "neither a readable local directory nor a model"),
-        ("classes", "next-word", "BertForSequenceClassification.*text-classification learns such"),
-        ("good", "masked-language-model", "does not read a row as begin, text and end"),
+        ("shallower", "next-word", r"transformer\.h\.0\.attn\.c_attn\.weight"),
+        ("code", "next-word", "(code|nowhere)' .*hub"),
+        ("nameless", "next-word", "nameless' .*architectures"),
+        ("nowhere", "next-word", "(code|nowhere)' .*hub"),
+        ("classes", "next-word", "BertForSequenceClassification.*next-word.*text-classification"),
+        ("good", "masked-language-model", "good': .*tokenizer"),
         ("classes", "masked-language-model", "BertForSequenceClassification.*text-classification"),
-        ("classes", "text-classification", "no class 'posi'; its nearest is 'pos'"),
+        ("classes", "text-classification", "class 'posi'.*'pos'"),
     ],
 )
 def test_folders_that_do_not_fit_are_refused(
@@ -206,10 +206,10 @@ def test_folders_that_do_not_fit_are_refused(
 @pytest.mark.parametrize(
     ("mechanism", "model", "said"),
     [
-        ("noiseless", {"name": "checkpoint", "params": {"pretrained": "good"}}, "was trained on"),
-        ("trained-elsewhere", {"name": "lstm-small"}, "--model checkpoint --set model.pretrained"),
+        ("noiseless", {"name": "checkpoint", "params": {"pretrained": "good"}}, "noiseless"),
+        ("trained-elsewhere", {"name": "lstm-small"}, "lstm-small.*--model checkpoint"),
         ("deidentify+trained-elsewhere", {"name": "checkpoint", "params": {"pretrained": "good"}},
-         "deidentify acts before training"),
+         "deidentify.*trained-elsewhere"),
     ],
 )  # fmt: skip
 def test_what_was_trained_elsewhere_is_not_trained_here_nor_the_reverse(
@@ -242,7 +242,7 @@ def test_rows_of_train_alone_and_shares_of_them_are_refused(
 ) -> None:
     folder = made.causal(where / "alone")
     file = made.write_rows(where / "alone.csv", rows_of({"train": splits["train"]}))
-    with pytest.raises((InputError, AssertionError), match="rows of the split train alone"):
+    with pytest.raises((InputError, AssertionError), match=r"split train.*held_out"):
         run(where, folder, file, attacks=[])
-    with pytest.raises(InputError, match=r"source.test is 0.2.*none may be cut off"):
+    with pytest.raises(InputError, match=r"source\.test is 0\.2.*trained-elsewhere"):
         run(where, folder, file, attacks=[], columns={"test": 0.2})

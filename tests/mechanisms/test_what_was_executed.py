@@ -88,7 +88,7 @@ def test_a_run_with_less_noise_than_planned_proves_nothing(tmp_path: Path) -> No
     (proven,) = [g for g in result.guarantees if g.kind == "proven"]
     assert proven.status == "refused"
     assert math.isinf(proven.epsilon)
-    assert "noise_multiplier was planned" in proven.reason
+    assert "noise_multiplier" in proven.reason
 
 
 def _truncation(half: bool) -> tuple[Events, Events]:
@@ -145,7 +145,7 @@ def _dpnr(half: bool) -> tuple[Events, Events]:
 def test_less_local_noise_is_another_event(made: Callable[..., Any], tmp_path: Path) -> None:
     more = (tmp_path,) if made is _metric else ()
     check_plan(*made(False, *more))
-    with pytest.raises(PrivacyError, match="was planned as"):
+    with pytest.raises(PrivacyError, match=r"event 1.*event\.(scale|epsilon)"):
         check_plan(*made(True, *more))
 
 

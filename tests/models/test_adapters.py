@@ -188,9 +188,9 @@ def test_all_linear_layers_can_have_adapters(pretrained: tuple[str, str]) -> Non
 @pytest.mark.parametrize(
     ("params", "said"),
     [
-        ({"lora_alpha": 4.0}, "lora_alpha is 4.0, but there are no adapters; give lora_rank"),
-        ({"lora_modules": ["c_attn"]}, "there are no adapters; give lora_rank"),
-        ({"lora_rank": 0}, "greater than or equal to 1"),
+        ({"lora_alpha": 4.0}, r"lora_alpha is 4\.0.*lora_rank"),
+        ({"lora_modules": ["c_attn"]}, "lora_modules is .*lora_rank"),
+        ({"lora_rank": 0}, "lora_rank is 0"),
     ],
 )
 def test_settings_of_no_adapters_are_refused(name: str, params: dict[str, Any], said: str) -> None:
@@ -199,7 +199,7 @@ def test_settings_of_no_adapters_are_refused(name: str, params: dict[str, Any], 
 
 
 def test_a_frozen_encoder_has_no_adapters() -> None:
-    with pytest.raises(InputError, match="a frozen encoder has no adapters"):
+    with pytest.raises(InputError, match=r"frozen.*lora_rank"):
         models.create("bert", {"frozen": True, "lora_rank": 4})
 
 
@@ -213,7 +213,7 @@ def test_without_the_library_a_line_says_how_to_install_it(
     pretrained: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "peft", None)
-    with pytest.raises(InputError, match=r"peft \(lora_rank\) is not installed.*uedp-bench\[lora"):
+    with pytest.raises(InputError, match=r"peft.*lora_rank.*uedp-bench\[lora"):
         stages_of(pretrained, lora_rank=2)
 
 

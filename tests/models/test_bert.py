@@ -233,16 +233,16 @@ def test_a_causal_language_model_is_no_encoder(tmp_path: Path) -> None:
     GPT2LMHeadModel(GPT2Config(**sizes, vocab_size=vocabulary.size)).save_pretrained(tmp_path)
     vocabulary._tokenizer.save_pretrained(tmp_path)
     model = models.create("bert", {"pretrained": str(tmp_path)})
-    with pytest.raises(InputError, match="has no mask token"):
+    with pytest.raises(InputError, match=r"bert\.pretrained.*mask token"):
         model.vocabulary([], origin="", private=False)
 
 
 def test_from_scratch_and_pretrained_contradict() -> None:
-    with pytest.raises(InputError, match="trains from scratch: leave out pretrained"):
+    with pytest.raises(InputError, match=r"configuration.*pretrained"):
         models.create("bert", {"pretrained": "x", "configuration": "tiny"})
-    with pytest.raises(InputError, match="it cannot be frozen"):
+    with pytest.raises(InputError, match=r"configuration.*frozen"):
         models.create("bert", {"frozen": True, "configuration": "tiny"})
-    with pytest.raises(TypeError, match="no fixed features"):
+    with pytest.raises(TypeError, match=r"bert.*fixed"):
         models.create("bert", {"configuration": "tiny"}).features(["a"], "cpu")
 
 

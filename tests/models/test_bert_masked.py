@@ -116,10 +116,10 @@ def test_a_tagger_s_encoder_takes_its_weights_over() -> None:
 @pytest.mark.parametrize(
     ("kind", "params", "said"),
     [
-        ("distilbert", {}, "its head is not that of BERT"),
-        ("untied", {}, "tied to the table"),
-        ("bert", {"frozen": True}, "bert.frozen is True"),
-        ("bert", {"projection": 3}, "bert.projection is 3"),
+        ("distilbert", {}, "DistilBertForMaskedLM"),
+        ("untied", {}, "BertForMaskedLM.*table"),
+        ("bert", {"frozen": True}, r"bert\.frozen"),
+        ("bert", {"projection": 3}, r"bert\.projection.*3"),
     ],
 )
 def test_what_it_cannot_be_is_refused_by_name(
@@ -138,5 +138,5 @@ def test_sizes_from_scratch_take_a_vocabulary_of_their_own() -> None:
         sizes[vocabulary.size] = model.token_numbers(), model.max_length()
     assert list(sizes.values()) == [(1536, 512)] * 2
     assert min(sizes) == 60 < max(sizes)
-    with pytest.raises(InputError, match="leave out vocabulary_size"):
+    with pytest.raises(InputError, match="vocabulary_size"):
         models.create("bert", {"vocabulary_size": 60})

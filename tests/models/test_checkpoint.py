@@ -64,7 +64,7 @@ def test_language_model_that_sees_the_next_token_is_refused(
         logs = torch.log_softmax(model(input_ids=torch.tensor([tokens])).logits[0], dim=-1)
     wanted = logs[torch.arange(len(tokens) - 1), torch.tensor(tokens[1:])]
     assert alone == pytest.approx(wanted.numpy(), abs=1e-4)
-    with pytest.raises(InputError, match=r"sighted.*reads the tokens that it is to predict"):
+    with pytest.raises(InputError, match=r"sighted.*tokens.*place 2"):
         ub.load_checkpoint(tmp_path / "sighted", corpus())
 
 
@@ -191,7 +191,7 @@ def test_adapters_without_their_network_or_of_another_kind_are_named(tmp_path: P
     config = tmp_path / "adapter" / "adapter_config.json"
     content = json.loads(config.read_text())
     for change, message in (
-        ({"base_model_name_or_path": "someone/else"}, r"adapter of 'someone/else'.*no folder here"),
+        ({"base_model_name_or_path": "someone/else"}, "adapter of 'someone/else'.*folder"),
         ({"peft_type": "LOHA"}, r"kind 'LOHA'"),
         ({"megatron_config": {"x": 1}, "megatron_core": "antigravity"}, r"kind 'LORA'"),
     ):

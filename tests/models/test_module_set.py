@@ -124,5 +124,5 @@ def test_each_module_has_a_folder_and_one_alone_has_none(tmp_path):
 
 
 def test_an_empty_set_is_refused():
-    with pytest.raises(InputError, match="at least one"):
+    with pytest.raises(InputError, match="ModuleSet"):
         ModuleSet([])

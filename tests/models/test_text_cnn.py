@@ -67,7 +67,7 @@ def test_dropout_is_drawn_from_the_seed_of_a_row_and_in_training_alone() -> None
 @pytest.mark.parametrize(
     ("params", "said"),
     [
-        ({"channels": (2, 4)}, "channels has 2 numbers"),
+        ({"channels": (2, 4)}, r"channels.*2.*\[4, 2, 3\]"),
         ({"pools": (3, 4)}, r"\[3, 4\] has 2"),
         ({"dropout": 1.0}, "dropout"),
     ],
@@ -78,7 +78,7 @@ def test_layouts_that_do_not_fit_are_refused(params: dict[str, Any], said: str) 
 
 
 def test_a_vector_that_is_too_short_is_refused() -> None:
-    with pytest.raises(InputError, match="nothing is left of 40 numbers"):
+    with pytest.raises(InputError, match=r"40 numbers.*kernels"):
         TextCNN((1, 40), CNNLayout(((4, 2, 3),), (2, 4, 6), (3, 4, 5)), 8, 0.0, seed=0)
 
 
@@ -172,10 +172,10 @@ def test_a_network_over_words_leaves_other_results_their_identity() -> None:
 @pytest.mark.parametrize(
     ("params", "said"),
     [
-        ({"kernels": ((3,),), "channels": (2,), "pools": (2,)}, "kernels is .* without embedding"),
-        ({"standardise": False}, "standardise is False: it is for text-cnn without embedding"),
-        ({"widths": (3, 6)}, "widths has 6, and a text has 5 positions"),
-        ({"embedding": None}, "positions is 5: it is for text-cnn with embedding"),
+        ({"kernels": ((3,),), "channels": (2,), "pools": (2,)}, "kernels is .*without embedding"),
+        ({"standardise": False}, "standardise is False.*without embedding"),
+        ({"widths": (3, 6)}, "widths has 6.* 5"),
+        ({"embedding": None}, "positions is 5.*with embedding"),
     ],
 )
 def test_parameters_of_the_other_network_are_refused(
@@ -187,5 +187,5 @@ def test_parameters_of_the_other_network_are_refused(
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     model = over_words(tmp_path, embedding=tmp_path / "none.txt")
-    with pytest.raises(InputError, match=r"text-cnn\.embedding: .*none\.txt cannot be read"):
+    with pytest.raises(InputError, match=r"text-cnn\.embedding.*none\.txt"):
         model.feature_size()

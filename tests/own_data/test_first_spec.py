@@ -84,7 +84,7 @@ def test_tags_and_classes_choose_the_task(tmp_path: Path) -> None:
     found, data = spec_of(reviews(tmp_path))
     assert data["task"]["name"] == "text-classification"
     assert data["source"]["params"]["label_names"] == ["bad", "good"]
-    assert "every row counts as a user of its own" in "\n".join(found.guesses)
+    assert "user" in "\n".join(found.guesses)
     _, data = spec_of(reviews(tmp_path), label="none")
     assert data["task"]["name"] == "next-word"
 
@@ -96,9 +96,9 @@ def test_what_the_user_says_counts(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"column \(--user\) named 'Sent Frm'.*'Sent From'"):
         spec_of(file, user="Sent Frm")
     for task, message in (
-        ("tagging", "--task tagging: nothing marks entities"),
+        ("tagging", "--task tagging: .*--spans"),
         ("text-classification", "--label COLUMN"),
-        ("translation", "a spec is suggested for next-word"),
+        ("translation", "--task translation: .*next-word"),
     ):
         with pytest.raises(InputError, match=message):
             spec_of(file, task=task)
@@ -116,26 +116,26 @@ def test_text_without_words_for_secrets_has_a_spec_without_them(tmp_path: Path) 
     file.write_text("text\n" + "".join(f"你好 我 去 {row} 了 吗\n" for row in range(90)))
     found, data = spec_of(file)
     assert [part["name"] for part in data["attacks"]] == ["membership"]
-    assert "left out: secret-sharer: the public split has" in "\n".join(found.guesses)
+    assert "secret-sharer" in "\n".join(found.guesses)
 
 
 def test_too_little_or_nothing_readable_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="10 rows are too few"):
+    with pytest.raises(InputError, match=r"10 rows.* 60"):
         spec_of(reviews(tmp_path, rows=10))
     for name, content, message in (
-        ("empty.csv", b"  \n", "is empty"),
-        ("sheet.csv", b"PK\x03\x04\0\0\0", "is packed by zip"),
-        ("image.csv", b"GIF89a\0\x01\0\0", "is no text"),
-        ("short.csv.gz", gzip.compress(b"text,user\n" * 99, mtime=0)[:-12], "damaged or cut short"),
-        ("numbers.csv", b"a,b\n1,2\n3,4\n", "no column holds text"),
+        ("empty.csv", b"  \n", r"empty\.csv"),
+        ("sheet.csv", b"PK\x03\x04\0\0\0", r"sheet\.csv"),
+        ("image.csv", b"GIF89a\0\x01\0\0", r"image\.csv"),
+        ("short.csv.gz", gzip.compress(b"text,user\n" * 99, mtime=0)[:-12], r"short\.csv\.gz"),
+        ("numbers.csv", b"a,b\n1,2\n3,4\n", "columns: a, b.*--text"),
     ):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(InputError, match=message):
             spec_of(tmp_path / name)
-    with pytest.raises(InputError, match="no such file"):
+    with pytest.raises(InputError, match=r"missing\.csv"):
         spec_of(tmp_path / "missing.csv")
     (tmp_path / "folder").mkdir()
-    with pytest.raises(InputError, match=r"no file train\.\*"):
+    with pytest.raises(InputError, match=r"folder.*train\.\*"):
         spec_of(tmp_path / "folder")
 
 
@@ -225,7 +225,7 @@ def test_lists_that_python_printed_are_named() -> None:
     roles, _ = roles_of(table(spans=spans), {})
     assert roles.refused["entities"][0] == "spans"
     assert "json.dumps" in roles.refused["entities"][1]
-    with pytest.raises(InputError, match=r"'tokens' is not read: .*json\.dumps"):
+    with pytest.raises(InputError, match=r"'tokens'.*JSON.*json\.dumps"):
         roles_of({"tokens": [str(["Ann", "came"])] * 40, "tags": [str(["B-PER", "O"])] * 40}, {})
 
 
@@ -251,10 +251,10 @@ def test_spans_of_other_tools_are_seen(span: object) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("0\tfirst of all texts\n1\tthe second text\n", "no header: its first row has '0'"),
-        ("a text of more than six words it is\tx\nsome text\ty\n", "no header: .*, a text"),
-        ("good\tone\nbad\ttwo\ngood\tone more\ngood\tthree\nbad\tx\nbad\ty\n", "2 rows below"),
-        ("user\ttext\nu1\tone\nuser\ttext\nu2\ttwo\n", "first row again as row 2"),
+        ("0\tfirst of all texts\n1\tthe second text\n", r"a\.tsv.*header.*'0'"),
+        ("a text of more than six words it is\tx\nsome text\ty\n", r"a\.tsv.*header.*'a text"),
+        ("good\tone\nbad\ttwo\ngood\tone more\ngood\tthree\nbad\tx\nbad\ty\n", " 2 rows"),
+        ("user\ttext\nu1\tone\nuser\ttext\nu2\ttwo\n", r"a\.tsv.*row 2"),
     ],
 )
 def test_a_first_row_of_data_is_no_header(tmp_path: Path, content: str, said: str) -> None:
@@ -269,7 +269,7 @@ def test_quotes_that_are_text_are_proposed(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("\n".join(["user\ttext", *rows]) + "\n")
     found, data = spec_of(tmp_path / "a.tsv")
     assert data["source"]["params"]["quoting"] == "none"
-    assert "120 rows of 60 users" in "\n".join(found.found)
+    assert "120 rows" in "\n".join(found.found)
     assert "source.quoting" in "\n".join(found.guesses)
 
 
@@ -293,7 +293,7 @@ def test_a_named_text_says_that_there_is_a_header(tmp_path: Path) -> None:
     name = "What did you like best about it all"
     rows = "".join(f"this is what person {row} liked\n" for row in range(90))
     (tmp_path / "a.tsv").write_text(f"{name}\n{rows}")
-    with pytest.raises(InputError, match="no header"):
+    with pytest.raises(InputError, match=r"a\.tsv.*header.*'What did"):
         spec_of(tmp_path / "a.tsv")
     _, data = spec_of(tmp_path / "a.tsv", text=name)
     assert data["source"]["params"]["text_column"] == name

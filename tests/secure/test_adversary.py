@@ -120,7 +120,7 @@ def test_rounding_of_inputs_does_not_leave_the_declared_range() -> None:
     with torch.no_grad():
         steep.weight.copy_(torch.tensor([[15_900 / unit], [-15_900 / unit]]))
     config = SecureConfig(input_range=unit, value_range=16_300.0)
-    with pytest.raises(InputError, match=r"0 \(Linear\) may return values up to"):
+    with pytest.raises(InputError, match=r"0 \(Linear\).*`value_range`"):
         compile_network(nn.Sequential(steep, ArgMax()), (1,), config)
 
 

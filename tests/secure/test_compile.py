@@ -119,23 +119,23 @@ class Unknown(nn.Module):
 @pytest.mark.parametrize(
     ("layers", "said"),
     [
-        ([nn.Linear(LENGTH, 2)], "does not end with ArgMax"),
-        ([nn.GELU(), ArgMax()], r"0 \(GELU\) cannot be computed"),
+        ([nn.Linear(LENGTH, 2)], "network.*ArgMax.*revealed"),
+        ([nn.GELU(), ArgMax()], r"0 \(GELU\)"),
         ([nn.Sequential(Unknown()), ArgMax()], r"0\.0 \(Unknown\)"),
         ([Branches([nn.Tanh()]), ArgMax()], r"0\.0 \(Tanh\)"),
-        ([Branches([ArgMax()]), ArgMax()], "stands before the end"),
-        ([ArgMax(), nn.ReLU(), ArgMax()], "stands before the end"),
+        ([Branches([ArgMax()]), ArgMax()], r"\(ArgMax\).*before"),
+        ([ArgMax(), nn.ReLU(), ArgMax()], r"\(ArgMax\).*before"),
         ([nn.Conv1d(1, 1, 3, padding=1), ArgMax()], r"0 \(Conv1d\): padding"),
-        ([nn.Conv1d(1, 1, 3, stride=2), ArgMax()], "stride is"),
-        ([nn.Conv1d(2, 1, 3), ArgMax()], "rows of shape"),
-        ([nn.Conv1d(1, 1, LENGTH + 1), ArgMax()], "rows of shape"),
-        ([nn.Linear(5, 2), ArgMax()], "rows of shape"),
-        ([nn.MaxPool1d(3, padding=1), ArgMax()], "padding is 1"),
+        ([nn.Conv1d(1, 1, 3, stride=2), ArgMax()], r"0 \(Conv1d\): stride is 2"),
+        ([nn.Conv1d(2, 1, 3), ArgMax()], r"\((Conv1d|Linear)\).*\(1, 41\)"),
+        ([nn.Conv1d(1, 1, LENGTH + 1), ArgMax()], r"\((Conv1d|Linear)\).*\(1, 41\)"),
+        ([nn.Linear(5, 2), ArgMax()], r"\((Conv1d|Linear)\).*\(1, 41\)"),
+        ([nn.MaxPool1d(3, padding=1), ArgMax()], r"0 \(MaxPool1d\): padding is 1"),
         ([nn.MaxPool1d(3, ceil_mode=True), ArgMax()], "ceil_mode"),
-        ([nn.MaxPool1d(LENGTH + 1), ArgMax()], "do not fit into 41"),
+        ([nn.MaxPool1d(LENGTH + 1), ArgMax()], r"0 \(MaxPool1d\): .*42.*41"),
         ([nn.Flatten(0), ArgMax()], "Flatten"),
-        ([Branches([nn.Conv1d(1, 1, 2), nn.Conv1d(1, 1, 3)]), ArgMax()], "beside each other"),
-        ([nn.Conv1d(1, 1, 2), ArgMax()], "one dimension"),
+        ([Branches([nn.Conv1d(1, 1, 2), nn.Conv1d(1, 1, 3)]), ArgMax()], r"0 \(Branches\)"),
+        ([nn.Conv1d(1, 1, 2), ArgMax()], r"\(1, 40\).*ArgMax"),
     ],
 )
 def test_what_no_protocol_computes_is_refused_by_name(layers, said):
@@ -145,14 +145,14 @@ def test_what_no_protocol_computes_is_refused_by_name(layers, said):
 
 def test_overflow_is_refused_with_the_name_of_the_layer():
     network = small()
-    with pytest.raises(InputError, match=r"0\.0\.3 \(Conv1d\) may return values up to"):
+    with pytest.raises(InputError, match=r"0\.0\.3 \(Conv1d\).*`value_range`"):
         bound = (
             8.0 * float(network[0].branches[0][0].weight.detach().abs().flatten(1).sum(1).max()) + 1
         )
         compiled(network, value_range=max(8.0, bound), input_range=8.0)
     with torch.no_grad():
         network[2].weight[1, 2] = math.nan
-    with pytest.raises(InputError, match=r"2 \(Linear\): a weight is not a finite number"):
+    with pytest.raises(InputError, match=r"2 \(Linear\): .*finite"):
         compiled(network)
 
 
@@ -164,7 +164,7 @@ def test_the_declared_range_holds_for_the_worst_input():
     low = 8 * float(network[0].weight.detach().abs().sum(1).max()) + 1
     found = compiled(network, (6,), reveals="logits", value_range=low).infer(worst)
     assert found.logits[0, 0] == pytest.approx(reached, abs=1e-3)
-    with pytest.raises(InputError, match="declared range ends"):
+    with pytest.raises(InputError, match=r"0 \(Linear\).*`value_range`"):
         compiled(network, (6,), value_range=8.0)
 
 
@@ -172,13 +172,13 @@ def test_the_declared_range_holds_for_the_worst_input():
 def test_inputs_out_of_range_are_refused_with_their_row(value):
     inputs = texts(3)
     inputs[2, 0, 5] = value
-    with pytest.raises(InputError, match="row 2 of the inputs"):
+    with pytest.raises(InputError, match=r"row 2 .*`input_range`"):
         compiled().infer(inputs)
 
 
 @pytest.mark.parametrize("shape", [(0, 1, LENGTH), (2, LENGTH), (2, 2, LENGTH), ()])
 def test_inputs_of_another_shape_are_refused(shape):
-    with pytest.raises(InputError, match="expected are"):
+    with pytest.raises(InputError, match=r"\(rows, 1, 41\)"):
         compiled().infer(torch.zeros(shape))
 
 
@@ -193,7 +193,7 @@ def test_impossible_configurations_are_refused(options):
 
 
 def test_a_copy_would_use_masks_twice():
-    with pytest.raises(InputError, match="second time"):
+    with pytest.raises(InputError, match=r"masks.*second time"):
         copy.deepcopy(compiled())
 
 

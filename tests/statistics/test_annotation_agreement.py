@@ -58,10 +58,10 @@ def test_rows_that_one_of_them_does_not_annotate_do_not_count() -> None:
 
 
 def test_layers_that_cannot_be_compared_are_refused() -> None:
-    with pytest.raises(CapabilityError, match="no layer 'fond'; did you mean 'found'"):
+    with pytest.raises(CapabilityError, match=r"layer 'fond'.*'found'"):
         agreement(corpus(), "fond")
     other = Layer.build(corpus().texts, [], ("X",))
-    with pytest.raises(InputError, match="have no type in common"):
+    with pytest.raises(InputError, match=r"gold \(PER, LOC, MISC\).*x \(X\)"):
         agreement(replace(corpus(), layers={**corpus().layers, "x": other}), "x")
 
 
@@ -97,5 +97,5 @@ def test_types_of_one_kind_are_one_and_a_span_said_twice_is_one() -> None:
     agreed = agreement(corpus, "found", kinds=kinds_of_types)
     assert agreed.scores["strict"].precision.value == 1.0
     assert agreed.by_type.keys() == {"PER"}
-    with pytest.raises(InputError, match="no type in common"):
+    with pytest.raises(InputError, match=r"gold \(PER\).*found \(PERSON\)"):
         agreement(corpus, "found")

@@ -175,7 +175,7 @@ def test_seed_interval_is_student_t_and_one_seed_has_none() -> None:
     assert found.low == pytest.approx(2.0 - 4.302652729911275 / math.sqrt(3))
     assert seed_estimate([4.0]).model_dump() == {"value": 4.0, "low": None, "high": None}
     assert seed_estimate([1.0, math.inf]).value == math.inf
-    with pytest.raises(InputError, match="both signs"):
+    with pytest.raises(InputError, match=r"seeds: .*infinit"):
         seed_estimate([math.inf, -math.inf])
 
 
@@ -194,7 +194,7 @@ def test_ratio_weighs_clusters_by_their_denominators() -> None:
     assert found.value == pytest.approx(33 / 12)
     assert (found.low, found.high) == (1.5, 3.0)  # only one cluster, or only the other
     assert ratio_estimate(top, bottom, rng(), np.zeros(3, dtype=np.int64)).low is None
-    with pytest.raises(InputError, match="sum to zero"):
+    with pytest.raises(InputError, match=r"ratio: .*denominators"):
         ratio_estimate([1.0], [0.0], rng())
 
 
@@ -216,7 +216,7 @@ def test_ratios_of_one_sum_see_the_same_resamples() -> None:
     by_user = hits.reshape(50, 4).mean(axis=1)
     error = math.hypot(stats.sem(by_user[:13]), stats.sem(by_user[30:]))
     assert found.high - found.low == pytest.approx(2 * 1.96 * error, rel=0.2)
-    with pytest.raises(InputError, match="sum to zero"):
+    with pytest.raises(InputError, match=r"ratio: .*denominators"):
         sum_of_ratios_estimate(np.zeros((2, 3)), np.eye(2, 3) * [[1], [0]], [1.0, 1.0], rng())
 
 

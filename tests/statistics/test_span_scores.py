@@ -41,7 +41,7 @@ def scores(gold: list[list[str]], predicted: list[list[str]]) -> dict[str, tuple
 def test_scores_are_those_of_nervaluate_and_conlleval(rows: list[list[tuple[str, str]]]) -> None:
     gold, predicted = ([[pair[side] for pair in row] for row in rows] for side in (0, 1))
     if all(label == "O" for row in gold for label in row):
-        with pytest.raises(InputError, match="no gold span"):
+        with pytest.raises(InputError, match="gold span"):
             scores(gold, predicted)
         return
     ours = scores(gold, predicted)
@@ -103,14 +103,14 @@ def test_neighbours_are_two_spans_and_a_stray_inside_label_begins_one() -> None:
     spans = spans_of_labels([["B-PER", "B-PER", "I-LOC", "I-LOC", "O", "I-PER"]], TYPES)
     assert spans.mentions() == [(0, 0, 1, 1), (0, 1, 2, 1), (0, 2, 4, 0), (0, 5, 6, 1)]
     assert spans_of_labels([[], ["O"]], TYPES).mentions() == []
-    with pytest.raises(InputError, match=r"label 'B-PRE' of word 1 in row 0: did you mean 'B-PER'"):
+    with pytest.raises(InputError, match=r"'B-PRE'.*word 1.*row 0.*'B-PER'"):
         spans_of_labels([["O", "B-PRE"]], TYPES)
 
 
 def test_nothing_predicted_scores_zero_and_spans_outside_are_refused() -> None:
     assert set(scores([["B-PER"]], [["O"]]).values()) == {(0.0, 0.0, 0.0)}
     spans = spans_of_labels([["O"], ["B-PER"]], TYPES)
-    with pytest.raises(InputError, match=r"a predicted span .* of row 1"):
+    with pytest.raises(InputError, match=r"predicted.*\(0, 1\).*row 1"):
         span_counts(Spans.none(), spans, 1)
 
 
@@ -172,7 +172,7 @@ def test_intervals_are_over_users() -> None:
     assert 0.4 < by_row.low < 0.5 < by_row.high < 0.6
     one = span_scores(counts, np.zeros(200, dtype=np.int64), np.random.default_rng(0))["strict"].f1
     assert (one.value, one.low) == (pytest.approx(2 / 3), None)
-    with pytest.raises(InputError, match="200 rows of counts, 3 users"):
+    with pytest.raises(InputError, match=r"200 rows.* 3 users"):
         span_scores(counts, np.arange(3), np.random.default_rng(0))
 
 

@@ -39,10 +39,10 @@ def test_all_outside_scores_what_its_share_of_words_gives() -> None:
 
 
 def test_rows_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(InputError, match="row 1 has 1 gold labels and 2 predicted ones"):
+    with pytest.raises(InputError, match=r"row 1 .*1 gold.* 2 predicted"):
         token_counts([np.zeros(2), np.zeros(1)], [np.zeros(2), np.zeros(2)], 3)
-    with pytest.raises(InputError, match="label that is not below 3"):
+    with pytest.raises(InputError, match=r"row 0 .* 3"):
         token_counts([np.array([3])], [np.array([0])], 3)
-    with pytest.raises(InputError, match="no score"):
+    with pytest.raises(InputError, match=r"scores: .*counts"):
         counts = token_counts([np.array([])], [np.array([])], 3)
         weighted_token_score(counts, np.zeros(1, dtype=np.int64), np.random.default_rng(0))

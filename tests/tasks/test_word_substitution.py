@@ -78,13 +78,13 @@ def test_test_rows_or_all_and_words_without_a_substitute():
 
 def test_bad_corpora():
     channel = Table(WORDS, MATRIX)
-    with pytest.raises(InputError, match="no labels"):
+    with pytest.raises(InputError, match=r"corpus.*labels"):
         score(corpus_of(["good"], [-1]), channel)
-    with pytest.raises(InputError, match="no word of 1 rows is in"):
+    with pytest.raises(InputError, match=r"1 rows.*vocabulary"):
         score(corpus_of(["chair", "good"], [1, 1], [TEST, TRAIN]), channel)
-    with pytest.raises(InputError, match=r"no row \(task.rows=test\)"):
+    with pytest.raises(InputError, match=r"task\.rows=test"):
         score(corpus_of(["good"], [1], [TRAIN]), channel)
-    with pytest.raises(InputError, match="carry labels"):
+    with pytest.raises(InputError, match=r"substitute.*labels"):
         score(corpus_of(["table", "good"], [-1, 1], [TEST, TRAIN]), channel)
 
 
@@ -150,9 +150,9 @@ def test_result_is_a_spec_again(lexicon):
 
 
 def test_a_model_is_refused(lexicon):
-    with pytest.raises(InputError, match="takes no model: leave out the model lstm-small"):
+    with pytest.raises(InputError, match="lstm-small"):
         expand(spec_of(lexicon, "vickrey", model="lstm-small"))
-    with pytest.raises(InputError, match="takes no model"):
+    with pytest.raises(InputError, match=r"word-substitution.*model none"):
         expand(apply_setting(spec_of(lexicon, "vickrey"), ("model", "units"), 8))
 
 
@@ -161,4 +161,4 @@ def test_a_mechanism_without_words_is_refused(lexicon, tmp_path):
     result = execute(expand(spec)[0], Execution(tmp_path / "out", "cpu"))
     assert result.error is not None
     assert result.error.type == CapabilityError.__name__
-    assert "needs a mechanism that publishes" in result.error.message
+    assert "mechanism" in result.error.message

@@ -68,7 +68,7 @@ def test_a_bound_that_does_not_hold_is_caught() -> None:
     with patch.object(unit_sums.ShareWorker, "unit_sum", twice):
         found = outcome("check_bound_is_kept", subject)
     assert found.state == "failed"
-    assert "its bound is" in found.reason
+    assert "bound" in found.reason
 
 
 def test_less_noise_and_a_deaf_audit_are_caught() -> None:
@@ -83,7 +83,7 @@ def test_less_noise_and_a_deaf_audit_are_caught() -> None:
         from uedp_bench.training.executors import executor_of
 
         deaf.side_effect = lambda local, learner, run, injected=(): executor_of(local, learner, run)
-        assert "none was replaced" in outcome("check_audit_reaches_updates", Subject(UserDP)).reason
+        assert "replaced" in outcome("check_audit_reaches_updates", Subject(UserDP)).reason
 
 
 @pytest.mark.usefixtures("broken")
@@ -98,18 +98,18 @@ def test_an_expected_failure_has_a_reason_and_must_fail() -> None:
     (subject,) = subjects_of("other-events", expected_failures=expected)
     assert outcome("check_declaration", subject).state == "failed"
     (wrong,) = subjects_of("other-events", expected_failures={"check_declarations": "mistyped"})
-    with pytest.raises(InputError, match="did you mean 'check_declaration'"):
+    with pytest.raises(InputError, match=r"'check_declarations'.*'check_declaration'"):
         checks_for(wrong)
 
 
 def test_nothing_checked_is_a_failure(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="there is nothing to check"):
+    with pytest.raises(InputError, match="parametrize_with_checks"):
         parametrize_with_checks([])
     with patch("uedp_bench.testing.reports.checks_for", return_value=()):
         assert not check_component(UserDP).conforms
     empty = tmp_path / "empty.py"
     empty.write_text("x = 1\n")
-    with plugged(), pytest.raises(InputError, match="registers no component"):
+    with plugged(), pytest.raises(InputError, match=r"empty\.py"):
         subjects_of(str(empty))
 
 
@@ -117,9 +117,9 @@ def test_what_to_check_is_found_by_name_class_or_file() -> None:
     assert subjects_of("mechanism/user-dp")[0].component is UserDP
     where = f"{UserDP.__module__}:UserDP"
     assert subjects_of(where)[0].name == "user-dp"
-    with pytest.raises(UnknownNameError, match="did you mean 'user-dp'"):
+    with pytest.raises(UnknownNameError, match=r"'user-pd'.*'user-dp'"):
         subjects_of("user-pd")
-    with pytest.raises(InputError, match="is no component"):
+    with pytest.raises(InputError, match=r"uedp_bench\.training\.bounds"):
         subjects_of("uedp_bench.training.bounds:FlatBound")
 
 

@@ -168,15 +168,15 @@ def test_types_are_filtered_and_checked(pipeline: Path) -> None:
     corpus = add_entities(corpus_of(TEXTS), DetectionParams(**made, entity_types=("PERSON",)))
     assert corpus.entity_types == ("PERSON",)
     assert [corpus.surface(i) for i in range(len(corpus.entities))] == ["Anna", "Hugo"]
-    with pytest.raises(InputError, match="no type 'PERSN' here; did you mean 'PERSON'"):
+    with pytest.raises(InputError, match=r"type 'PERSN'.*'PERSON'"):
         add_entities(corpus_of(TEXTS), DetectionParams(**made, entity_types=("PERSN",)))
 
 
 def test_a_missing_pipeline_says_how_to_install_it() -> None:
     params = DetectionParams(detector="spacy", pipeline="en_core_web_none")
-    with pytest.raises(InputError, match="python -m spacy download en_core_web_none"):
+    with pytest.raises(InputError, match="en_core_web_none"):
         detect(TEXTS, params)
-    with pytest.raises(InputError, match="not the folder of a spaCy pipeline"):
+    with pytest.raises(InputError, match=r"pipeline: .*config\.cfg"):
         detect(TEXTS, DetectionParams(detector="spacy", pipeline="./no/such/folder"))
 
 
@@ -184,21 +184,21 @@ def test_a_pipeline_without_entities_is_refused(tmp_path: Path) -> None:
     import spacy
 
     spacy.blank("en").to_disk(tmp_path / "blank")
-    with pytest.raises(InputError, match="no component that recognises entities"):
+    with pytest.raises(InputError, match=r"pipeline: .*blank"):
         detect(TEXTS, DetectionParams(detector="spacy", pipeline=str(tmp_path / "blank")))
 
 
 def test_a_missing_library_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "presidio_analyzer", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'uedp-bench\[ner\]'"):
+    with pytest.raises(MissingExtraError, match=r"'uedp-bench\[ner\]'"):
         detect(TEXTS, DetectionParams(detector="presidio"))
 
 
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"detector": "spacy"}, "needs a pipeline"),
-        ({"pipeline": "en_core_web_sm"}, "detector is 'none'"),
+        ({"detector": "spacy"}, "detector 'spacy'.*pipeline"),
+        ({"pipeline": "en_core_web_sm"}, "pipeline.*'none'"),
     ],
 )
 def test_parameters_that_do_not_fit_are_refused(values: dict[str, str], message: str) -> None:

@@ -71,7 +71,7 @@ def test_the_text_of_other_users_can_be_declared_public():
 def test_the_text_of_training_users_cannot_be_declared_public():
     users = np.array([0, 1, 1, 2])  # user 1 has a row in train and one in valid
     shared = replace(small(), groups={"user": users})
-    with pytest.raises(InputError, match="1 users of the split valid are in train too"):
+    with pytest.raises(InputError, match="valid_is_public: 1 users"):
         add_public(shared, SourceParams(valid_is_public=True))
     nobody = replace(small(), groups={"user": np.array([0, -1, -1, 2])})
     assert add_public(nobody, SourceParams(valid_is_public=True)).where("public").sum() == 1
@@ -85,11 +85,11 @@ def test_nothing_to_add_changes_nothing():
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("gone.txt", None, "public: no such file"),
-        ("empty.txt", b"", "holds no sentence"),
-        ("blank.txt", b"\n \n = Title = \n", "holds no sentence"),
+        ("gone.txt", None, r"gone\.txt"),
+        ("empty.txt", b"", r"public: .*(empty|blank)\.txt"),
+        ("blank.txt", b"\n \n = Title = \n", r"public: .*(empty|blank)\.txt"),
         ("latin.txt", b"caf\xe9\n", "not UTF-8"),
-        ("cut.gz", gzip.compress(b"word " * 5000, mtime=0)[:40], "damaged or cut short"),
+        ("cut.gz", gzip.compress(b"word " * 5000, mtime=0)[:40], r"public: .*cut\.gz"),
     ],
 )
 def test_bad_files(tmp_path, name, content, message):
@@ -101,10 +101,10 @@ def test_bad_files(tmp_path, name, content, message):
 
 
 def test_open_text_names_the_parameter_and_refuses_folders(tmp_path):
-    with pytest.raises(InputError, match=r"path: .* is a folder, not a file"), open_text(tmp_path):
+    with pytest.raises(InputError, match=r"path: .*folder"), open_text(tmp_path):
         pass
     with (
-        pytest.raises(InputError, match=r"valid: no such file"),
+        pytest.raises(InputError, match=r"valid: .*x$"),
         open_text(tmp_path / "x", "valid"),
     ):
         pass
@@ -161,9 +161,9 @@ def test_test_rows_of_some_numbers_of_sentences():
 @pytest.mark.parametrize(
     ("params", "words"),
     [
-        ({"min_sentences": 5}, "min_sentences=5.*'train'.*up to 4"),
-        ({"test_sentences": (7, 9)}, r"test_sentences=\(7, 9\).*'test'.*up to 4"),
-        ({"public_share": 1e-9}, "public_share=1e-09 draws no training user"),
+        ({"min_sentences": 5}, "min_sentences=5.*'train'.* 4 "),
+        ({"test_sentences": (7, 9)}, r"test_sentences=\(7, 9\).*'test'.* 4 "),
+        ({"public_share": 1e-9}, r"source\.public_share=1e-09"),
     ],
 )
 def test_nothing_left_is_an_error_that_says_what_there_is(params, words):
@@ -184,12 +184,12 @@ def test_a_sample_keeps_whole_users_of_all_splits():
     assert (np.bincount(np.unique(after.users, return_inverse=True)[1]) == 2).all()
     assert len(after.only("test"))
     assert SourceParams(sample=0.25).selects
-    with pytest.raises(InputError, match="sample=1e-09 leaves no row in 'train'"):
+    with pytest.raises(InputError, match=r"source\.sample=1e-09.*'train'"):
         add_public(before, SourceParams(sample=1e-9))
 
 
 def test_a_range_of_sentences_goes_from_few_to_many():
-    with pytest.raises(ValueError, match="the first number, 5, is above the second, 2"):
+    with pytest.raises(ValueError, match=r"test_sentences\s.* 5, .* 2"):
         SourceParams(test_sentences=(5, 2))
 
 
@@ -205,7 +205,7 @@ def test_of_a_jsonl_file_the_texts_are_read_sentence_by_sentence(tmp_path):
 def test_a_line_without_a_text_is_refused(tmp_path, line):
     file = tmp_path / "train.jsonl"
     file.write_text('{"text": "fine"}\n' + line + "\n")
-    with pytest.raises(InputError, match=r"train\.jsonl, line 2 is not an object with a text"):
+    with pytest.raises(InputError, match=r"train\.jsonl.*line 2"):
         add_public(small(), SourceParams(public=(file,)))
 
 
@@ -238,7 +238,7 @@ def test_public_rows_stay_beside_users_of_valid(tmp_path):
 
 
 def test_too_few_users_of_valid_are_an_error_that_counts_them():
-    with pytest.raises(InputError, match=r"tune_on_valid=0.5 cuts 0 users of the split 'valid'"):
+    with pytest.raises(InputError, match=r"tune_on_valid=0\.5 .* 0 users.*'valid'"):
         add_public(documents(), SourceParams(tune_on_valid=0.5))
     with pytest.raises(InputError, match="cuts 10 users"):
         add_public(in_three_splits(), SourceParams(tune_on_valid=1e-9))
@@ -249,17 +249,17 @@ def test_users_of_valid_with_rows_elsewhere_are_refused(split):
     """The run that is tuned for protects them: settings that read them would not be for free."""
     shared = in_three_splits()
     shared = shared.with_split(np.arange(60) < 1, split)  # a row of a user of valid
-    with pytest.raises(InputError, match=r"1 users of the split 'valid' have rows in 'train' or"):
+    with pytest.raises(InputError, match=r"tune_on_valid=0\.5: 1 users.*'valid'.*'train'"):
         add_public(shared, SourceParams(tune_on_valid=0.5))
 
 
 def test_rows_of_nobody_are_no_users_of_valid():
     nobody = in_three_splits()
     nobody = replace(nobody, groups={"user": np.full(60, -1)})
-    with pytest.raises(InputError, match=r"cuts 0 users of the split 'valid'"):
+    with pytest.raises(InputError, match=r"tune_on_valid=0\.5 .* 0 users.*'valid'"):
         add_public(nobody, SourceParams(tune_on_valid=0.5))
 
 
 def test_valid_is_scored_or_public():
-    with pytest.raises(ValueError, match="give one of the two"):
+    with pytest.raises(ValueError, match=r"tune_on_valid=0\.5.*valid_is_public"):
         SourceParams(tune_on_valid=0.5, valid_is_public=True)

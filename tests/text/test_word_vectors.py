@@ -41,14 +41,14 @@ def test_a_file_written_anew_is_read_anew(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a 1 2\nb 1\n", "line 2: the word has 1 numbers; the first line has 2"),
-        ("2 3\na 1 2 3\nb 1 2\n", "line 3: the word has 2 numbers; the first line declares 3"),
-        ("a 1 2\nb 1 2\na 3 4\n", "line 3: the word 'a' is in line 1 already"),
-        ("a 1 x\n", "line 1: could not convert"),
-        ("a 1 nan\n", "line 1: a value is not a finite"),
-        ("a 1 2\n\nb 1 2\n", "line 2: no vector"),
+        ("a 1 2\nb 1\n", "line 2: .*1 numbers.* 2"),
+        ("2 3\na 1 2 3\nb 1 2\n", "line 3: .*2 numbers.* 3"),
+        ("a 1 2\nb 1 2\na 3 4\n", "line 3.*'a'.*line 1"),
+        ("a 1 x\n", "line 1: .*'x'"),
+        ("a 1 nan\n", "line 1: .*finite"),
+        ("a 1 2\n\nb 1 2\n", "line 2: .*vector"),
         ("3 2\na 1 2\n", "declares 3 words; 1 follow"),
-        ("", "has no words"),
+        ("", r"bad\.txt: .*words"),
         ("2 3\n", "declares 2 words; 0 follow"),
     ],
 )
@@ -61,19 +61,19 @@ def test_bad_files(tmp_path, text, message):
 
 
 def test_unreadable_files(tmp_path):
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match=r"none.*No such file"):
         read_embedding(tmp_path / "none", "m.embedding")
     (tmp_path / "latin").write_bytes("é 1 2\n".encode("latin-1"))
-    with pytest.raises(InputError, match="is not UTF-8"):
+    with pytest.raises(InputError, match="UTF-8"):
         read_embedding(tmp_path / "latin", "m.embedding")
     (tmp_path / "x.gz").write_bytes(b"no archive")
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match=r"x\.gz.*gzip"):
         read_embedding(tmp_path / "x.gz", "m.embedding")
     packed = bytearray(gzip.compress(GLOVE.encode() * 50))
     packed[10] ^= 0xFF  # the head of the compressed stream
     (tmp_path / "z.gz").write_bytes(packed)
-    with pytest.raises(InputError, match="cannot be read: Error -3"):
+    with pytest.raises(InputError, match=r"z\.gz.*-3"):
         read_embedding(tmp_path / "z.gz", "m.embedding")
     (tmp_path / "y.gz").write_bytes(gzip.compress(GLOVE.encode())[:-8])
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match=r"y\.gz.*end-of-stream"):
         read_embedding(tmp_path / "y.gz", "m.embedding")

@@ -145,7 +145,7 @@ def test_layers_are_modules_and_shares_are_of_the_square() -> None:
     layers = [NetworkLayer("0", 25), NetworkLayer("2", 12)]
     limits = PerLayerBound(2.0, shares=(1.0, 3.0)).limits(0, layers)
     assert limits.layers == pytest.approx((1.0, math.sqrt(3.0)))
-    with pytest.raises(PrivacyError, match="3 shares for 2 layers: 0, 2"):
+    with pytest.raises(PrivacyError, match=r"3 .* 2 layers: 0, 2"):
         PerLayerBound(2.0, shares=(1.0, 3.0, 1.0)).limits(0, layers)
 
 
@@ -269,15 +269,15 @@ def test_a_bound_sees_noisy_numbers_alone() -> None:
 @pytest.mark.parametrize(
     ("limits", "said"),
     [
-        (Limits(0.0), "the clip bound of a round is 0"),
-        (Limits(math.nan), "the clip bound of a round is nan"),
-        (Limits(1.0, layers=(1.0,)), "each of 2 needs one above 0"),
-        (Limits(1.0, layers=(1.0, math.nan)), "each of 2 needs one above 0"),
-        (Limits(1.0, layers=(0.8, 0.7)), "above the total 1"),
-        (Limits(1.0, count=Count(1.0, 0.5)), "must be above half the noise multiplier 1"),
-        (Limits(1.0, count=Count(0.0, 5.0)), "a count below 0"),
-        (Limits(math.inf, count=Count(1.0, 5.0)), "beside clip bound inf"),
-        (Limits(1.0, layers=(0.6, 0.6), rows=0.1), "layers are bounded too"),
+        (Limits(0.0), r"clip bound.* 0\.0"),
+        (Limits(math.nan), "clip bound.* nan"),
+        (Limits(1.0, layers=(1.0,)), r"layers are \(1\.0.* 2 "),
+        (Limits(1.0, layers=(1.0, math.nan)), r"layers are \(1\.0.* 2 "),
+        (Limits(1.0, layers=(0.8, 0.7)), r"layers.*1\.06.*total 1"),
+        (Limits(1.0, count=Count(1.0, 0.5)), r"0\.5 .*noise multiplier 1"),
+        (Limits(1.0, count=Count(0.0, 5.0)), "count below 0"),
+        (Limits(math.inf, count=Count(1.0, 5.0)), "clip bound inf"),
+        (Limits(1.0, layers=(0.6, 0.6), rows=0.1), "layers.*two-level|two-level.*layers"),
     ],
 )
 def test_limits_that_nothing_can_be_proven_of_are_refused(limits: Limits, said: str) -> None:

@@ -117,7 +117,7 @@ def test_no_round_twice_none_left_out_and_no_other_length() -> None:
     noise, rng = BandedNoise(GIVEN, 2.0), np.random.default_rng(0)
     noise.add(torch.zeros(3), 1.0, 0, rng)
     for step in (0, 2):
-        with pytest.raises(PrivacyError, match=f"round {step} is asked for after 1 rounds"):
+        with pytest.raises(PrivacyError, match=f"round {step} .* 1 rounds"):
             noise.add(torch.zeros(3), 1.0, step, rng)
-    with pytest.raises(PrivacyError, match="4 numbers, and a round before had 3"):
+    with pytest.raises(PrivacyError, match=r"round 1.* 4 numbers.* 3"):
         noise.add(torch.zeros(4), 1.0, 1, rng)

@@ -31,7 +31,7 @@ def test_cohorts_take_part_in_turns_and_draw_nothing() -> None:
     sampler = CyclicCohorts(np.array([2, 0, 2, 1]), 3)
     rounds = [sampler.draw(None).units.tolist() for _ in range(7)]  # type: ignore[arg-type]
     assert rounds == [[1], [3], [0, 2], [1], [3], [0, 2], [1]]
-    with pytest.raises(PrivacyError, match="not one of 0 to 2"):
+    with pytest.raises(PrivacyError, match=r"cohort.* 0 to 2"):
         CyclicCohorts(np.array([3]), 3)
 
 
@@ -45,10 +45,10 @@ def test_a_round_by_itself_is_one_in_which_anybody_may_be() -> None:
 @pytest.mark.parametrize(
     ("rounds", "said"),
     [
-        ([[0, 1], [1]], "round 1: a unit takes part less than 3 rounds after its last"),
-        ([[0], [1], [0]], "round 2: a unit takes part less than 3 rounds after its last"),
-        ([[0], [], [], [0], [], [], [0]], "round 6: a unit takes part more than 2 times"),
-        ([[1, 1]], "round 0: a unit takes part twice"),
+        ([[0, 1], [1]], "round 1: .* 3 rounds"),
+        ([[0], [1], [0]], "round 2: .* 3 rounds"),
+        ([[0], [], [], [0], [], [], [0]], "round 6: .* 2 times"),
+        ([[1, 1]], "round 0: .*twice"),
     ],
 )
 def test_a_sampler_that_breaks_the_schedule_is_refused(rounds: list[list[int]], said: str) -> None:

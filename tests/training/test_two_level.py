@@ -123,10 +123,10 @@ def test_the_noise_is_relative_to_the_user_s_bound() -> None:
 @pytest.mark.parametrize(
     ("field", "changes"),
     [
-        ("rows is not", {"bound": TwoLevelBound(float("inf"), rows=0.3)}),
-        ("rows is not", {"bound": TwoLevelBound(1.0, rows=1.5)}),
-        ("rows is not", {"bound": TwoLevelBound(1.0, rows=0.0)}),
-        ("rows is not", {"bound": TwoLevelBound(1.0, rows=float("nan"))}),
+        ("two-level.*: rows", {"bound": TwoLevelBound(float("inf"), rows=0.3)}),
+        ("two-level.*: rows", {"bound": TwoLevelBound(1.0, rows=1.5)}),
+        ("two-level.*: rows", {"bound": TwoLevelBound(1.0, rows=0.0)}),
+        ("two-level.*: rows", {"bound": TwoLevelBound(1.0, rows=float("nan"))}),
         ("epochs", {"local": LocalTraining(epochs=2)}),
         ("batch_size", {"local": LocalTraining(batch_size=1)}),
         ("optimizer", {"local": LocalTraining(optimizer="adam")}),

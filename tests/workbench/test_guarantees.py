@@ -28,7 +28,7 @@ def test_guarantees_are_a_table_in_a_notebook() -> None:
     assert shown.count("<tr>") == len(given) + 1
     assert "add-or-remove" in shown and "proven" in repr(given)
     assert shown.startswith("<p>At a proven ε of ") and "for a person.</p>" in shown
-    with pytest.raises(LookupError, match="there is: user"):
+    with pytest.raises(LookupError, match=r"word: 0.*: user"):
         given.proven("word")
 
 
@@ -50,7 +50,7 @@ def test_calibrate_meets_its_target_and_account_agrees() -> None:
 
 
 def test_mistakes_name_the_parameter() -> None:
-    with pytest.raises(InputError, match="did you mean"):
+    with pytest.raises(InputError, match=r"'noise_multiplyer'.*'noise_multiplier'"):
         ub.account("user-dp", SIZES, noise_multiplyer=1)
     with pytest.raises(InputError, match="user-dp"):
         ub.account("user-pd", SIZES)

@@ -120,5 +120,5 @@ def test_names_in_a_notebook_are_escaped(results: Results) -> None:
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nowhere"):
         ub.load_results(tmp_path / "nowhere")
-    with pytest.raises(ValueError, match="several places"):
+    with pytest.raises(ValueError, match="places"):
         Results(read_all([QUICKSTART])).folder(Results(read_all([QUICKSTART]))[0])

@@ -57,14 +57,14 @@ def test_splits_say_who_trained_where_nothing_was_planted(done: Results) -> None
 
 def test_attacks_that_plant_before_training_say_so(done: Results) -> None:
     saved = ub.load_run(done.folder(done[0]))
-    with pytest.raises(InputError, match="plants before training"):
+    with pytest.raises(InputError, match=r"secret-sharer.*`planted`"):
         ub.attack(saved.release, saved.corpus, "secret-sharer")
     with pytest.raises(CapabilityError, match="reidentify"):
         ub.attack(saved.release, saved.corpus, "reidentify")
 
 
 def test_a_folder_without_a_release_is_named(done: Results, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no folder of a run"):
+    with pytest.raises(InputError, match=r"result\.json"):
         ub.load_release(tmp_path)
     text = (done.folder(done[0]) / "result.json").read_text(encoding="utf-8")
     (tmp_path / "result.json").write_text(text, encoding="utf-8")
@@ -73,7 +73,7 @@ def test_a_folder_without_a_release_is_named(done: Results, tmp_path: Path) -> N
 
 
 def test_mistakes_are_told_before_anything_runs(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match="did you mean mechanism"):
+    with pytest.raises(TypeError, match=r"'mechansims'.*mechanisms"):
         ub.run(mechansims=["noiseless"], out=tmp_path)
     with pytest.raises(InputError, match="user-dp"):
         ub.run(mechanisms=["user-pd"], out=tmp_path)

@@ -285,7 +285,7 @@ def test_the_best_of_several_pays_for_each():
 
     assert best_of([partial(bound, v) for v in (0.5, 2.0, 0.0)], confidence=0.94) == 2.0
     assert asked == pytest.approx([0.98] * 3)
-    with pytest.raises(InputError, match="none given"):
+    with pytest.raises(InputError, match="bounds: none"):
         best_of([])
 
 
@@ -352,7 +352,7 @@ def test_delta_zero():
         bounds = [epsilon_lower_bound(ins, outs, delta=d, method=method) for d in (0.0, 1e-12)]
         assert bounds[0] == pytest.approx(bounds[1], rel=1e-6)
     for method in ("one-run-f-dp", "gaussian"):
-        with pytest.raises(InputError, match="no finite epsilon at delta = 0"):
+        with pytest.raises(InputError, match=r"delta: 0 with .*one-run"):
             epsilon_lower_bound(ins, outs, delta=0.0, method=method)
 
 
@@ -362,22 +362,22 @@ GOOD = [0.1, 0.2, 0.3]
 @pytest.mark.parametrize(
     ("members", "nonmembers", "options", "message"),
     [
-        ([0.1, math.nan], GOOD, {}, "members: 1 of 2 values are NaN, first at 1"),
+        ([0.1, math.nan], GOOD, {}, "^members: 1 of 2.*NaN.* 1"),
         (GOOD, [math.nan], {}, "nonmembers: 1 of 1"),
-        ([], GOOD, {}, "members: no values"),
-        (GOOD, [], {}, "nonmembers: no values"),
-        ([GOOD], GOOD, {}, r"members: an array of shape \(1, 3\)"),
-        (["a"], GOOD, {}, "members: scores must be real"),
-        (GOOD, [1j], {}, "nonmembers: scores must be real"),
-        (GOOD, GOOD, {"delta": 1.0}, r"delta: 1.0 is not in \[0, 1\)"),
+        ([], GOOD, {}, "^members: no values"),
+        (GOOD, [], {}, "^nonmembers: no values"),
+        ([GOOD], GOOD, {}, r"^members: .*\(1, 3\)"),
+        (["a"], GOOD, {}, "^members: .*real"),
+        (GOOD, [1j], {}, "^nonmembers: .*real"),
+        (GOOD, GOOD, {"delta": 1.0}, r"delta: 1\.0.*\[0, 1\)"),
         (GOOD, GOOD, {"delta": -1e-9}, "delta: -1e-09"),
         (GOOD, GOOD, {"delta": math.nan}, "delta: nan"),
         (GOOD, GOOD, {"confidence": 1.0}, "confidence: 1.0"),
         (GOOD, GOOD, {"confidence": 0.0}, "confidence: 0.0"),
-        (GOOD, GOOD, {"method": "one_run"}, "did you mean 'one-run'"),
-        ([1.0] * 10, [0.0] * 90, {"method": "one-run"}, "10 members and 90 nonmembers"),
+        (GOOD, GOOD, {"method": "one_run"}, "'one_run'.*'one-run'"),
+        ([1.0] * 10, [0.0] * 90, {"method": "one-run"}, "members: 10 .*90 nonmembers"),
         ([1.0, math.inf], GOOD, {"method": "gaussian"}, "members: a Gaussian cannot"),
-        ([1.0, 1.0], [0.0, 0.0], {"method": "gaussian"}, "do not vary"),
+        ([1.0, 1.0], [0.0, 0.0], {"method": "gaussian"}, "members: .*vary"),
     ],
 )
 def test_bad_input_is_named(members, nonmembers, options, message):
@@ -388,8 +388,8 @@ def test_bad_input_is_named(members, nonmembers, options, message):
 @pytest.mark.parametrize(
     ("counts", "delta", "message"),
     [
-        ((100, 101, 60), 0.0, "guesses: 101 is more than the 100 canaries"),
-        ((100, 50, 51), 0.0, "correct: 51 is more than the 50 guesses"),
+        ((100, 101, 60), 0.0, "guesses: 101 .*100"),
+        ((100, 50, 51), 0.0, "correct: 51 .*50"),
         ((0, 0, 0), 0.0, "canaries: 0"),
         ((100, -1, -1), 0.0, "guesses: -1"),
         ((100, 50.5, 20), 0.0, "guesses: 50.5"),

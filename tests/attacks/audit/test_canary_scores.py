@@ -104,7 +104,7 @@ def test_without_references_a_score_is_the_loss_alone(labelled, make_run):
 
 
 def test_references_are_none_or_two_at_least():
-    with pytest.raises(InputError, match="references is 1: two at least, or 0"):
+    with pytest.raises(InputError, match="references is 1"):
         Audit.create({"references": 1})
     assert Audit.create({"references": 0}).params.references == 0
 
@@ -125,4 +125,4 @@ def test_rows_that_nothing_is_predicted_of_give_a_note_and_no_bound(labelled, ma
     vectors = Remembers(set(), 0.0)
     vectors.takes_vectors = True
     found = attack.run(vectors, what, corpus, make_run(1))
-    assert "takes vectors" in found.details["notes"][-1]
+    assert "vectors" in found.details["notes"][-1]

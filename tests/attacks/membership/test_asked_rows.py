@@ -50,7 +50,7 @@ def test_a_loss_stands_for_the_probability_of_the_row() -> None:
 @pytest.mark.parametrize("bad", [-0.5, np.nan])
 def test_what_is_no_loss_is_refused(bad: float) -> None:
     release = Losses(1.0, 1.0, bad)
-    with pytest.raises(InputError, match="loss of record 1 is"):
+    with pytest.raises(InputError, match="record 1"):
         AskedLosses(release, corpus(3)).of(release, np.array([0, 2]))
 
 
@@ -75,7 +75,7 @@ def test_a_shadow_model_of_another_kind_is_refused() -> None:
         (AskedLosses(release, labelled), "RowScorer"),
         (AskedClasses(release, labelled), "Classifier"),
     ):
-        with pytest.raises(CapabilityError, match=f"PublishedOnly, not a {kind}"):
+        with pytest.raises(CapabilityError, match=f"PublishedOnly.*{kind}"):
             asked.of(PublishedOnly(), np.array([0]))
 
 

@@ -115,7 +115,7 @@ def test_confidence_keeps_its_digits_near_one():
     ("logprobs", "labels", "said"),
     [
         (np.zeros((2, 1)), [0, 0], "1 classes"),
-        (np.zeros((2, 3)), [0], "1 labels for 2 rows"),
+        (np.zeros((2, 3)), [0], "membership: 1 labels.*2 rows"),
         (np.zeros((2, 3)), [0, 3], "of 3 classes"),
         (np.zeros((2, 3)), [-1, 0], "of 3 classes"),
         (np.array([[0.0, 0.0], [np.nan, 0.0]]), [0, 0], "record 1 are NaN"),

@@ -61,7 +61,7 @@ def test_ratio_is_loss_minus_the_reference_loss() -> None:
 
 
 def test_nan_and_texts_without_tokens_are_errors() -> None:
-    with pytest.raises(InputError, match="'loss' of text 1 is NaN"):
+    with pytest.raises(InputError, match=r"'loss'.*text 1.*NaN"):
         score_texts(["a", "b"], [tokens(LOGP), tokens(LOGP * np.nan)], None, 0.2)
-    with pytest.raises(InputError, match="1 without tokens"):
+    with pytest.raises(InputError, match=r"membership: .*1 without"):
         score_texts(["a"], [tokens(LOGP[:0])], None, 0.2)

@@ -207,18 +207,18 @@ def one_class(corpus: Corpus, split: str) -> Corpus:
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_an_attribute_with_one_class_is_refused_before_training(split: str) -> None:
     what, rng = AttributeInference.create(), np.random.default_rng(0)
-    with pytest.raises(InputError, match=rf"'sex' has one class \(m\) in the {split} split"):
+    with pytest.raises(InputError, match=rf"attributes: 'sex'.*\(m\).*{split}"):
         what.plant(one_class(authors(0), split), rng)
     AttributeInference.create({"attributes": ["age"]}).plant(one_class(authors(0), split), rng)
 
 
 def test_attributes_that_do_not_exist_are_refused() -> None:
     corpus, rng = authors(0), np.random.default_rng(0)
-    with pytest.raises(InputError, match="no attribute 'sexe'; did you mean 'sex'"):
+    with pytest.raises(InputError, match=r"attributes: .*'sexe'.*'sex'"):
         AttributeInference.create({"attributes": ["sexe"]}).plant(corpus, rng)
-    with pytest.raises(InputError, match="declares no private attributes"):
+    with pytest.raises(InputError, match=r"attribute-inference: .*private attributes"):
         AttributeInference.create().plant(replace(corpus, attributes={}, attribute_names={}), rng)
-    with pytest.raises(InputError, match=r"'f1'.*'sex' is none"):
+    with pytest.raises(InputError, match=r"empirical.*'f1'.*'sex'.*'accuracy'"):
         AttributeInference.create({"empirical": "f1"}).plant(corpus, rng)
 
 
@@ -226,7 +226,7 @@ def test_representations_that_are_not_numbers_are_refused() -> None:
     corpus = authors(0)
     table = noise(corpus, 1)
     table[np.flatnonzero(corpus.where("test"))[7], 2] = math.nan
-    with pytest.raises(InputError, match=r"test split: 1 of 300 rows are not finite.*first at 7"):
+    with pytest.raises(InputError, match=r"test split: 1 of 300 rows.* 7"):
         attack(TableEncoder(table), corpus)
     with pytest.raises(InputError, match=r"shape \(600, 2, 4\)"):
         attack(TableEncoder(noise(corpus, 1).reshape(-1, 2, 4)), corpus)

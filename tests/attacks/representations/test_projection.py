@@ -194,7 +194,7 @@ TOO_LARGE = {
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("case", TOO_LARGE)
 def test_numbers_too_large_to_draw_are_refused(case: str, method: Method) -> None:
-    with pytest.raises(InputError, match=r"too large to draw \(up to 1.7e\+308\)"):
+    with pytest.raises(InputError, match=r"projection: .*1\.7e\+308"):
         drawn(TOO_LARGE[case], method)
 
 
@@ -241,7 +241,7 @@ def test_specs_name_a_map_and_its_rows_only_where_they_differ_from_the_default()
     assert params(projection="tsne") == {"projection": "tsne"}
     both = {"projection": "pca", "projection_rows": 80}
     assert params(**both) == both
-    with pytest.raises(InputError, match=r"projection_rows is 80, and projection is 'none'"):
+    with pytest.raises(InputError, match=r"projection_rows is 80.*'none'"):
         params(projection_rows=80)
     with pytest.raises(InputError, match=r"projection is 'umap': .*'pca'"):
         params(projection="umap")

@@ -156,7 +156,7 @@ def test_without_entity_types_there_are_no_entity_canaries(
     assert {c.kind for c in what.canaries} == {"word"}
     found = attack.run(FakeCompleter(), what, after, make_run(1))
     assert "exposure_entity" not in found.metrics
-    assert any("no entity types" in note for note in found.details["notes"])
+    assert any("types" in note for note in found.details["notes"])
 
 
 SPREADS = {**SMALL, "entity_canaries": 3, "entity_spreads": (0, 1, 3, 10)}
@@ -212,14 +212,14 @@ def test_a_chosen_spread_holds_where_names_and_users_are_few(
         names = [c.text.split()[2] for c in what.canaries]
         assert len(set(names)) == 9
         assert [spread_of(after, c.text.split()[2]) for c in chosen] == [c.spread for c in chosen]
-        assert any("several entity canaries" in note for note in what.notes)
+        assert any("several" in note for note in what.notes)
 
 
 def test_a_name_in_use_is_drawn_again_and_refused_where_all_are() -> None:
     rng = np.random.default_rng(0)
     assert unused_name("abc", "b b", {"a a"}, rng) == "b b"
     assert unused_name("ab", "b b", {"b b", "a b", "b a"}, rng) == "a a"
-    with pytest.raises(InputError, match="2 words make too few names of 1 words"):
+    with pytest.raises(InputError, match=r"canaries: 2 words.*1 words"):
         unused_name("ab", "a", {"a", "b"}, rng)
 
 
@@ -253,7 +253,7 @@ def test_exposure_is_reported_for_each_spread(
     assert found.metrics["exposure_entity"].value == pytest.approx(np.mean(values))
     rows = [row for row in found.details["canaries"] if row["kind"] == "entity"]
     assert [row["sentences"] for row in rows] == [row["spread"] for row in rows]
-    assert any("keeps few rows" in note for note in found.details["notes"])
+    assert any("rows" in note for note in found.details["notes"])
     assert PlantedCanaries.model_validate_json(what.model_dump_json()) == what
 
 
@@ -285,7 +285,7 @@ def test_what_a_detector_misses_is_no_entity(
     # The gold labels know them, so that what the detector misses can be measured.
     named = sum(canary.occurrences for canary in entity)
     assert np.isin(after.layer("gold").spans.row, np.flatnonzero(gone)).sum() == named > 0
-    assert f"presidio finds the names of 0 of {len(entity)} entity canaries" in " ".join(what.notes)
+    assert f"0 of {len(entity)}" in " ".join(what.notes)
     # Nobody masks them.
     masked, _ = Deidentify.create().publish(after, make_run(1))
     texts = {canary.text for canary in entity}
@@ -396,7 +396,7 @@ def test_a_release_that_does_not_generate_has_no_beam_search(
     attack, after, what = planted(development_corpus, SMALL)
     found = attack.run(FakeCompleter(), what, after, make_run(1))
     assert "extracted_beam_search" not in found.metrics
-    assert any("no beam search" in note for note in found.details["notes"])
+    assert any("beam" in note for note in found.details["notes"])
 
 
 SMALL_SPACE = {
@@ -465,17 +465,17 @@ def test_losses_that_are_nan_are_an_error(development_corpus: Corpus, make_run: 
 
 
 def test_corpora_that_cannot_carry_canaries_are_refused(development_corpus: Corpus) -> None:
-    with pytest.raises(InputError, match="no row of the train split"):
+    with pytest.raises(InputError, match=r"secret-sharer: .*train.*user"):
         planted(development_corpus.only("test", "public"), SMALL)
-    with pytest.raises(InputError, match="20 canaries need"):
+    with pytest.raises(InputError, match="20 canaries"):
         planted(development_corpus, {**SMALL, "word_pool": 10, "canaries": 5, "p_e": (0.1, 1.0),
                                      "p_u": (0.1,), "entity_canaries": 10})  # fmt: skip
-    with pytest.raises(InputError, match="references is 1024"):
+    with pytest.raises(InputError, match=r"secret-sharer\.references.*1024"):
         planted(development_corpus, {"word_pool": 40, "prefix_words": 4, "canaries": 1})
-    with pytest.raises(InputError, match=r"a spread of 500 needs 501 users .* there are"):
+    with pytest.raises(InputError, match=r"entity_spreads: .*500.*501.*492"):
         planted(development_corpus, {**SMALL, "entity_spreads": (500,)})
-    with pytest.raises(InputError, match=r"2 users of the train split with 7 rows .* there are 0"):
+    with pytest.raises(InputError, match=r"entity_spreads: .* 2 users.* 7 rows.* 0"):
         planted(development_corpus, {**SMALL, "entity_spreads": (1,), "entity_sentences": 7})
     bare = replace(development_corpus, entities=Spans.none(), entity_types=())
-    with pytest.raises(InputError, match="declares no entity types"):
+    with pytest.raises(InputError, match=r"entity_spreads: .*types"):
         planted(bare, SPREADS)

@@ -129,7 +129,7 @@ def test_copies_are_held_by_as_many_users_as_asked(
         assert len(users) == secret.sharers == min(sharers, secret.occurrences)
         assert times.max() - times.min() <= 1
         assert {after.texts[row] for row in rows.tolist()} == {secret.text}
-    with pytest.raises(InputError, match="nobody has more than 20"):
+    with pytest.raises(InputError, match=r"sharers.* rows .* 20$"):
         planted(corpus, asked | {"occurrences": [100]})
 
 
@@ -203,7 +203,7 @@ def test_secrets_outside_the_vocabulary_are_counted_and_not_ranked(
     assert found.metrics["exposure_limit"].value == math.log2(30)
     assert len(found.details["canaries"]) == len(inside)
     assert len(found.details["not_scored"]) == len(what.secrets) - len(inside)
-    assert any("not one token" in note for note in found.details["notes"])
+    assert any("token" in note for note in found.details["notes"])
     none = attack.run(WithVocabulary(["zzz"]), what, corpus, make_run(1))
     assert set(none.metrics) == {"secrets_scored"}
     assert none.metrics["secrets_scored"].value == 0.0
@@ -251,15 +251,15 @@ def test_no_other_secret_stands_for_those_of_most_rows(
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"layout": ["HS", "HS"]}, "give each layout once"),
-        ({"layout": ["suffix", "HS"]}, "a run of their own"),
+        ({"layout": ["HS", "HS"]}, r"layout is \['HS', 'HS'\]"),
+        ({"layout": ["suffix", "HS"]}, "layout.*'suffix'"),
         ({"layout": "SH"}, "layout"),
-        ({"occurrences": [5]}, "occurrences is given"),
-        ({"layout": "HS", "p_u": [0.5]}, "p_u is given"),
-        ({"layout": "HS", "occurrences": [1, 1]}, "give each number once"),
+        ({"occurrences": [5]}, "occurrences.*suffix"),
+        ({"layout": "HS", "p_u": [0.5]}, "p_u.*HS"),
+        ({"layout": "HS", "occurrences": [1, 1]}, r"occurrences is \[1, 1\]"),
         ({"layout": "HS", "occurrences": [-1]}, "occurrences"),
         ({"layout": "HS", "occurrences": [1.5]}, "occurrences"),
-        ({"sharers": 1}, "sharers is given"),
+        ({"sharers": 1}, "sharers.*suffix"),
     ],
 )
 def test_parameters_that_contradict_each_other_are_refused(
@@ -277,7 +277,7 @@ def test_parameters_keep_the_identity_of_suffixes() -> None:
 
 
 def test_too_few_words_or_rows_are_refused(development_corpus: Corpus) -> None:
-    with pytest.raises(InputError, match="45 secrets need"):
+    with pytest.raises(InputError, match="45 secrets"):
         planted(development_corpus, ALL | {"word_pool": 40})
-    with pytest.raises(InputError, match="3001 rows are needed"):
+    with pytest.raises(InputError, match=r"occurrences: 3001 rows.*3000"):
         planted(development_corpus, {"layout": "HS", "occurrences": [3001]})

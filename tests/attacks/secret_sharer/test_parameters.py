@@ -13,11 +13,11 @@ from uedp_bench.errors import InputError
     [
         ({"prefix_words": 5}, "prefix_words is 5"),
         ({"p_u": (0.0,)}, "p_u"),
-        ({"canarys": 3}, "did you mean 'canaries'"),
-        ({"entity_spreads": (3, 3)}, "give each spread once"),
+        ({"canarys": 3}, "'canarys'.*'canaries'"),
+        ({"entity_spreads": (3, 3)}, r"entity_spreads is \(3, 3\)"),
         ({"entity_spreads": (-1,)}, "entity_spreads"),
         ({"entity_spreads": (1,), "entity_canaries": 0}, "entity_canaries is 0"),
-        ({"entity_sentences": 2}, "entity_spreads is not"),
+        ({"entity_sentences": 2}, "entity_sentences.*entity_spreads"),
     ],
 )
 def test_bad_parameters_are_refused(params: dict[str, object], message: str) -> None:

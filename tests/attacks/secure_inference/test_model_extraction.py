@@ -87,10 +87,10 @@ def test_what_it_cannot_attack() -> None:
     assert attack.refuses(release, private) == NO_PUBLIC
     assert attack.refuses(release, corpus) is None
     release.takes_vectors = True
-    assert "only the mechanism" in str(attack.refuses(release, corpus))
+    assert "mechanism" in str(attack.refuses(release, corpus))
     untested = replace(corpus, split=np.full(ROWS, SPLITS.index("public")))
-    with pytest.raises(InputError, match="no test row"):
+    with pytest.raises(InputError, match=r"model-extraction: .*test row"):
         attack.plant(untested, np.random.default_rng(1))
     assert attack.plant(corpus, np.random.default_rng(1))[0] is corpus
-    with pytest.raises(InputError, match="no test row"):
+    with pytest.raises(InputError, match=r"model-extraction: .*test row"):
         found(Told(vectors), untested)

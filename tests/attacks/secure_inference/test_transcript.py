@@ -110,9 +110,9 @@ def test_words_that_are_not_uniform_are_found() -> None:
 
 def test_two_rows_that_are_equal_cannot_be_told_apart() -> None:
     attack = attacks.create("transcript", {})
-    with pytest.raises(InputError, match="no two different test rows"):
+    with pytest.raises(InputError, match=r"transcript: .*test rows"):
         attack.run(served(), None, corpus_of().take(np.array([0, 15, 15])), Run(1, STATS))
-    with pytest.raises(InputError, match="no two different test rows"):
+    with pytest.raises(InputError, match=r"transcript: .*test rows"):
         attack.plant(corpus_of().take(np.array([0, 15, 15])), np.random.default_rng(1))
     corpus = corpus_of()
     assert attack.plant(corpus, np.random.default_rng(1))[0] is corpus

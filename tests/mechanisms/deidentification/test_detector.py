@@ -75,7 +75,7 @@ def test_layers_follow_beside_the_entities() -> None:
 
 def test_types_are_those_of_the_detector() -> None:
     assert published(corpus(), entity_types=["PERSON"])[0].texts[1] == "<PERSON> came"
-    with pytest.raises(InputError, match="the detector names has no type 'PER'; did you mean"):
+    with pytest.raises(InputError, match=r"names.*type 'PER'.*'PERSON'"):
         published(corpus(), entity_types=["PER"])
 
 
@@ -109,13 +109,13 @@ def test_it_reads_entities_only_where_they_are_its_detector() -> None:
 @pytest.mark.parametrize(
     ("params", "said"),
     [
-        ({"detector": "spacy"}, "needs a pipeline"),
-        ({"pipeline": "en_core_web_sm"}, "pipeline is given, but detector is corpus"),
-        ({"detector": "names", "pipeline": "x"}, "pipeline is given, but detector is names"),
-        ({"detector": "tagger"}, "the folder of its run, is not given"),
-        ({"tagger": "x"}, "a tagger is described, but detector is corpus"),
-        ({"tagger_trained_on": "public"}, "a tagger is described"),
-        ({"detector": "names", "only_listed": True, "public_list": "x"}, "a detector is given"),
+        ({"detector": "spacy"}, "pipeline=en_core_web_sm"),
+        ({"pipeline": "en_core_web_sm"}, "pipeline.*corpus"),
+        ({"detector": "names", "pipeline": "x"}, "pipeline.*names"),
+        ({"detector": "tagger"}, "detector is tagger.*tagger"),
+        ({"tagger": "x"}, "tagger.*detector is corpus"),
+        ({"tagger_trained_on": "public"}, "tagger.*detector is corpus"),
+        ({"detector": "names", "only_listed": True, "public_list": "x"}, "detector.*only_listed"),
         ({"detector": "nam"}, "detector"),
     ],
 )

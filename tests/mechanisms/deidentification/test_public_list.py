@@ -201,12 +201,12 @@ def test_lists_that_cannot_be_used_are_one_line(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=match):
             Deidentify.create({"public_list": file, **params}).publish(corpus, Run(1, STATS))
 
-    refuse(None, r"deidentify\.public_list: no such file")
-    refuse(b"\xef\xbb\xbf\n \n", "has no surface")
-    refuse(b"caf\xe9\n", r"is not UTF-8 text \(byte 3\)")
-    refuse(b"per\n", "part of the placeholder <PER>")
-    refuse(b"listed\n", "part of the placeholder <LISTED>", style="surrogate")
-    refuse(b"a <b\n", "angle bracket")
+    refuse(None, r"deidentify\.public_list.*list\.txt")
+    refuse(b"\xef\xbb\xbf\n \n", r"list\.txt.*surface")
+    refuse(b"caf\xe9\n", r"list\.txt.*UTF-8.*3")
+    refuse(b"per\n", "public_list: .*<PER>")
+    refuse(b"listed\n", "public_list: .*<LISTED>", style="surrogate")
+    refuse(b"a <b\n", "public_list: 'a <b'")
     file.write_bytes(b"per\nlisted\na <b\n")
     Deidentify.create({"public_list": file, "style": "remove"}).publish(corpus, Run(1, STATS))
 
@@ -214,8 +214,8 @@ def test_lists_that_cannot_be_used_are_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("params", "match"),
     [
-        ({"only_listed": True}, "public_list is not given"),
-        ({"only_listed": True, "public_list": "x", "style": "surrogate"}, "has no type"),
+        ({"only_listed": True}, "only_listed is true.*public_list"),
+        ({"only_listed": True, "public_list": "x", "style": "surrogate"}, "style is surrogate"),
         ({"only_listed": True, "public_list": "x", "entity_types": ["PER"]}, "entity_types"),
     ],
 )

@@ -49,9 +49,7 @@ def test_who_does_not_read_translations_is_not_given_them() -> None:
     pipeline = Pipeline.build([union()], Noiseless.create())
     out, _ = publish_all(pipeline, CORPUS, toy_run(), NextWord.create())
     assert out.targets is None
-    assert "reads targets" in str(
-        not_carried(FragmentReassembly.create(), pipeline, NextWord.create())
-    )
+    assert "targets" in str(not_carried(FragmentReassembly.create(), pipeline, NextWord.create()))
 
 
 def test_users_of_phrases_are_nobodys_to_protect() -> None:
@@ -59,6 +57,6 @@ def test_users_of_phrases_are_nobodys_to_protect() -> None:
     user_dp = UserDP.create({"rounds": 1, "users_per_round": 1})
     pipeline = Pipeline.build([union(), user_dp], Noiseless.create())
     refusals = pipeline.refusals(toy_run().stats)
-    assert any("phrase-union does not map each row by itself" in reason for reason in refusals)
+    assert any("phrase-union" in reason for reason in refusals)
     found = proven(pipeline.plan(toy_run().stats), delta=1e-5, refusals=refusals)
     assert all(math.isinf(guarantee.epsilon) for guarantee in found)

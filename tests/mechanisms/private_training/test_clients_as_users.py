@@ -95,25 +95,25 @@ def test_a_round_of_more_clients_than_there_are_names_the_field(
     kind: type[TrainingMechanism[Any]],
 ) -> None:
     mechanism = kind.create({**ROUNDS, "users_per_round": 5})
-    said = rf"{kind.name}\.users_per_round is 5, .*{kind.name}\.unit is 'client': "
+    said = rf"{kind.name}\.users_per_round is 5.*{kind.name}\.unit is 'client'"
     learner = _learner()
-    with pytest.raises(InputError, match=said + "there are only 4; choose at most 4, .*clients.co"):
+    with pytest.raises(InputError, match=said + r".* 4.*clients\.count"):
         mechanism.plan(_run(learner).stats)
     # More of them are declared than hold rows.
     sampled = kind.create({**ROUNDS, "users_per_round": 5, "sampling": "fixed"})
     run = _run(learner)
     five = replace(run, stats=replace(run.stats, clients=(0.2,) * 5))
-    with pytest.raises(InputError, match=said + "fewer hold training rows; choose fewer"):
+    with pytest.raises(InputError, match=said + r": fewer.*clients\.count"):
         sampled.train(learner, learner.corpus, five)
 
 
 def test_clients_must_be_there() -> None:
-    with pytest.raises(InputError, match="unit=client needs clients"):
+    with pytest.raises(InputError, match="unit=client"):
         UserDP.create({"unit": "client"}).plan(CorpusStats(9, 9, 0, 0, public=True))
     with pytest.raises(InputError, match=r"clients\.by=random"):
         FedAvg.create({"unit": "client", "iid": True})
     learner = NetworkLearner(12)
-    with pytest.raises(InputError, match="needs clients"):
+    with pytest.raises(InputError, match=r"clients\.count"):
         FedAvg.create(ROUNDS).train(learner, learner.corpus, run_of(learner))
 
 
@@ -135,7 +135,7 @@ def test_rows_dealt_anew_make_clients_and_no_promise_to_a_user() -> None:
     assert found[True][1] == {"client"}
     assert found[True][2] == found[False][2]
     assert not torch.equal(found[True][0], found[False][0])
-    with pytest.raises(InputError, match="iid deals rows anew among users"):
+    with pytest.raises(InputError, match=r"user-dp iid.*clients\.by=random"):
         UserDP.create({**ROUNDS, "iid": True})
 
 

@@ -176,25 +176,25 @@ def test_the_noise_of_the_count_is_a_20th_of_the_round_and_always_enough() -> No
 def test_a_count_that_leaves_nothing_to_hide_the_sum_is_refused_before_training(kind: str) -> None:
     mechanism = _mechanism(kind, clip_policy="adaptive", clip_count_noise=0.75)
     learner = _learner()
-    with pytest.raises(InputError, match=r"clip_count_noise is 0.75; choose more than half"):
+    with pytest.raises(InputError, match=r"clip_count_noise is 0\.75.*noise multiplier"):
         mechanism.plan(run_of(learner).stats)
-    with pytest.raises(InputError, match=r"clip_count_noise is 0.75; choose more than half"):
+    with pytest.raises(InputError, match=r"clip_count_noise is 0\.75.*noise multiplier"):
         mechanism.train(learner, learner.corpus, run_of(learner))
 
 
 @pytest.mark.parametrize(
     ("kind", "params", "said"),
     [
-        (UserDP, {"clip_quantile": 0.3}, "clip_quantile is 0.3, and clip_policy 'flat' has no use"),
-        (DPSGD, {"clip_policy": "per-layer", "clip_count_noise": 2.0}, "has no use for it"),
+        (UserDP, {"clip_quantile": 0.3}, "clip_quantile.*clip_policy.*'flat'"),
+        (DPSGD, {"clip_policy": "per-layer", "clip_count_noise": 2.0}, "clip_count_noise.*'per-la"),
         (UserDP, {"clip_policy": "layers"}, "'flat', 'per-layer' or 'adaptive'"),
-        (UeDPSpread, {"clip_policy": "adaptive"}, "two-level clipping is proven for 'flat' only"),
-        (UeDPSpread, {"clip_policy": "per-layer"}, "two-level clipping is proven for 'flat' only"),
-        (UeDPSpread, {"local_momentum": 0.5}, "two-level clipping is proven for 0.0 only"),
-        (UeDP, {"clip_policy": "adaptive", "noise": "released"}, "noise='released' clips no"),
-        (UserDP, {"server_tau": 0.1}, "server_tau is 0.1, but the server's sgd has none"),
-        (UserDP, {"server_optimizer": "yogi", "server_momentum": 0.5}, "it is that of sgd"),
-        (UserDP, {"local_optimizer": "adam", "local_momentum": 0.5}, "it is that of sgd"),
+        (UeDPSpread, {"clip_policy": "adaptive"}, "clip_policy.*two-level.*'flat'"),
+        (UeDPSpread, {"clip_policy": "per-layer"}, "clip_policy.*two-level.*'flat'"),
+        (UeDPSpread, {"local_momentum": 0.5}, r"local_momentum.*0\.5.*two-level.*0\.0"),
+        (UeDP, {"clip_policy": "adaptive", "noise": "released"}, "noise='released'"),
+        (UserDP, {"server_tau": 0.1}, r"server_tau.*0\.1"),
+        (UserDP, {"server_optimizer": "yogi", "server_momentum": 0.5}, r"momentum is 0\.5.*sgd"),
+        (UserDP, {"local_optimizer": "adam", "local_momentum": 0.5}, r"momentum is 0\.5.*sgd"),
     ],
 )
 def test_what_is_not_proven_or_does_nothing_is_refused(

@@ -161,7 +161,7 @@ def test_a_sampler_that_comes_back_too_soon_is_refused_before_it_trains() -> Non
 
     learner = NetworkLearner(6)
     mechanism = DPFTRL.create(PARAMS)
-    with patch.object(CyclicCohorts, "draw", again), pytest.raises(PrivacyError, match="its last"):
+    with patch.object(CyclicCohorts, "draw", again), pytest.raises(PrivacyError, match="round 1"):
         mechanism.train(learner, learner.corpus, run_of(learner))
 
 
@@ -213,23 +213,23 @@ def test_bands_are_at_most_the_cohorts_and_by_default_sixteen() -> None:
         return len(event.coefficients)
 
     assert (bands(), bands(bands=40), bands(users_per_round=800), bands(rounds=3)) == (16, 40, 5, 3)
-    with pytest.raises(InputError, match=r"bands is 41, but rounds of one user are only 40 apart"):
+    with pytest.raises(InputError, match=r"dp-ftrl\.bands.*41.*40"):
         bands(bands=41)
 
 
 def test_a_clip_bound_that_moves_is_refused_and_layers_are_not() -> None:
-    with pytest.raises(InputError, match="only at one clip bound; take 'flat' or 'per-layer'"):
+    with pytest.raises(InputError, match=r"clip_policy.*'adaptive'.*'flat'.*'per-layer'"):
         DPFTRL.create({"clip_policy": "adaptive"})
     learner = NetworkLearner(6)
     mechanism = DPFTRL.create({**PARAMS, "clip_policy": "per-layer"})
     _, (event, _) = mechanism.train(learner, learner.corpus, run_of(learner))
-    assert any("every layer" in text for text in event.assumptions)
+    assert any("layer" in text for text in event.assumptions)
 
 
 def test_a_number_of_users_that_was_counted_proves_nothing() -> None:
     stats = sizes(100, 100, 0, 0, public=False)
     (reason,) = DPFTRL.create({"users_per_round": 10}).refusals(stats)
-    assert "counted from private data" in reason
+    assert "private data" in reason
 
 
 def test_a_result_proves_both_units(tmp_path: Path) -> None:

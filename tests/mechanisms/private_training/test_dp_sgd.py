@@ -169,5 +169,5 @@ def test_a_private_number_of_records_refuses() -> None:
 
 
 def test_a_batch_cannot_expect_more_records_than_there_are() -> None:
-    with pytest.raises(InputError, match="batch_size is 9, but there are only 8"):
+    with pytest.raises(InputError, match=r"dp-sgd\.batch_size.*9.*8"):
         trained(NetworkLearner(8), batch_size=9)

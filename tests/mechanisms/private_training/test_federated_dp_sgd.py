@@ -166,7 +166,7 @@ def test_rounds_of_disjoint_data_share_no_row() -> None:
     (event,) = events
     assert isinstance(event.event, Parallel)
     assert len(event.event.parts) == 12
-    assert "one round alone" in " ".join(event.assumptions)
+    assert "one round" in " ".join(event.assumptions)
 
 
 def test_the_round_of_a_row_does_not_follow_from_who_else_is_there() -> None:
@@ -265,21 +265,21 @@ class _Keeping(torch.nn.Linear):
 def test_a_network_that_keeps_statistics_of_its_inputs_is_refused() -> None:
     learner = _dealt(NetworkLearner(12, vectorised=False), np.zeros(12, dtype=np.int64))
     learner.module = _Keeping()
-    with pytest.raises(PrivacyError, match="keeps statistics of private inputs in 'mean'"):
+    with pytest.raises(PrivacyError, match="'mean'"):
         _train(learner, _run(1, 12), batch_size=12)
 
 
 def test_what_cannot_be_is_refused_with_its_name() -> None:
     learner = _learner()
-    with pytest.raises(InputError, match=r"one round alone: choose at most 0\.1"):
+    with pytest.raises(InputError, match=r"data_per_round.*0\.2.*0\.1"):
         FederatedDPSGD.create({"data_per_round": 0.2, "rounds": 10})
-    with pytest.raises(InputError, match="client 0 has about 12 records"):
+    with pytest.raises(InputError, match=r"client 0.*12"):
         _train(learner, _run(), batch_size=13)
-    with pytest.raises(InputError, match="needs clients"):
+    with pytest.raises(InputError, match=r"clients: \{count: 10\}"):
         FederatedDPSGD.create({}).plan(CorpusStats(1, 99, 0, 0, public=True))
-    with pytest.raises(InputError, match="the spec has 3 clients"):
+    with pytest.raises(InputError, match=r"federated-dp-sgd\.clients.*4.*3 clients"):
         FederatedDPSGD.create({"clients": 4}).plan(_stats(3, 999))
-    with pytest.raises(InputError, match="give one"):
+    with pytest.raises(InputError, match=r"local_steps.*3.*local_epochs.*2"):
         FederatedDPSGD.create({"local_steps": 3, "local_epochs": 2})
     private = FederatedDPSGD.create({}).refusals(_stats(3, 999, public=False))
-    assert "declare a public one" in private[0]
+    assert "public" in private[0]

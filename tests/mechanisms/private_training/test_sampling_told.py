@@ -46,7 +46,7 @@ def _learner() -> EntityLearner:
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: m.name)
 @pytest.mark.parametrize(
-    ("sampler", "said"), [(Shuffled, "fixed-size-sampled"), (Oftener, "rate was planned as")]
+    ("sampler", "said"), [(Shuffled, "fixed-size-sampled"), (Oftener, "event.rate")]
 )
 def test_another_sampler_than_planned_is_refused(
     mechanism: TrainingMechanism[Any],

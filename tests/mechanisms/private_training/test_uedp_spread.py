@@ -150,11 +150,11 @@ def test_two_level_refuses_what_makes_sentences_depend_on_each_other(
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"clip": 0.3, "sentence_clip": 0.4}, "sentence_clip is 0.4; choose at most clip=0.3"),
+        ({"clip": 0.3, "sentence_clip": 0.4}, r"sentence_clip.*clip=0\.3"),
         ({"sentences_per_user": None}, "needs sentence_clip, or sentences_per_user"),
         ({"clipping": "one-level", "sentence_clip": 0.1}, "sentence_clip needs"),
         ({"clipping": "two-levels"}, "two-levels"),
-        ({"users_per_round": 2000}, "there are only 1000"),
+        ({"users_per_round": 2000}, "users_per_round.*2000.*1000"),
     ],
 )
 def test_bad_parameters_are_named(params: dict[str, Any], message: str) -> None:
@@ -214,7 +214,7 @@ def test_c3_diagnostics_of_private_values_are_for_simulation_only() -> None:
 
 def test_c4_a_row_without_a_user_is_refused() -> None:
     learner = ToyLearner(POINTS, [*USERS[:-1], -1])
-    with pytest.raises(InputError, match="no user"):
+    with pytest.raises(InputError, match=r"row.*user"):
         UeDPSpread.create(QUIET).train(learner, learner.corpus, run_of(ToyLearner(POINTS, USERS)))
 
 
@@ -222,7 +222,7 @@ def test_c4_a_row_without_a_user_is_refused() -> None:
 
 
 def test_c5_fixed_size_rounds_do_not_exist() -> None:
-    with pytest.raises(InputError, match="no parameter 'sampling'"):
+    with pytest.raises(InputError, match="'sampling'"):
         UeDPSpread.create({"sampling": "fixed"})
 
 

@@ -155,7 +155,7 @@ def test_a_public_number_of_users_that_differs_is_planned_for_poisson_only() -> 
         if sampling == "poisson":  # independent coins at rate 2/8 whoever is there
             check_plan(mechanism.plan(sizes(5)), events)
             continue
-        with pytest.raises(PrivacyError, match="population was planned as 8 but happened as 5"):
+        with pytest.raises(PrivacyError, match=r"event\.event\.population.*8.*5"):
             check_plan(mechanism.plan(sizes(5)), events)
 
 
@@ -212,8 +212,8 @@ def test_only_a_private_number_of_users_refuses() -> None:
 
 def test_bad_input_is_named() -> None:
     learner = learner_of()
-    with pytest.raises(InputError, match=r"user-dp\.users_per_round is 6, but there are only 5"):
+    with pytest.raises(InputError, match=r"user-dp\.users_per_round.*6.*5"):
         trained(learner, users_per_round=6)
     learner.corpus.groups["user"][4] = -1
-    with pytest.raises(InputError, match="needs a user for every row"):
+    with pytest.raises(InputError, match=r"row.*user"):
         trained(learner, users_per_round=2)

@@ -97,13 +97,13 @@ def test_a_mention_in_a_longer_changed_piece_is_gone_and_its_row_incomplete(
 
 def test_a_row_that_is_missing_is_refused_or_dropped(tmp_path: Path) -> None:
     some = {"0": SAID["0"], "2": SAID["2"]}
-    with pytest.raises(InputError, match=r"no text for 1 of 4 rows.*id '1'.*missing=drop"):
+    with pytest.raises(InputError, match=r"1 of 4 rows.*id '1'.*missing=drop"):
         published(tmp_path, some)
     out, run = published(tmp_path, some, missing="drop")
     assert out.texts == (SAID["0"], SAID["2"], TEXTS[3])
     assert out.origin.tolist() == [0, 2, 3]
     assert run.diagnostics["rows_dropped"] == 1
-    with pytest.raises(InputError, match="data export"):  # no training row at all: another file
+    with pytest.raises(InputError, match=r"2 of 4 rows.*data export"):  # no training row at all
         published(tmp_path, {"2": "it rained", "x": "y"}, missing="drop")
 
 
@@ -111,7 +111,7 @@ def test_planted_rows_need_a_file_that_was_made_after_the_planting(tmp_path: Pat
     """A file with the text that stood there before would show no canary, and so no leak."""
     planted = replace(corpus(), texts=("the secret is 7", *TEXTS[1:]), entities=Spans.none(),
                       origin=np.array([-1, 1, 2, 3]))  # fmt: skip
-    with pytest.raises(InputError, match=r"attacks planted 1 of these rows.*data export SPEC"):
+    with pytest.raises(InputError, match=r"planted 1 .*data export SPEC"):
         published(tmp_path, SAID, planted)
     texts = {**SAID, row_ids(planted)[0]: "the secret is 7"}
     out, run = published(tmp_path, texts, planted)
@@ -123,18 +123,18 @@ def test_rows_are_found_by_the_ids_of_the_source(tmp_path: Path) -> None:
     named = corpus(ids=("a", "b", "c", ""))
     texts = dict(zip("abc", SAID.values(), strict=True))
     assert published(tmp_path, texts, named)[0].texts[:3] == tuple(SAID.values())
-    with pytest.raises(InputError, match="its own first id is '0'"):
+    with pytest.raises(InputError, match=r"3 of 4 rows.*id 'a'.*'0'"):
         published(tmp_path, SAID, named)
 
 
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        ('{"id": 1, "text": "a"}\n{"id": "1", "text": "b"}', "row 2 has the id '1' of an earlier"),
-        ('{"id": null, "text": "a"}', "row 1 has no id"),
-        ('{"id": 1, "body": "a"}', "sanitized-elsewhere.text_column: .* has no column 'text'"),
-        ('{"id": 1, "text": ["a"]}', "is a list"),
-        ("", "has no column 'id'"),
+        ('{"id": 1, "text": "a"}\n{"id": "1", "text": "b"}', "row 2.*id '1'"),
+        ('{"id": null, "text": "a"}', "row 1.*column 'id'"),
+        ('{"id": 1, "body": "a"}', r"sanitized-elsewhere\.text_column.*made\.jsonl.*column 'text'"),
+        ('{"id": 1, "text": ["a"]}', r"row 1.*\['a'\].*list"),
+        ("", "id_column: .*column 'id'"),
     ],
 )
 def test_bad_files_are_refused_by_name(tmp_path: Path, lines: str, said: str) -> None:

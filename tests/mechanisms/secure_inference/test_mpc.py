@@ -131,11 +131,9 @@ def test_every_question_has_randomness_of_its_own() -> None:
 
 def test_truncation_by_the_parties_alone_is_bounded() -> None:
     release = classifier()
-    with pytest.raises(InputError, match="say how many"):
+    with pytest.raises(InputError, match=r"truncation.*'local'.*truncations"):
         mechanisms.create("mpc", {"truncation": "local"})
-    with pytest.raises(
-        InputError, match=r"mpc.truncations is 2, and a text takes 3: .*truncations=3"
-    ):
+    with pytest.raises(InputError, match=r"mpc\.truncations is 2.* 3.*truncations=3"):
         served(release, truncation="local", truncations=2)
     params = {"truncation": "local", "truncations": 3, "value_range": 4096.0, "texts": 10}
     found = served(release, **params)
@@ -162,10 +160,10 @@ FROZEN_BERT = {"name": "bert", "params": {"frozen": True, "projection": 8}}
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"task": "next-word"}, "mpc: the task next-word does not show a network"),
-        ({"task": "text-classification"}, "mpc: the encoder of bilstm is trained.*text-cnn"),
-        ({"task": "text-classification", "model": PROJECTED}, "without a projection"),
-        ({"task": "text-classification", "model": FROZEN_BERT}, "without a projection"),
+        ({"task": "next-word"}, "mpc: .*next-word"),
+        ({"task": "text-classification"}, "mpc: .*bilstm.*text-cnn"),
+        ({"task": "text-classification", "model": PROJECTED}, "sentence-encoder.*projection"),
+        ({"task": "text-classification", "model": FROZEN_BERT}, "bert.*projection"),
     ],
 )
 def test_a_model_that_no_protocol_computes_is_refused_before_anything_is_trained(
@@ -178,13 +176,13 @@ def test_a_model_that_no_protocol_computes_is_refused_before_anything_is_trained
 @pytest.mark.parametrize("behind", [{"name": "dpnr", "params": {"epsilon": 1.0}}, "mpc"])
 def test_what_another_mechanism_answers_is_refused_before_data_are_read(behind: Any) -> None:
     name = behind if isinstance(behind, str) else behind["name"]
-    with pytest.raises(CapabilityError, match=f"mpc: {name} answers before it.*leave one of them"):
+    with pytest.raises(CapabilityError, match=f"^mpc: {name} "):
         build(run_of(behind, "mpc", task="text-classification", model="tfidf"))
 
 
 def test_words_of_private_text_are_refused_before_data_are_read() -> None:
     task = {"name": "text-classification", "params": {"vocabulary": "private"}}
-    with pytest.raises(CapabilityError, match=r"--set task\.vocabulary=public"):
+    with pytest.raises(CapabilityError, match=r"'private'.*--set task\.vocabulary=public"):
         build(run_of("mpc", task=task, model="tfidf"))
     for model in ("text-cnn", {"name": "tfidf", "params": {"words": "hashed"}}):
         build(run_of("mpc", task=task, model=model))  # they read no vocabulary
@@ -200,7 +198,7 @@ def test_too_few_truncations_are_refused_before_anything_is_trained(
     params = {"truncation": "local", "value_range": 4096.0}
     few = result_of(tmp_path, NOISELESS, {"name": "mpc", "params": {**params, "truncations": 1}})
     assert few.status == "failed"
-    assert "a text takes 2: --set mechanism.mpc.truncations=2" in str(few.error)
+    assert "--set mechanism.mpc.truncations=2" in str(few.error)
     enough = result_of(tmp_path, NOISELESS, {"name": "mpc", "params": {**params, "truncations": 2}})
     assert "it would train now" in str(enough.error)
 
@@ -236,9 +234,9 @@ def run_of(*parts: Any, **more: Any) -> RunSpec:
 @pytest.mark.parametrize(
     ("params", "said"),
     [
-        ({"texts": 5}, "for truncation 'local'"),
+        ({"texts": 5}, "truncations.*texts.*'local'"),
         ({"input_range": 64.0, "value_range": 16.0}, "above value_range"),
-        ({"reveals": "logits", "sigmoid": True}, "sigmoid is for a label"),
+        ({"reveals": "logits", "sigmoid": True}, "sigmoid.*label"),
     ],
 )
 def test_parameters_that_contradict_are_refused(params: dict[str, Any], said: str) -> None:
@@ -251,7 +249,7 @@ def test_ranges_and_networks_that_do_not_fit_are_refused_when_it_is_served() -> 
         served(classifier(), value_range=33.0)
     with pytest.raises(InputError, match="input_range"):
         served(classifier(CNN), input_range=0.01).labels(corpus_of())
-    with pytest.raises(CapabilityError, match="plain layers"):
+    with pytest.raises(CapabilityError, match=r"mpc.*object.*text-classification"):
         served(object())
 
 
@@ -329,7 +327,7 @@ def test_noiseless_training_behind_it_protects_nobody_and_is_computed_privately(
     # The model is one of the tests, which nobody reviewed.
     assert (computed.kind, computed.epsilon, computed.delta) == ("stated", 0.0, 0.0)
     assert computed.notion == "simulation"
-    assert any("computes it alone" in text for text in computed.assumptions)
+    assert any("alone" in text for text in computed.assumptions)
     assert found.utility["accuracy"].value > 0.9
     assert found.cost.model_dump()["mpc_texts"] > 90
     assert found.leakage["model-extraction"]["agreement"].value > 0.8

@@ -238,7 +238,7 @@ def test_one_epsilon_holds_vocabulary_and_training(trainer, params):
     (both,) = proven(pipeline.plan(STATS), delta=1e-5)
     (alone,) = proven(trainer.plan(STATS), delta=1e-5)
     assert alone.epsilon < both.epsilon <= 1.1 * alone.epsilon + 0.5
-    assert any("beyond what dp-vocabulary is charged for" in text for text in both.assumptions)
+    assert any("dp-vocabulary" in text for text in both.assumptions)
     assert not any(text.endswith("do not depend on private text") for text in both.assumptions)
 
 
@@ -279,11 +279,11 @@ def test_public_words_join_with_the_same_weight():
 
 
 def test_what_cannot_be_done_is_refused():
-    with pytest.raises(InputError, match="no word passed the threshold"):
+    with pytest.raises(InputError, match=r"threshold.*dp-vocabulary.*epsilon"):
         chosen(mechanism(), rows())
-    with pytest.raises(InputError, match="1 rows have no user; set unit to record"):
+    with pytest.raises(InputError, match=r"dp-vocabulary\.unit.*1 rows"):
         chosen(mechanism(), rows(users=[0, 0, 1, 1, 2, -1]))
-    with pytest.raises(InputError, match="variant public counts public rows alone"):
+    with pytest.raises(InputError, match=r"variant public.*epsilon"):
         mechanism(variant="public", epsilon=2.0)
     for epsilon in (0.0, 5e-324, 1e300, math.inf, math.nan):
         with pytest.raises(InputError, match=r"dp-vocabulary\.epsilon"):
@@ -291,5 +291,5 @@ def test_what_cannot_be_done_is_refused():
     for delta in (0.0, 1e-17, 1.0):
         with pytest.raises(InputError, match=r"dp-vocabulary\.vocabulary_delta"):
             mechanism(variant="laplace", vocabulary_delta=delta)
-    with pytest.raises(InputError, match=r"give source\.public files"):
+    with pytest.raises(InputError, match=r"source\.public"):
         chosen(mechanism(variant="public"), rows())

@@ -86,10 +86,10 @@ def test_bad_lists(embedding, tmp_path):
     one.write_text("red\n")
     run = Run(1, STATS)
     for kind, path, message in (
-        (MetricDP, empty, "metric-dp.vocabulary: .*empty.txt has no word"),
-        (MetricDP, other, "none of its 1 words is in the embedding"),
-        (MetricDP, tmp_path / "gone.txt", "cannot be read"),
-        (Vickrey, one, "vickrey.vocabulary has 1 words; at least 3"),
+        (MetricDP, empty, r"metric-dp\.vocabulary.*empty\.txt"),
+        (MetricDP, other, r"metric-dp\.vocabulary: .*1 words"),
+        (MetricDP, tmp_path / "gone.txt", r"metric-dp\.vocabulary: .*gone\.txt"),
+        (Vickrey, one, r"vickrey\.vocabulary.* 1 .* 3 "),
     ):
         mechanism = kind.create({"epsilon": 1.0, "embedding": embedding, "vocabulary": [path]})
         with pytest.raises(InputError, match=message):

@@ -179,18 +179,18 @@ def test_counts_of_all_calls_add_up(embedding):
 
 def test_bad_parameters(embedding, tmp_path):
     for params, message in (
-        ({"epsilon": 0}, "metric-dp.epsilon is 0"),
+        ({"epsilon": 0}, r"metric-dp\.epsilon.*0"),
         ({"epsilon": 1, "unknown": "skip"}, "'keep', 'drop' or 'mask'"),
-        ({"epsilon": 1, "regularisation": 0.1}, "noise is laplace"),
-        ({"epsilon": 1, "noise": "mahalanobis", "regularisation": 1.1}, "less than or equal to 1"),
+        ({"epsilon": 1, "regularisation": 0.1}, "regularisation.*laplace"),
+        ({"epsilon": 1, "noise": "mahalanobis", "regularisation": 1.1}, "regularisation is 1.1"),
     ):
         with pytest.raises(InputError, match=message):
             MetricDP.create(params)
-    with pytest.raises(InputError, match="metric-dp needs the parameter 'embedding'"):
+    with pytest.raises(InputError, match=r"metric-dp.*'embedding'"):
         publish(corpus_of(["red"]), None)
     flat = tmp_path / "flat.txt"
     flat.write_text("red 0 1\nblue 1 1\n")
-    with pytest.raises(InputError, match=r"regularisation is 1: the covariance .* is singular"):
+    with pytest.raises(InputError, match=r"metric-dp\.regularisation is 1:"):
         publish(corpus_of(["red"]), flat, noise="mahalanobis", regularisation=1)
 
 

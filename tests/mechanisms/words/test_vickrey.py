@@ -132,7 +132,7 @@ def test_what_is_proven():
     claim, event = events()
     assert isinstance(event, NonPrivate)
     assert event.reason == claim.note
-    assert "never published as itself" in event.reason
+    assert "itself" in event.reason
     assert events(candidates="all")[1] == MetricPrivacy(epsilon=5.0, metric="euclidean")
     kept = events(candidates="all", unknown="keep")[1]
     assert isinstance(kept, NonPrivate)
@@ -159,12 +159,12 @@ def test_parameters_written_out_are_read_again(params):
 def test_bad_parameters(embedding):
     for params, message in (
         ({"t": 1.5}, "vickrey.t is 1.5"),
-        ({"t": 0.5, "rates": [1.0]}, "t and rates are both given"),
-        ({"rates": []}, "at least 1 item"),
-        ({"rates": [-1.0]}, "greater than or equal to 0"),
-        ({"epsilon": -1}, "vickrey.epsilon is -1"),
+        ({"t": 0.5, "rates": [1.0]}, "t and rates"),
+        ({"rates": []}, r"vickrey\.rates is \[\]"),
+        ({"rates": [-1.0]}, r"vickrey\.rates\.0 is -1\.0"),
+        ({"epsilon": -1}, r"vickrey\.epsilon.*-1"),
     ):
         with pytest.raises(InputError, match=message):
             Vickrey.create({"epsilon": 1.0, **params})
-    with pytest.raises(InputError, match="has 4 words; at least 5 are needed"):
+    with pytest.raises(InputError, match=r"vickrey\.embedding.* 4 .* 5 "):
         publish(["red"], embedding, rates=[1.0] * 4)

@@ -229,12 +229,12 @@ def test_bad_vectors_are_one_clear_line(tmp_path: Path) -> None:
     file.write_text("zebra 1 2 3\n", encoding="utf-8")
     model = models.create("bilstm", {"embedding": str(file)})
     vocabulary = model.vocabulary(TEXTS, origin="test", private=False)
-    with pytest.raises(InputError, match=r"bilstm\.embedding: .* none of the vocabulary's words"):
+    with pytest.raises(InputError, match=r"bilstm\.embedding.*vectors\.txt"):
         model.build_encoder(vocabulary, seed=0)
-    with pytest.raises(InputError, match="embedding brings its own size"):
+    with pytest.raises(InputError, match="embedding_size"):
         models.create("bilstm", {"embedding": str(file), "embedding_size": 3})
     missing = models.create("bilstm", {"embedding": str(tmp_path / "none.txt")})
-    with pytest.raises(InputError, match=r"bilstm\.embedding: .*none\.txt cannot be read"):
+    with pytest.raises(InputError, match=r"bilstm\.embedding.*none\.txt"):
         missing.build_encoder(vocabulary, seed=0)
 
 

@@ -55,7 +55,7 @@ def all_rows(vectors: Tensor) -> Tensor:
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
 def test_one_token_ahead_is_seen_at_any_scale(scale: float) -> None:
     probe(Network(before, scale)).check_causal()
-    with pytest.raises(InputError, match="net 'x' reads the tokens that it is to predict"):
+    with pytest.raises(InputError, match=r"net 'x' .*tokens.*log-prob"):
         probe(Network(one_token_ahead, scale)).check_causal()
 
 
@@ -67,15 +67,15 @@ def test_barred_tokens_hide_nothing() -> None:
 
     probe(Barred(before)).check_causal()
     probe(Barred(before)).check_rows()
-    with pytest.raises(InputError, match="reads the tokens"):
+    with pytest.raises(InputError, match=r"net 'x' .*tokens"):
         probe(Barred(one_token_ahead)).check_causal()
-    with pytest.raises(InputError, match="another output beside"):
+    with pytest.raises(InputError, match=r"net 'x' .*row alone|net 'x' .*longer row"):
         probe(Barred(all_rows)).check_padding()
 
 
 def test_rows_that_depend_on_each_other_are_refused() -> None:
     probe(Network(before)).check_rows()
-    with pytest.raises(InputError, match="net 'x' gives a row another output beside a longer row"):
+    with pytest.raises(InputError, match=r"net 'x' .*longer row"):
         probe(Network(all_rows)).check_padding()
 
 
@@ -86,9 +86,9 @@ def test_errors_of_batches_and_of_long_rows_are_named() -> None:
         return tokens.double()
 
     module = Network(before)
-    with pytest.raises(InputError, match="takes no rows of different lengths: Cannot handle"):
+    with pytest.raises(InputError, match=r"net 'x' .*lengths: Cannot"):
         probe(module, outputs=no_batches).check_padding()
-    with pytest.raises(InputError, match=r"fails at a row of 13 tokens.*max_length"):
+    with pytest.raises(InputError, match=r"net 'x' .*13 tokens.*max_length"):
         probe(module, limit=13).check_longest()
     probe(module, limit=LONGEST + 1).check_longest()  # is not tried
 

@@ -84,13 +84,13 @@ def test_published_vectors_are_read_as_they_are() -> None:
 def test_a_trained_encoder_of_another_kind_is_refused() -> None:
     corpus = corpus_of()
     release = release_of("mean-of-words", {}, corpus)
-    with pytest.raises(CapabilityError, match="encoder of mean-of-words is trained"):
+    with pytest.raises(CapabilityError, match="mean-of-words"):
         release.network()
 
 
 def test_a_vocabulary_of_private_text_is_no_part_of_what_everybody_computes() -> None:
     release = release_of("tfidf", {"vocabulary_size": 64}, corpus_of(), vocabulary="private")
-    with pytest.raises(CapabilityError, match="vocabulary of private text"):
+    with pytest.raises(CapabilityError, match=r"private.*task\.vocabulary"):
         release.network()
 
 
@@ -99,7 +99,7 @@ def test_what_is_perturbed_inside_and_several_networks_are_refused() -> None:
     release = release_of("hashed-words", {"width": 20}, corpus)
     channel = mechanisms.create("dpnr", {"epsilon": 1, "dimension": 20})
     noisy = release.through(channel, release._noise)
-    with pytest.raises(CapabilityError, match="dpnr perturbs"):
+    with pytest.raises(CapabilityError, match="dpnr"):
         noisy.network()
     release.module = ModuleSet([release.module, release.module])
     with pytest.raises(CapabilityError, match="2 networks"):
@@ -118,7 +118,7 @@ def test_labels_of_either_capability() -> None:
     expected = release.class_logprobs(corpus).argmax(axis=1)
     assert class_labels(release, corpus).tolist() == expected.tolist()
     assert class_labels(Labels(), corpus).tolist() == [0, 1] * (ROWS // 2)
-    with pytest.raises(CapabilityError, match="tells no classes"):
+    with pytest.raises(CapabilityError, match=r"Linear.*LabelOnly"):
         class_labels(nn.Linear(1, 1), corpus)
 
 

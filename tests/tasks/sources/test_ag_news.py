@@ -89,12 +89,12 @@ def test_known_damage_is_repaired(raw: str, repaired: str) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.csv", '"5","t","d"\n', "line 1: class '5' is not one of 1 to 4"),
+        ("a.csv", '"5","t","d"\n', "line 1.*class '5'"),
         ("a.csv", '"1","t"\n', "line 1: 2 fields"),
-        ("a.csv", "", "is empty"),
-        ("a.jsonl", '{"label": 1}\n', "line 1 is not an object with label and text"),
-        ("a.jsonl", '{"label": 1, "text": null}\n', "null or blank"),
-        ("a.jsonl", "nonsense\n", "line 1 is not an object"),
+        ("a.csv", "", r"ag-news\.path.*a\.csv.*empty"),
+        ("a.jsonl", '{"label": 1}\n', r"line 1.*KeyError\('text'\)"),
+        ("a.jsonl", '{"label": 1, "text": null}\n', "line 1.*text.*blank"),
+        ("a.jsonl", "nonsense\n", "line 1.*JSONDecodeError"),
     ],
 )
 def test_bad_files_are_refused(tmp_path: Path, name: str, text: str, message: str) -> None:
@@ -104,9 +104,9 @@ def test_bad_files_are_refused(tmp_path: Path, name: str, text: str, message: st
 
 
 def test_missing_files_are_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="does not exist"):
+    with pytest.raises(InputError, match=r"ag-news\.path.*nowhere"):
         load(tmp_path / "nowhere")
-    with pytest.raises(InputError, match=r"no train\.csv"):
+    with pytest.raises(InputError, match=r"train\.csv"):
         load(tmp_path)
 
 

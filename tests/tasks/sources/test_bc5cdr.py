@@ -39,10 +39,10 @@ def test_the_development_sentences_may_be_those_to_train_on(folder: Path) -> Non
 
 def test_other_tags_are_refused_with_their_line(folder: Path) -> None:
     (folder / "train.tsv").write_text(f"{SENTENCE}gout\tO\nis\tB-Gene\n")
-    with pytest.raises(InputError, match=r"train\.tsv, line 8: 'B-Gene' is not O, or B- or I-"):
+    with pytest.raises(InputError, match=r"train\.tsv.*line 8.*'B-Gene'"):
         load(folder)
     (folder / "train.tsv").write_text("\n")
-    with pytest.raises(InputError, match="holds no sentence"):
+    with pytest.raises(InputError, match=r"train\.tsv.*sentence"):
         load(folder)
 
 

@@ -89,7 +89,7 @@ def test_a_higher_share_keeps_fewer_posts(folder: Path) -> None:
     sizes = [len(load(folder, topic_share=share)) for share in (0.0, 0.8, 0.94)]
     assert sizes[0] == 3 * 40  # the post without a word has no topic at any share
     assert sizes[0] > sizes[1] >= sizes[2]
-    with pytest.raises(InputError, match=r"over topic_share=0\.999 of one"):
+    with pytest.raises(InputError, match=r"topic_share=0\.999"):
         load(folder, topic_share=0.999)
 
 
@@ -148,7 +148,7 @@ def test_lines_of_one_blogger_are_one_blogger(tmp_path: Path) -> None:
     assert found[0] == ("1", 0, 17, ("first & only", "second", "third"))
     assert found[1] == ("2", 1, 40, ())
     file.write_text(json.dumps(lines[0]) + "\n" + json.dumps({**lines[2], "age": 18}))
-    with pytest.raises(InputError, match="line 2: blogger 1 had another gender or age before"):
+    with pytest.raises(InputError, match=r"line 2.*blogger 1.*gender"):
         list(read_bloggers(file))
 
 
@@ -166,23 +166,23 @@ def test_lines_of_one_blogger_are_one_blogger(tmp_path: Path) -> None:
 )
 def test_malformed_lines_are_refused(tmp_path: Path, line: str) -> None:
     (tmp_path / "blogs.jsonl").write_text(line + "\n")
-    with pytest.raises(InputError, match="line 1 is not an object with id, gender"):
+    with pytest.raises(InputError, match=r"line 1 .*Error\("):
         load(tmp_path)
 
 
 def test_what_is_missing_is_named(tmp_path: Path, folder: Path) -> None:
-    with pytest.raises(InputError, match="does not exist"):
+    with pytest.raises(InputError, match=r"blog-authorship\.path.*nowhere"):
         load(folder / "nowhere")
-    with pytest.raises(InputError, match="no file is given as public"):
+    with pytest.raises(InputError, match=r"topics_from.*'public'"):
         load(folder, topics_from="public")
     (folder / "blogs.jsonl").write_text("")
-    with pytest.raises(InputError, match="holds no blogger"):
+    with pytest.raises(InputError, match=r"blogs\.jsonl.*blogger"):
         load(folder)
     (folder / "blogs.jsonl").write_text('{"id": 1, "gender": "male", "age": 17, "text": "a 1"}')
-    with pytest.raises(InputError, match="hold no word to count"):
+    with pytest.raises(InputError, match=r"topics: .* 1 texts.*word"):
         load(folder)
     (folder / "blogs.jsonl").unlink()
-    with pytest.raises(InputError, match=r"no blogs\.jsonl"):
+    with pytest.raises(InputError, match=r"all_users\*\.jsonl"):
         load(folder)
 
 
@@ -250,7 +250,7 @@ def test_rows_are_sentences_and_so_many_of_each_blogger(tmp_path: Path) -> None:
     # So many of those who have enough are drawn, not so many of whom some are left out.
     for seed in range(5):
         assert load(tmp_path, users=3, rows_per_user=3, seed=seed, **ask).user_count == 3
-    with pytest.raises(InputError, match="none of 4 bloggers has rows_per_user=9 sentences"):
+    with pytest.raises(InputError, match=r"4.*rows_per_user=9"):
         load(tmp_path, rows_per_user=9, **ask)
 
 

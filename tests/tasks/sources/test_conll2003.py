@@ -89,10 +89,10 @@ def test_part_of_the_files_has_no_documented_sizes(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (DOC + "Anna NNP I-NP PER\n", "line 3: 'PER' is not an IOB tag"),
-        (DOC + "Anna NNP I-NP I-GPE\n", "'I-GPE' is not an IOB tag"),
-        (DOC + "Anna\n", "'Anna' is not an IOB tag"),
-        ("Anna NNP I-NP I-PER\n", "line 1: text before the first -DOCSTART-"),
+        (DOC + "Anna NNP I-NP PER\n", "line 3.*'PER'.*IOB"),
+        (DOC + "Anna NNP I-NP I-GPE\n", "'I-GPE'.*IOB"),
+        (DOC + "Anna\n", "'Anna'.*IOB"),
+        ("Anna NNP I-NP I-PER\n", "line 1.*DOCSTART"),
     ],
 )
 def test_malformed_files_are_refused_with_the_line(folder: Path, text: str, message: str) -> None:
@@ -103,9 +103,9 @@ def test_malformed_files_are_refused_with_the_line(folder: Path, text: str, mess
 
 def test_missing_files_are_named(folder: Path) -> None:
     (folder / "eng.testb").unlink()
-    with pytest.raises(InputError, match=r"no eng\.testb"):
+    with pytest.raises(InputError, match=r"eng\.testb"):
         load(folder)
-    with pytest.raises(InputError, match="is not a folder"):
+    with pytest.raises(InputError, match=r"conll2003\.path.*elsewhere"):
         load(folder / "elsewhere")
 
 

@@ -56,13 +56,13 @@ def test_the_file_itself_and_a_public_valid_block(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (["0\ttext"], "line 1: 2 fields by tabs"),
-        (["4\ttext\t0"], "line 1: label '4' is not one of 0, 1, 2, 3"),
-        (["0\ttext\t0 5"], "line 1: person '5' is not one of 0 to 4"),
-        (["0\t \t0"], "line 1: the text is blank"),
-        ([*LINES, "0\ttext\t0"], "line 9: text after the third block"),
-        (LINES[:3], "no item in the block valid"),
-        ([], "no item in the block train"),
+        (["0\ttext"], "line 1: 2 fields.*persons"),
+        (["4\ttext\t0"], "line 1.*label '4'"),
+        (["0\ttext\t0 5"], "line 1.*'5'"),
+        (["0\t \t0"], "line 1.*text.*blank"),
+        ([*LINES, "0\ttext\t0"], "line 9"),
+        (LINES[:3], "block valid"),
+        ([], "block train"),
     ],
 )
 def test_bad_files_are_refused(tmp_path: Path, lines: list[str], message: str) -> None:
@@ -71,7 +71,7 @@ def test_bad_files_are_refused(tmp_path: Path, lines: list[str], message: str) -
 
 
 def test_missing_files_are_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="does not exist"):
+    with pytest.raises(InputError, match=r"dpnlp-ag\.path.*nowhere"):
         create(tmp_path / "nowhere").load()
     with pytest.raises(InputError, match=r"no ag_data\.txt"):
         create(tmp_path).load()

@@ -75,7 +75,7 @@ def test_a_folder_of_parquet_files(tmp_path: Path) -> None:
     corpus = load(folder, user_column="user", valid=0)
     assert corpus.only("train").texts[0] == "a 0"
     assert corpus.only("test").texts == ("b 0", "b 1", "b 2", "b 3")
-    with pytest.raises(InputError, match="hub: no column 'txt' for the text; did you mean 'text'"):
+    with pytest.raises(InputError, match=r"column 'txt'.*'text'"):
         load(folder, text_column="txt")
 
 
@@ -91,20 +91,20 @@ def test_nulls_are_refused(tmp_path: Path) -> None:
     from datasets import Dataset
 
     Dataset.from_dict({"text": ["a", None]}).save_to_disk(tmp_path / "saved")
-    with pytest.raises(InputError, match="1 null or blank value, the first in row 2"):
+    with pytest.raises(InputError, match=r"column 'text'.*null.*row 2"):
         load(tmp_path / "saved")
 
 
 def test_what_cannot_be_loaded_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match=r"hub\.path: .* cannot be loaded") as caught:
+    with pytest.raises(InputError, match=r"hub\.path: .*empty'") as caught:
         load(tmp_path / "empty")
     assert "\n" not in str(caught.value)
 
 
 def test_a_missing_library_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'uedp-bench\[hub\]'"):
+    with pytest.raises(MissingExtraError, match=r"'uedp-bench\[hub\]'"):
         load("owner/name")
 
 

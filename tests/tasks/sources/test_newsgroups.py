@@ -79,7 +79,7 @@ def test_messages_of_which_nothing_is_left_are_left_out(folder: Path) -> None:
     assert len(corpus.only("test")) == 1
     assert corpus.user_count == 11
     write(folder / "test.jsonl", [("rec.autos", quote)])
-    with pytest.raises(InputError, match=r"remove: .*no message of the split test is left"):
+    with pytest.raises(InputError, match=r"20-newsgroups\.remove: .*split test"):
         create(folder, remove=["headers", "quotes"]).load()
 
 
@@ -87,13 +87,13 @@ def test_bad_input_is_refused(folder: Path) -> None:
     with pytest.raises(InputError, match="remove"):
         create(folder, remove=["header"])
     write(folder / "test.jsonl", [("rec.auto", MESSAGE)])
-    with pytest.raises(InputError, match=r"group 'rec\.auto' .*did you mean 'rec\.autos'"):
+    with pytest.raises(InputError, match=r"'rec\.auto'.*'rec\.autos'"):
         create(folder).load()
     write(folder / "test.jsonl", [("rec.autos", "Subject: x\n\nFrom: nobody")])
     with pytest.raises(InputError, match="no From: line"):
         create(folder).load()
     (folder / "train.jsonl").unlink()
-    with pytest.raises(InputError, match=r"no train\.jsonl"):
+    with pytest.raises(InputError, match=r"train\.jsonl"):
         create(folder).load()
 
 

@@ -30,7 +30,7 @@ def test_rows_go_to_documents_in_order() -> None:
     assert documents_of_rows(rows, documents) == [0, 0, 0, 1, 1, 1, 2, 2]
     # Rows never go back, and a pair at a border goes to the later document.
     assert documents_of_rows([[a, b, c, c, b, a, c, c]], documents) == [0, 1, 1, 1, 1, 1, 1, 1]
-    with pytest.raises(InputError, match="1 documents cannot be those of 2 splits"):
+    with pytest.raises(InputError, match=r"1 documents.*2 splits"):
         documents_of_rows([[a], [b]], [{a}])
 
 
@@ -71,7 +71,7 @@ def test_other_domains_are_general_text(shared_data: Path) -> None:
         for asked in (["GNOME", "JRC"], "others")
     )
     assert both.fingerprint == others.fingerprint
-    with pytest.raises(ValueError, match="EMEA is the domain whose texts are private"):
+    with pytest.raises(ValueError, match="general: EMEA"):
         NMTConfidentialParams(path=shared_data, domain="EMEA", general=["EMEA"])
 
 

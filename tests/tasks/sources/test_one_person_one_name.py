@@ -61,9 +61,9 @@ def test_a_person_is_one_over_files_of_other_types(
 @pytest.mark.parametrize(
     ("ids", "kinds"),
     [
-        ([7, "7"], "'7' is a text, and 7 in line 1 is a number"),
-        ([True, 1], "1 is a number, and True in line 1 is a truth"),
-        (["a", "b", False], "line 3, .*False is a truth, and 'a' in line 1 is a text"),
+        ([7, "7"], "'7'.*line 1"),
+        ([True, 1], "line 2.*1 .*True in line 1"),
+        (["a", "b", False], "line 3.*column 'mixed'.*'a'"),
     ],
 )
 @pytest.mark.parametrize("field", ["user", "label", "id"])
@@ -88,7 +88,7 @@ def test_whole_numbers_beside_broken_ones_are_one_type(tmp_path: Path) -> None:
 
 def test_ids_and_classes_have_the_same_normal_form(tmp_path: Path) -> None:
     path = write(tmp_path / "x.csv", ["1", "1.0", "2"], "n")
-    with pytest.raises(InputError, match=r"'1' is that of row 1 too, written '1' there, '1\.0'"):
+    with pytest.raises(InputError, match=r"'1'.*row 1.*'1\.0'"):
         text(path, user_column=None, id_column="n")
     labelled = text(path, user_column=None, label_column="n", test=0, valid=0)
     assert labelled.label_names == ("1", "2")

@@ -61,20 +61,20 @@ def test_a_word_on_both_lists_is_in_one_split_and_one_user(folder: Path) -> None
 
 
 def test_bad_input_is_refused(tmp_path: Path, folder: Path) -> None:
-    with pytest.raises(InputError, match="their sum must be below 1"):
+    with pytest.raises(InputError, match=r"valid=0\.5.*test=0\.5"):
         source(folder, valid=0.5, test=0.5)
     (folder / "positive-words.txt").write_text("; nothing\n\n")
-    with pytest.raises(InputError, match="holds no word"):
+    with pytest.raises(InputError, match=r"positive-words\.txt.*word"):
         source(folder).load()
     (folder / "positive-words.txt").unlink()
-    with pytest.raises(InputError, match=r"no positive-words\.txt"):
+    with pytest.raises(InputError, match=r"positive-words\.txt \(plain"):
         source(folder).load()
-    with pytest.raises(InputError, match="is not a folder"):
+    with pytest.raises(InputError, match=r"opinion-lexicon\.path.*nowhere"):
         source(folder / "nowhere").load()
 
 
 def test_no_word_to_train_on_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="none of 2 words is in train"):
+    with pytest.raises(InputError, match=r"2 words.*test=0\.999999"):
         source(write(tmp_path, ["bad"], ["good"]), test=0.999999, valid=0).load()
 
 

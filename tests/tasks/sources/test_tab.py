@@ -108,14 +108,11 @@ def test_the_benchmarks_own_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", r"tab\.path: .*x\.jsonl is no JSON"),
-        ("", "holds no list of cases"),
-        (json.dumps({"text": "a"}), r"x\.jsonl, case 1 is no case of the benchmark: KeyError"),
-        (json.dumps(case("trian")), "case 1: 'trian' is not a split"),
-        (
-            json.dumps({**case(), "text": "short"}),
-            r"the mention \(13, 26\) of type 'PERSON' is not inside",
-        ),
+        ("{", r"tab\.path.*x\.jsonl.*JSON"),
+        ("", r"tab\.path.*list of cases"),
+        (json.dumps({"text": "a"}), r"x\.jsonl, case 1.*KeyError\('entities'\)"),
+        (json.dumps(case("trian")), "case 1: 'trian'"),
+        (json.dumps({**case(), "text": "short"}), r"\(13, 26\).*'PERSON'"),
     ],
 )
 def test_malformed_files_are_refused(tmp_path: Path, line: str, message: str) -> None:

@@ -147,12 +147,12 @@ def test_a_tag_of_no_scheme_is_refused_with_its_line(
     line = tags.index(bad) + 1
     if bad == "E-PER":
         line += 1  # the first has a beginning
-    assert f"line {line}, column 'gold': tag {line} of the row is {bad!r}" in str(refused.value)
+    assert f"line {line}, column 'gold': tag {line}" in str(refused.value)
 
 
 @pytest.mark.parametrize("tags", [("PER", "0"), ("3", "0", "3")])
 def test_a_number_is_no_category(tmp_path: Path, tags: tuple[str, ...]) -> None:
-    with pytest.raises(InputError, match="tag 2 of the row is '0'"):
+    with pytest.raises(InputError, match=r"tag 2.*'0'"):
         column(tmp_path, *tags, entities_column=None)
 
 
@@ -186,7 +186,7 @@ def test_comments_and_counts_of_conllu_are_no_tokens(tmp_path: Path) -> None:
     assert corpus.texts == ("Ann met #", "#")
     assert corpus.surface(0) == "Ann"
     file.write_text(CONLLU.replace("3\t#", "3-4\t#"))
-    with pytest.raises(InputError, match="line 5: 3-4 is a range"):
+    with pytest.raises(InputError, match=r"line 5.*3-4"):
         sources.create("text", whole).load()
     file.write_text("# O\nAnn B-PER\n\n# O\n6-3 O\n")
     assert sources.create("text", whole).load().texts == ("# Ann", "# 6-3")

@@ -132,13 +132,13 @@ def test_targets_and_records_stand_beside_their_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("Ann I-PER\nmet X\n", r"bad.conll, line 2, column 'gold': tag 2 of the row is 'X'"),
-        ("\nAnn B-PER\n\nLi E-PER\n", r"line 4, .*'E-PER', which has no beginning"),
-        ("\nAnn B-PER\n\nLi X-PER\n", r"line 4, .*'X-PER', .*must be O, or B- or I-"),
-        ("Ann NN B-PER\nmet O\n", r"bad.conll, line 2: 2 columns, and 3 in the first line"),
-        ("Ann\n", r"bad.conll, line 1: 'Ann' has no tag beside it"),
-        ("Ann\tB-PER\nBo\t\n", r"bad.conll, line 2: column 2 is empty"),
-        ("-DOCSTART- O\n", "the corpus is empty"),
+        ("Ann I-PER\nmet X\n", r"bad\.conll.*line 2.*column 'gold'"),
+        ("\nAnn B-PER\n\nLi E-PER\n", "line 4.*column 'gold'.*'E-PER'"),
+        ("\nAnn B-PER\n\nLi X-PER\n", "line 4.*column 'gold'.*'X-PER'"),
+        ("Ann NN B-PER\nmet O\n", r"bad\.conll.*line 2: 2 columns"),
+        ("Ann\n", r"bad\.conll.*line 1.*'Ann'"),
+        ("Ann\tB-PER\nBo\t\n", r"bad\.conll.*line 2.*column 2"),
+        ("-DOCSTART- O\n", "text: .*corpus.*empty"),
     ],
 )
 def test_what_is_wrong_with_a_file_of_tokens(tmp_path: Path, text: str, said: str) -> None:
@@ -148,25 +148,25 @@ def test_what_is_wrong_with_a_file_of_tokens(tmp_path: Path, text: str, said: st
 
 def test_columns_of_tokens_are_named_all_or_not(tmp_path: Path) -> None:
     path = write(tmp_path, CONLL, "news.conll")
-    with pytest.raises(InputError, match="has 3 columns, and token_columns names 2: token, gold"):
+    with pytest.raises(InputError, match=r"token_columns.*token, gold"):
         read(path, token_columns=["token", "gold"])
-    with pytest.raises(InputError, match="no column 'pos' for the layer pos"):
+    with pytest.raises(InputError, match="column 'pos'"):
         read(path, layer_columns=["pos"])
-    with pytest.raises(InputError, match="did you mean 'document'"):
+    with pytest.raises(InputError, match="'document'"):
         read(path, user_column="documents")
 
 
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ({"names": ["O"]}, r"line 2, column 'names': 1 tags for 2 words"),
-        ({"names": ["O", 3]}, r"line 2, column 'names': tag 2 of the row is 3"),
-        ({"names": [{"start": 0, "ende": 2, "type": "X"}]}, "no 'end'; did you mean it by 'ende'"),
-        ({"names": [{"start": 0, "end": 99, "type": "X"}]}, r"\(0, 99\) is not inside the text of"),
-        ({"names": [{"start": "0", "end": 2, "type": "X"}]}, "must be whole numbers"),
-        ({"names": "x"}, "'x' is not a list of {start, end, type} or of tags"),
-        ({"names": "[{'start': 0, 'end': 3}]"}, r"as Python prints it is no JSON: .*json\.dumps"),
-        ({"german": " "}, r"line 2, column 'german': the target is null or blank \(1 such of 2"),
+        ({"names": ["O"]}, "line 2.*column 'names': 1 tags.*2 words"),
+        ({"names": ["O", 3]}, "line 2.*column 'names': tag 2"),
+        ({"names": [{"start": 0, "ende": 2, "type": "X"}]}, "'end'.*'ende'"),
+        ({"names": [{"start": 0, "end": 99, "type": "X"}]}, r"\(0, 99\).*text"),
+        ({"names": [{"start": "0", "end": 2, "type": "X"}]}, "column 'names'.*'start': '0'"),
+        ({"names": "x"}, "column 'names': 'x'"),
+        ({"names": "[{'start': 0, 'end': 3}]"}, r"json\.dumps"),
+        ({"german": " "}, "line 2.*column 'german'.*null"),
     ],
 )
 def test_what_is_wrong_with_a_row(tmp_path: Path, row: dict, said: str) -> None:
@@ -195,32 +195,32 @@ def test_spans_of_other_tools_are_read(tmp_path: Path, span: object) -> None:
 
 def test_two_names_of_a_type_are_refused(tmp_path: Path) -> None:
     span = {"start": 0, "end": 3, "label": "A", "entity_type": "B"}
-    with pytest.raises(InputError, match="entity_type and label; call one of them type"):
+    with pytest.raises(InputError, match=r"entity_type.*label"):
         read(write(tmp_path, [{"text": "Ann", "names": [span]}]), layer_columns=["names"])
 
 
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ('{"user": "an", "facts": {}}', r"people.jsonl, line 2: no row is of the user 'an'; did"),
-        ('{"user": "cy", "facts": {}}', r"line 2: facts of 'cy' stand in line 1 already"),
-        ('{"user": "ann", "fact": {}}', r"line 2 has no field 'facts'; did you mean it by 'fact'"),
-        ('{"user": "ann", "facts": {"born": 7}}', r"line 2: facts.born is 7; a text or a list"),
-        ('{"user": "ann", "facts": []}', r"line 2: facts is \[\], not an object"),
-        ("[", r"line 2 is no JSON"),
+        ('{"user": "an", "facts": {}}', r"people\.jsonl.*line 2.*user 'an'"),
+        ('{"user": "cy", "facts": {}}', "line 2.*'cy'.*line 1"),
+        ('{"user": "ann", "fact": {}}', "line 2.*'facts'.*'fact'"),
+        ('{"user": "ann", "facts": {"born": 7}}', r"line 2.*facts\.born.*7"),
+        ('{"user": "ann", "facts": []}', r"line 2.*facts.*\[\]"),
+        ("[", "line 2.*JSON"),
     ],
 )
 def test_what_is_wrong_with_records(tmp_path: Path, line: str, said: str) -> None:
     people = write(tmp_path, '{"user": "cy", "facts": {}}\n' + line, "people.jsonl")
     with pytest.raises(InputError, match=said):
         read(write(tmp_path, ROWS), user_column="who", records=people)
-    with pytest.raises(InputError, match="give user_column as well"):
+    with pytest.raises(InputError, match=r"records.*user_column"):
         read(tmp_path / "rows.jsonl", records=people)
 
 
 def test_gold_is_one_layer_only(tmp_path: Path) -> None:
     rows = [{**row, "gold": []} for row in ROWS]
-    with pytest.raises(InputError, match="column 'names' becomes the layer gold"):
+    with pytest.raises(InputError, match=r"column 'names'.*layer_columns"):
         read(write(tmp_path, rows), detector="names", entities_column="names",
              layer_columns=["gold"])  # fmt: skip
     corpus = read(tmp_path / "rows.jsonl", detector="names", entities_column="names",
@@ -251,16 +251,14 @@ def test_a_folder_has_a_file_a_split(tmp_path: Path) -> None:
     assert [len(part) for part in parts.values()] == [3, 3, 3]
     assert corpus.user_count == 6  # documents of two files are two
     write(tmp_path, CONLL, "valid.conll")
-    with pytest.raises(
-        InputError, match=r"two files of the split valid: dev\.bio and valid\.conll"
-    ):
+    with pytest.raises(InputError, match=r"dev\.bio.*valid\.conll"):
         read(tmp_path)
     (tmp_path / "valid.conll").unlink()
     write(tmp_path, "Ann X-PER\nBo B-PER\n", "test.bio")
-    with pytest.raises(InputError, match=r"test.bio, line 1, column 'gold': .* is 'X-PER'"):
+    with pytest.raises(InputError, match=r"test\.bio.*line 1.*column 'gold'.*'X-PER'"):
         read(tmp_path)
     (tmp_path / "train.bio").unlink()
-    with pytest.raises(InputError, match=r"has no file train.\*, of a kind"):
+    with pytest.raises(InputError, match=r"train\.\*.*\.bio"):
         read(tmp_path)
 
 

@@ -80,7 +80,7 @@ def test_declared_labels_keep_their_order_and_are_enforced(tmp_path: Path) -> No
     assert corpus.label_names == ("b", "a", "c")
     assert corpus.labels is not None
     assert corpus.labels.tolist() == [0, 1, -1]
-    with pytest.raises(InputError, match="row 1: 'b' is not a declared class"):
+    with pytest.raises(InputError, match=r"row 1.*'b'"):
         load(file, **COLUMNS, label_names=["a", "c"])
 
 
@@ -134,7 +134,7 @@ def test_shares_are_binomial_and_nested() -> None:
 def test_rows_are_cut_where_the_users_are_the_classes() -> None:
     users = np.repeat(np.arange(50), 20).tolist()
     corpus = corpus_of(users, users)
-    with pytest.raises(InputError, match="every user is a class") as refused:
+    with pytest.raises(InputError, match=r"text\.cut_by=row") as refused:
         cut_missing_splits(corpus, SplitParams(), "text")
     assert refused.value.mends == ("source.cut_by=row",)
     cut = cut_missing_splits(corpus, SplitParams(cut_by="row"), "text")
@@ -146,7 +146,7 @@ def test_few_users_fill_a_split_and_guarantees_assume_it() -> None:
     cut = cut_missing_splits(corpus_of([0, 1, 2]), SplitParams(valid=0, test=0.01), "text")
     assert cut.where("test").sum() == 1
     assert "'test'" in cut.quotas[0]
-    with pytest.raises(InputError, match="1 training users are too few to cut off test"):
+    with pytest.raises(InputError, match=r"1 training users.*test=0\.01"):
         cut_missing_splits(corpus_of([0, 0]), SplitParams(valid=0, test=0.01), "text")
 
 
@@ -173,13 +173,13 @@ def test_splits_that_exist_are_left_alone() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"text_column": "bodi"}, "no column 'bodi' for the text; did you mean 'body'"),
-        ({"user_column": "zzz"}, "no column 'zzz' for the user; columns: body, who"),
-        ({"attribute_columns": ["agge"]}, "did you mean 'age'"),
-        ({"text_column": "age"}, "'age' has 1 null or blank value, the first in row 2 of 3"),
-        ({"user_column": "topic"}, "'topic' has 1 null or blank value, the first in row 3 of 3"),
-        ({"split_column": "who"}, "'u1' is not a split; known: train"),
-        ({"entities_column": "who"}, "column .who.: .u1. is not a list of {start, end, type}"),
+        ({"text_column": "bodi"}, "column 'bodi'.*'body'"),
+        ({"user_column": "zzz"}, "column 'zzz'"),
+        ({"attribute_columns": ["agge"]}, "agge.*'age'"),
+        ({"text_column": "age"}, "'age'.*null.*row 2"),
+        ({"user_column": "topic"}, "'topic'.*null.*row 3"),
+        ({"split_column": "who"}, "column 'who': 'u1'.*train"),
+        ({"entities_column": "who"}, r"line \d, column .who.: .u1."),
     ],
 )
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
@@ -193,16 +193,16 @@ def test_bad_columns_are_refused(
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.csv", "text,who\na,b,c\n", "line 2: 3 fields, and 2 in line 1"),
-        ("a.csv", "text,text\na,b\n", "names a column twice"),
+        ("a.csv", "text,who\na,b,c\n", "line 2: 3 fields.*line 1"),
+        ("a.csv", "text,text\na,b\n", r"a\.csv.*twice.*'text'"),
         ("a.csv", 'text\n"open\n', "line 2"),
         ("a.csv", "text,who\n", "empty"),
-        ("a.csv", "", "no column 'text'"),
+        ("a.csv", "", "column 'text'"),
         ("a.jsonl", '{"text": "a"}\n{oops\n', "line 2"),
-        ("a.jsonl", "[1]\n", "line 1 is not an object"),
-        ("a.parquet", "nonsense", "is not a parquet file"),
-        ("a.docx", "x", r"must end in \.csv"),
-        ("a.jsonl", '{"text": "ab", "e": [{"start": 1, "end": 3, "type": "X"}]}\n', "not inside"),
+        ("a.jsonl", "[1]\n", "line 1.*object"),
+        ("a.parquet", "nonsense", r"a\.parquet"),
+        ("a.docx", "x", r"a\.docx.*text\.file_format"),
+        ("a.jsonl", '{"text": "ab", "e": [{"start": 1, "end": 3, "type": "X"}]}\n', r"\(1, 3\)"),
         ("a.jsonl", '{"text": "ab", "e": [{"start": 0.5, "end": 1, "type": "X"}]}\n', "whole"),
     ],
 )
@@ -215,14 +215,14 @@ def test_bad_files_are_refused(tmp_path: Path, name: str, text: str, message: st
 
 @pytest.mark.parametrize("name", ["none.csv", "none.parquet", "none.jsonl.gz"])
 def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InputError, match=rf"text\.path: no such file: .*{name}"):
+    with pytest.raises(InputError, match=rf"text\.path: .*{name}$"):
         load(tmp_path / name)
 
 
 def test_nulls_are_counted(tmp_path: Path) -> None:
     texts = ["a", None, "b", " ", None]
     rows: list[dict[str, object]] = [{"text": text} for text in texts]
-    with pytest.raises(InputError, match="3 null or blank values, the first in row 2 of 5"):
+    with pytest.raises(InputError, match=r"'text'.*3 null.*row 2"):
         load(write(tmp_path, "parquet", rows))
 
 
@@ -246,10 +246,10 @@ def test_rows_keep_the_ids_of_their_column(tmp_path: Path) -> None:
     assert load(file, id_column="n", valid=0, test=0).ids == ("7", "9")
     assert load(file, valid=0, test=0).ids is None
     twice = write(tmp_path, "csv", [rows[0], rows[0]])
-    with pytest.raises(InputError, match="line 3, column 'n': the id '7' is that of row 1 too"):
+    with pytest.raises(InputError, match=r"line 3.*column 'n'.*'7'"):
         load(twice, id_column="n")
     planted = write(tmp_path, "csv", [{"text": "first", "n": "planted-0"}])
-    with pytest.raises(InputError, match="'planted-0' is a planted row's"):
+    with pytest.raises(InputError, match="'planted-0'"):
         load(planted, id_column="n")
 
 
@@ -262,14 +262,14 @@ def test_other_delimiters_and_encodings_are_read(tmp_path: Path) -> None:
     corpus = load(file, text_column="Text", user_column="Von", encoding="cp1252", delimiter=";",
                   valid=0, test=0)  # fmt: skip
     assert corpus.texts == ("»Schöne Grüße« – €5", "ja, gern")
-    with pytest.raises(InputError, match=r"mail\.csv is not UTF-8 text"):
+    with pytest.raises(InputError, match=r"mail\.csv.*UTF-8"):
         load(file, text_column="Text", delimiter=";")
-    with pytest.raises(InputError, match="encoding is 'cp125': Python has no text encoding"):
+    with pytest.raises(InputError, match=r"text\.encoding.*'cp125'"):
         load(file, encoding="cp125")
     file.write_bytes("Von;Text\nAnn;eins\nBo;zwei\n".encode("utf-16"))
     assert load(file, text_column="Text", encoding="utf-16", delimiter=";", valid=0, test=0)
     file.write_text("no mark")
-    with pytest.raises(InputError, match="is not utf-16 text"):
+    with pytest.raises(InputError, match="utf-16"):
         load(file, encoding="utf-16")
 
 
@@ -282,13 +282,13 @@ def test_fields_within_objects_are_columns(tmp_path: Path) -> None:
     named = {"text_column": "message.body", "user_column": "from.id", "valid": 0, "test": 0}
     assert load(file, **named).texts == ("text 0", "text 1", "text 2")
     assert load(whole, **named).fingerprint == load(file, **named).fingerprint
-    with pytest.raises(InputError, match=r"no column 'message\.bdy'.*did you mean 'message\.body'"):
+    with pytest.raises(InputError, match=r"column 'message\.bdy'.*'message\.body'"):
         load(file, **named | {"text_column": "message.bdy"})
     whole.write_text('{"a": 1}')
-    with pytest.raises(InputError, match="is not a list"):
+    with pytest.raises(InputError, match=r"chat\.json.*list"):
         load(whole, **named)
     whole.write_text("[1]")
-    with pytest.raises(InputError, match="entry 1 of the list is not an object"):
+    with pytest.raises(InputError, match=r"entry 1.*object"):
         load(whole, **named)
 
 
@@ -304,7 +304,7 @@ def test_an_unknown_format_is_answered_with_all_that_are_known(tmp_path):
     file = tmp_path / "a.csv"
     file.write_text("text\nhello\n")
     known = "'csv', 'tsv', 'jsonl', 'json', 'parquet', 'lines' or 'conll'"
-    with pytest.raises(InputError, match=f"text.file_format is 'xml': Input should be {known}$"):
+    with pytest.raises(InputError, match=rf"text\.file_format is 'xml'.*{known}$"):
         load(file, file_format="xml")
 
 
@@ -319,5 +319,5 @@ def test_blank_rows_are_left_out_where_asked(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="null"):
         load(file, **named)
     file.write_text('{"text": ""}\n')
-    with pytest.raises(InputError, match="every row is blank"):
+    with pytest.raises(InputError, match=r"corpus.*blank"):
         load(file, skip_blank=True, valid=0, test=0)

@@ -82,10 +82,10 @@ def test_bad_input_is_refused(folder: Path) -> None:
     with pytest.raises(InputError, match="min_messages=3"):
         load(folder, min_messages=3)
     (folder / "dev.raw.jsonl.gz").write_bytes(gzip.compress(b'{"file": "a"}\n'))
-    with pytest.raises(InputError, match="line 1 is not an object with file and text"):
+    with pytest.raises(InputError, match=r"line 1.*KeyError\('text'\)"):
         load(folder, min_messages=1)
     (folder / "test.raw.jsonl.gz").unlink()
-    with pytest.raises(InputError, match=r"no test\.raw\.jsonl"):
+    with pytest.raises(InputError, match=r"test\.raw\.jsonl"):
         load(folder)
 
 

@@ -90,13 +90,13 @@ def test_the_archive_is_read_as_the_folder(folder: Path, tmp_path: Path) -> None
 
 
 def test_what_is_no_wikipii_is_refused(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="has no page: files annot"):
+    with pytest.raises(InputError, match=r"Anna Lind.*annot"):
         load(folder / "training" / "Anna Lind")
     (tmp_path / "x.tar.gz").write_bytes(b"no archive")
-    with pytest.raises(InputError, match="no tar archive that can be read"):
+    with pytest.raises(InputError, match=r"x\.tar\.gz"):
         load(tmp_path / "x.tar.gz")
     (folder / "test" / "Di Ek" / "annot_csv_4.csv.txt").write_text("Ek O\nsang B-XX\n")
-    with pytest.raises(InputError, match=r"annot_csv_4\.csv\.txt, line 2: 'B-XX' is not O"):
+    with pytest.raises(InputError, match=r"annot_csv_4\.csv\.txt.*line 2.*'B-XX'"):
         load(folder)
-    with pytest.raises(InputError, match=r"source\.annotate: the source has no records"):
+    with pytest.raises(InputError, match=r"source\.annotate"):
         load(write(tmp_path / "again"), annotate={})

@@ -161,7 +161,7 @@ def test_a_saved_release_answers_as_it_did(
     assert again.types == release.types
     assert again.spans(corpus).mentions() == release.spans(corpus).mentions()
     assert again.row_losses(corpus) == pytest.approx(release.row_losses(corpus))
-    with pytest.raises(InputError, match="no saved tagger"):
+    with pytest.raises(InputError, match=r"nowhere.*tagger\.json"):
         TaggerRelease.load(tmp_path / "nowhere")
 
 
@@ -236,7 +236,7 @@ def test_the_dictionary_is_that_of_public_text() -> None:
     made = task()
     assert "dictionary_f1" not in made.score(Nothing(), replace(corpus, entities=silent)).metrics
     notes = made.score(Nothing(), replace(corpus, entities=silent)).details["notes"]
-    assert "no public text has annotated entities" in notes[0]
+    assert "public" in notes[0]
 
 
 def test_rows_that_nobody_annotated_are_never_learnt_as_outside() -> None:
@@ -254,7 +254,7 @@ def test_rows_that_nobody_annotated_are_never_learnt_as_outside() -> None:
     release = last.release(last.module)
     assert (release.scorable(layered) == complete).all()
     assert not release.scorable(corpus).any()  # it has no such layer
-    with pytest.raises(InputError, match="first row 6;"):
+    with pytest.raises(InputError, match=r"row_losses.*row 6"):
         release.row_losses(layered)
     assert (
         made.score(Everything(), layered).details["rows"] == (complete & corpus.where("test")).sum()
@@ -267,7 +267,7 @@ def test_public_text_of_users_without_entities_counts_as_not_annotated() -> None
     corpus = sentences()
     public = corpus.where("public")
     silent = replace(corpus, entities=corpus.entities.outside(public))
-    with pytest.raises(InputError, match="entities annotates no public row; set it to 0"):
+    with pytest.raises(InputError, match=r"pretraining_epochs.*public"):
         stages_of(task(pretraining_epochs=1), silent)
     before, _ = stages_of(task(pretraining_epochs=1), corpus)
     assert len(before.corpus) == public.sum()
@@ -288,17 +288,17 @@ def test_an_annotation_that_is_scored_need_not_be_the_one_that_is_learnt() -> No
 
 def test_bad_requests_are_refused_in_plain_words() -> None:
     corpus = sentences()
-    with pytest.raises(InputError, match="entities has no type 'LOCS'; did you mean 'LOC'"):
+    with pytest.raises(InputError, match=r"type 'LOCS'.*'LOC'"):
         stages_of(task(types=["LOCS"]), corpus)
-    with pytest.raises(CapabilityError, match="no layer 'gold'"):
+    with pytest.raises(CapabilityError, match=r"layer 'gold'.*none"):
         stages_of(task(layer="gold"), corpus)
     nothing = replace(corpus, entities=Spans.none(), entity_types=())
-    with pytest.raises(InputError, match=r"declares none: name a layer \(task.layer\)"):
+    with pytest.raises(InputError, match=r"task\.layer"):
         stages_of(task(), nothing)
-    with pytest.raises(InputError, match="publishes vectors"):
+    with pytest.raises(InputError, match=r"tagging.*vectors"):
         task().vocabulary(corpus.with_vectors(np.ones((len(corpus), 2), dtype=np.float32)))
     cut = replace(corpus, entities=Spans.build(corpus.texts, [(7, 0, 1, 0)]))
-    with pytest.raises(InputError, match=r"tagging: entities, row 7 of the source: .* cuts"):
+    with pytest.raises(InputError, match=r"row 7.*LOC.*'w4'"):
         stages_of(task(), cut)
 
 
@@ -338,7 +338,7 @@ def test_words_may_be_apart_from_signs() -> None:
     corpus = sentences()
     commas = [text.replace(" end", ", end") for text in corpus.texts]
     dotted = replace(corpus, texts=tuple(commas))
-    with pytest.raises(InputError, match="cuts the word"):
+    with pytest.raises(InputError, match=r"entities, row 0.*'Cy,'"):
         stages_of(task(), dotted)
     release = trained(task(words="signs"), dotted, epochs=4)
     test = dotted.only("test")

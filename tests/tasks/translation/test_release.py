@@ -71,7 +71,7 @@ def test_losses_are_those_of_training(release: TranslatorRelease) -> None:
     ]
     assert nats == pytest.approx(alone, rel=1e-5)
     assert not release.scorable(rows.with_texts(rows.texts)).any()
-    with pytest.raises(InputError, match="2 texts and 1 targets"):
+    with pytest.raises(InputError, match=r"pair_losses.*2.*1"):
         release.pair_losses(["a", "b"], ["a"])
 
 

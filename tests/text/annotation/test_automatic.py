@@ -168,23 +168,23 @@ def test_marks_of_untokenised_text_become_labels_of_words() -> None:
 
 def test_what_cannot_be_meant_is_refused(tmp_path: Path) -> None:
     without = replace(corpus_of([({}, ["a"])]), records=None)
-    with pytest.raises(InputError, match=r"source\.annotate: the source has no records"):
+    with pytest.raises(InputError, match=r"source\.annotate"):
         annotate(without, DEFAULT)
 
     def ask(**values: object) -> None:
         parse_params(AnnotationParams, values, "annotate")
 
-    with pytest.raises(InputError, match="'spacy' needs a pipeline"):
+    with pytest.raises(InputError, match=r"candidates 'spacy'.*pipeline"):
         ask(candidates="spacy")
-    with pytest.raises(InputError, match="there is no pipeline"):
+    with pytest.raises(InputError, match="pipeline_is_public"):
         ask(pipeline_is_public=True)
-    with pytest.raises(InputError, match="key 'born' belongs to two tags"):
+    with pytest.raises(InputError, match=r"annotate\.tags.*'born'"):
         twice = {
             "A": RecordTag(keys=("Born",), kind="date"),
             "B": RecordTag(keys=("born",), kind="person"),
         }
         ask(tags={name: tag.model_dump() for name, tag in twice.items()})
-    with pytest.raises(InputError, match="annotate has no parameter 'treshold'; did you mean"):
+    with pytest.raises(InputError, match=r"annotate.*'treshold'.*'threshold'"):
         ask(treshold=0.5)
 
 

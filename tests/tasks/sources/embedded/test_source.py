@@ -238,10 +238,10 @@ def test_public_text_can_come_from_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"users": 10}, "embedded.users is 10.*greater than or equal to 50"),
-        ({"sentences": 1}, "embedded.sentences is 1"),
-        ({"sentence": 6}, "did you mean 'sentences'"),
-        ({"users": 19_000, "public_users": 3000}, "22600 together; at most 19725"),
+        ({"users": 10}, r"embedded\.users.*10.*50"),
+        ({"sentences": 1}, r"embedded\.sentences.*1"),
+        ({"sentence": 6}, "'sentences'"),
+        ({"users": 19_000, "public_users": 3000}, "public_users.*22600.*19725"),
     ],
 )
 def test_bad_parameters(values, message):
