@@ -46,7 +46,9 @@ def messages() -> str:
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         for name, text in FILES.items():
             Path(name).write_text(text)
-        return "".join(f"{line}\n{complaints(line[2:])}" for line in commands)
+        text = "".join(f"{line}\n{complaints(line[2:])}" for line in commands)
+        assert {path.name for path in Path().iterdir()} == {*FILES}, "a refused command wrote"
+    return text
 
 
 def test_messages_are_those_of_the_golden_file() -> None:

@@ -158,7 +158,7 @@ def test_a_file_of_coins_that_somebody_changed_is_refused(
     ("options", "said"),
     [
         (["--set", "attack.audit.retrainings=4"], "attack.audit.retrainings=0"),
-        (["--set", "attack.audit.canary=update"], "replaces updates of users"),
+        (["--set", "attack.audit.canary=update"], "update"),
         (["--set", "attack.audit.canaries=[50,60]"], "one corpus"),
         (["--attack", "gradient-inversion"], "nothing was planted"),
     ],

@@ -251,42 +251,6 @@ def refused(capsys, arguments):
     return line
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ([], "no mechanism to run"),
-        (["--mechanism", "noisless"], "did you mean 'noiseless'"),
-        (["--mechanism", "user-dp+deidentify"], "deidentify cannot come after user-dp"),
-        (["--mechanism", "noiseless", "--source", "embeded"], "did you mean 'embedded'"),
-        (["--mechanism", "noiseless", "--model", "lstm-smal"], "did you mean 'lstm-small'"),
-        (["--mechanism", "noiseless", "--task", "next-wor"], "did you mean 'next-word'"),
-        (["--mechanism", "noiseless", "--attack", "member"], "did you mean 'membership'"),
-        (["--mechanism", "noiseless", "--attack", "membership", "--attack", "membership"],
-         "cannot hold an attack twice"),
-        (["--mechanism", "noiseless", "--attack", "membership"], "the train split has 60 users"),
-        (["--mechanism", "user-dp"], "there are only 60 training users"),
-        (["--mechanism", "user-dp", "--set", "mechanism.clip=0"], "user-dp.clip is 0"),
-        (["--mechanism", "user-dp", "--set", "mechanism.clip=.nan"], "user-dp.clip is nan"),
-        (["--mechanism", "user-dp", "--set", "mechanism.clip=[]"], "clip is an empty list"),
-        (["--mechanism", "user-dp", "--set", "mechanism.round=1"], "did you mean 'rounds'"),
-        (["--mechanism", "user-dp", "--set", "rounds=1"], "start with source."),
-        (["--mechanism", "user-dp", "--set", "mechanism.rounds"], "NAME=VALUE"),
-        (["--mechanism", "noiseless", "--seeds", "1,b"], "give whole numbers"),
-        (["--mechanism", "noiseless", "--seeds", "-1"], "spec.seeds.0 is -1"),
-        (["--mechanism", "noiseless", "--delta", "2"], "spec.delta is 2"),
-        (["--mechanism", "noiseless", "--device", "gpu"], "is not auto, cpu, cuda or cuda:N"),
-        (["--mechanism", "noiseless", "--workers", "-1"], "--workers"),
-        (["--mechanism", "noiseless", "--path", "x"], "embedded has no parameter 'path'"),
-        (["--mechanism", "noiseless", "--plugin", "/nowhere.py"], "no such file"),
-        (["--mechanism", "noiseless", "--set", "source.users=10"], "embedded.users is 10"),
-    ],
-)  # fmt: skip
-def test_bad_input_is_one_line_and_exit_code_2(tmp_path, capsys, arguments, said):
-    out = tmp_path / "out"
-    assert said in refused(capsys, flags(out, *arguments))
-    assert not out.exists()
-
-
 def asking(*more):
     """A benchmark whose attacks ask for models to be trained beside the release."""
     return ["--mechanism", "noiseless", "--set", "mechanism.epochs=1", "--attack", "membership",
@@ -323,20 +287,6 @@ def test_as_many_models_as_allowed_are_trained(tmp_path, capsys):
     assert result.cost.model_dump()["reference_models"] == 1
     # What is there already trains nothing.
     assert run(capsys, *flags(tmp_path, *asking("--max-retrain", "0")))[0] == 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["nowhere.yaml", "--mechanism", "noiseless"], "neither a file nor a packaged spec"),
-        (["--source", "conll2003", "--mechanism", "noiseless"], "needs the parameter 'path'"),
-        (["--source", "conll2003", "--path", "/nowhere", "--mechanism", "noiseless"], "/nowhere"),
-        (["--source", "text", "--path", "/no.csv", "--mechanism", "noiseless"], "no such file"),
-    ],
-)  # fmt: skip
-def test_what_is_not_there_is_named(tmp_path, capsys, arguments, said):
-    out = ["--out", str(tmp_path / "out"), "--no-tracking"]
-    assert said in refused(capsys, ["run", *arguments, *out])
 
 
 @pytest.mark.parametrize(

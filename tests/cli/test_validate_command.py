@@ -114,7 +114,7 @@ def _waits_or_ends(path: Path) -> Report:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("wait", "takes more than 2 seconds"),
+        ("wait", "2 seconds"),
         ("end", "ended the process"),
         ("refuse", "ended the process"),
     ],

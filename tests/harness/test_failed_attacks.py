@@ -67,11 +67,11 @@ def test_all_else_of_the_run_stays(failed_run, tmp_path) -> None:
     [
         ("input", "run", "there is no test row"),
         ("no-message", "run", "AssertionError"),
-        ("index", "refuse", "IndexError: list index out of range"),
-        ("nothing", "run", "TypeError: an attack returns a Leakage, not NoneType"),
-        ("text", "run", "ValueError: metrics of its Leakage: auc: "),
-        ("object", "run", "ValueError: details of its Leakage: "),
-        ("bound", "run", "ValueError: lower_bounds of its Leakage: 0: "),
+        ("index", "refuse", "IndexError:"),
+        ("nothing", "run", "TypeError:"),
+        ("text", "run", "ValueError: metrics"),
+        ("object", "run", "ValueError: details"),
+        ("bound", "run", "ValueError: lower_bounds"),
     ],
 )
 def test_every_way_to_fail_is_the_attack_s_alone(tmp_path, way, step, reason) -> None:

@@ -41,11 +41,11 @@ def test_a_result_in_the_folder_of_its_id_is_read(tmp_path):
     [
         ("other", {}, f"id '{ID}' is not the name of its folder, 'other'"),
         ("a\x1b[31m", {}, r"is not the name of its folder, 'a\x1b[31m'"),
-        (ID, {"id": "../../home/secret"}, "id '../../home/secret' is not a name of letters"),
-        ("0" * 16, {"id": "0" * 16}, "are not the hashes of provenance.identity"),
-        (ID, {"group": "0" * 16}, "are not the hashes of provenance.identity"),
-        (ID, {"provenance": {"identity": [1]}}, "are not the hashes of provenance.identity"),
-        (ID, {"provenance": {"identity": PARTS | {"seed": 2}}}, "are not the hashes"),
+        (ID, {"id": "../../home/secret"}, "'../../home/secret'"),
+        ("0" * 16, {"id": "0" * 16}, "provenance.identity"),
+        (ID, {"group": "0" * 16}, "provenance.identity"),
+        (ID, {"provenance": {"identity": [1]}}, "provenance.identity"),
+        (ID, {"provenance": {"identity": PARTS | {"seed": 2}}}, "hashes"),
     ],
 )
 def test_what_lies_elsewhere_or_was_not_run_is_no_result(tmp_path, folder, fields, said):

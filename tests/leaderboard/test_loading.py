@@ -96,16 +96,14 @@ def test_which_of_several_results_counts_does_not_depend_on_where_they_are(tmp_p
 def test_one_id_for_two_different_runs_is_refused(tmp_path):
     put(made(), tmp_path / "a")
     put(made(group="h"), tmp_path / "b")
-    with pytest.raises(
-        InputError, match=r"/[ab]/aa01/result.json and .*/[ab]/aa01/result.json: one id"
-    ):
+    with pytest.raises(InputError, match=r"/[ab]/aa01/result.json.*/[ab]/aa01/result.json: .*aa01"):
         load_results([tmp_path])
 
 
 def test_one_id_with_two_utilities_is_refused(tmp_path):
     put(made(perplexity=60.3), tmp_path / "a")
     put(made(day=2, perplexity=54.2), tmp_path / "b")
-    with pytest.raises(InputError, match="perplexity is"):
+    with pytest.raises(InputError, match=r"aa01.*perplexity"):
         load_results([tmp_path])
 
 
@@ -155,11 +153,11 @@ def test_progress_counts_all_files(tmp_path):
 
 
 def test_a_folder_that_is_not_there(tmp_path):
-    with pytest.raises(InputError, match="no such folder"):
+    with pytest.raises(InputError, match=r"--results .*none"):
         load_results([tmp_path / "none"])
     assert Loader([Folder(tmp_path / "none", may_come=True)]).load().results == []
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="no such folder"):
+    with pytest.raises(InputError, match=r"--results .*file"):
         Loader([Folder(tmp_path / "file", may_come=True)]).load()
 
 
@@ -226,23 +224,23 @@ def test_an_artifact_that_is_no_result_is_named_by_its_run(store):
     run = client.create_run(client.create_experiment("broken")).info.run_id
     client.log_text(run, json.dumps({"id": "x"}), "result.json")
     (problem,) = Loader([Experiment("broken", store)]).load().problems
-    assert problem.startswith(f"result.json of MLflow run {run} is not a valid result: group")
+    assert problem.startswith(f"result.json of MLflow run {run}")
 
 
 def test_an_unknown_experiment_says_which_there_are(store):
-    with pytest.raises(InputError, match=r"no experiment 'other' .* there are: Default, .*mine"):
+    with pytest.raises(InputError, match=r"'other' .*: Default, .*mine"):
         Loader([Experiment("other", store)]).load()
 
 
 def test_reading_makes_no_store_and_changes_no_other_file(tmp_path):
     missing = tmp_path / "mlflow.db"
-    with pytest.raises(InputError, match="no such file"):
+    with pytest.raises(InputError, match=r"mlflow\.db: no such file"):
         Loader([Experiment("mine", f"sqlite:///{missing}")]).load()
     assert not missing.exists()
     missing.write_text("something else entirely, and long enough to be no empty database")
-    with pytest.raises(InputError, match="not a database"):
+    with pytest.raises(InputError, match=r"mlflow\.db: .*database"):
         Loader([Experiment("mine", f"sqlite:///{missing}")]).load()
-    with pytest.raises(InputError, match="no such folder"):
+    with pytest.raises(InputError, match="mlruns"):
         Loader([Experiment("mine", str(tmp_path / "mlruns"))]).load()
     assert [path.name for path in tmp_path.iterdir()] == ["mlflow.db"]
 
@@ -254,6 +252,6 @@ def test_an_unreachable_server_is_one_line_without_credentials():
     with pytest.raises(TrackingError) as caught:
         Loader([Experiment("mine", f"http://me:secret@127.0.0.1:{port}")]).load()
     message = str(caught.value)
-    assert message.startswith(f"cannot read MLflow at http://***@127.0.0.1:{port}: ")
+    assert f"http://***@127.0.0.1:{port}" in message
     assert "secret" not in message
     assert "\n" not in message

@@ -151,7 +151,7 @@ def test_ids_that_are_no_names_of_files_are_refused(results, tmp_path):
     names = ("../../x", "a/b", "", "a b", "é", "x" * 65, "con.", "a\x00")
     strange = {name: results[0].model_copy(update={"id": name}) for name in names}
     for result in strange.values():
-        with pytest.raises(ValueError, match="is not a name"):
+        with pytest.raises(ValueError, match=r"^id '"):
             build([result], tmp_path / "site")
     assert list(tmp_path.iterdir()) == []
 
@@ -188,14 +188,14 @@ def test_building_again_writes_what_has_changed_and_removes_what_is_gone(results
 
 def test_a_folder_of_others_is_left_alone(results, tmp_path):
     (tmp_path / "index.html").write_text("mine")
-    with pytest.raises(InputError, match=r"has other files \(index.html\).*--force"):
+    with pytest.raises(InputError, match=r"index\.html.*uedp-bench.*--force"):
         build(results, tmp_path)
     (tmp_path / "site.json").write_text('{"files": ["index.html"]}')  # of another program
-    with pytest.raises(InputError, match="has other files"):
+    with pytest.raises(InputError, match=r"--out .*index\.html"):
         build(results, tmp_path)
     assert set(contents(tmp_path)) == {"index.html", "site.json"}
     assert (tmp_path / "index.html").read_text() == "mine"
-    with pytest.raises(InputError, match="is a file"):
+    with pytest.raises(InputError, match=r"--out .*/index\.html"):
         build(results, tmp_path / "index.html")
     (tmp_path / "other.txt").write_text("mine")
     build(results, tmp_path, force=True)

