@@ -63,26 +63,14 @@ def test_a_bad_element_of_a_list_parameter_is_named_as_such():
         runs(attacks=[attack])
 
 
-def test_an_empty_axis_is_refused_rather_than_running_nothing():
-    with pytest.raises(InputError, match=r"lstm-small\.units.*list"):
-        runs(model={"name": "lstm-small", "params": {"units": []}})
-
-
 def test_equal_runs_are_run_once():
     assert len(runs(USER_DP, USER_DP, seeds=[1])) == 1
-
-
-def test_a_seed_that_is_repeated_is_refused():
-    with pytest.raises(InputError, match=r"spec\.seeds"):
-        runs(USER_DP, seeds=[1, 1])
 
 
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        ({"mechanisms": ["noisless"]}, "'noiseless'"),
         ({"mechanism": "noiseless", "seedz": [1]}, "'seeds'"),
-        ({"mechanisms": []}, "mechanism"),
         ({"mechanisms": 3}, "spec.mechanisms is 3"),
         ({"mechanisms": [3]}, "spec.mechanisms.0.0"),
         ({"mechanisms": None}, "spec.mechanisms"),
@@ -94,10 +82,7 @@ def test_a_seed_that_is_repeated_is_refused():
         ({"mechanism": "noiseless", "seeds": [-1]}, "spec.seeds.0 is -1"),
         ({"mechanism": "noiseless", "seeds": []}, "spec.seeds"),
         ({"mechanism": "noiseless", "delta": 1}, "spec.delta is 1"),
-        ({"mechanism": {"name": "user-dp", "params": {"round": 1}}}, "'rounds'"),
-        ({"mechanism": {"name": "user-dp", "params": {"clip": 0}}}, "user-dp.clip is 0"),
         ({"mechanism": {"name": "user-dp", "params": {"clip": float("inf")}}}, "finite"),
-        ({"mechanism": {"name": "user-dp", "params": {"clip": float("nan")}}}, "user-dp.clip"),
     ],
 )
 def test_bad_specs_are_refused_in_one_line(data, said):
@@ -195,13 +180,6 @@ def test_files_that_are_no_spec(tmp_path, content, said):
     with pytest.raises(InputError, match=said) as refused:
         read_spec(str(file))
     assert "\n" not in str(refused.value)
-
-
-def test_a_spec_that_is_not_there_suggests_one(tmp_path):
-    with pytest.raises(InputError, match=r"'quikstart'.*'quickstart'"):
-        read_spec("quikstart")
-    with pytest.raises(InputError, match="packaged: bloggers, bloggers-gpt2"):
-        read_spec(str(tmp_path))
 
 
 # -------------------------------------------------------------------------------------- identity
