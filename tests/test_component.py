@@ -42,10 +42,7 @@ class Plain(Component[Params]):
     [
         ({}, "'origin'"),
         ({"origin": "x", "wieght": 1}, "'wieght'"),
-        (
-            {"origin": "x", "zzz": 1},
-            "parameters: weight, colour, parts, sizes,",
-        ),
+        ({"origin": "x", "zzz": 1}, "parameters: weight, colour, parts, sizes,"),
         ({"origin": "x", "weight": 0}, "apple.weight is 0:"),
         ({"origin": "x", "weight": 11}, "apple.weight is 11:"),
         ({"origin": "x", "weight": "much"}, "apple.weight is 'much'"),
