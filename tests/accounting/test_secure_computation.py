@@ -55,7 +55,7 @@ def test_both_promises_stand_beside_each_other(order):
     assert (computed.status, computed.notion, computed.epsilon) == ("given", "simulation", 0.0)
     assert (computed.accountant, computed.delta) == ("simulation", 0.0)
     assert any("semi-honest" in text for text in computed.assumptions)
-    assert any("dealer" in text for text in computed.assumptions)
+    assert any("dealer with nobody" in text for text in computed.assumptions)
     assert any("are public" in text for text in computed.assumptions)
     assert REAL_VALUED not in computed.assumptions
 

@@ -184,8 +184,8 @@ def test_a_random_number_of_trials_costs_what_the_theorem_says():
     assert best <= made.epsilon == pytest.approx(best, rel=1e-8)
     assert made.accountant == "rdp + selection"
     assert "Theorem 2, mean 3, eta 1" in record["method"]
-    assert any("secret" in text for text in made.assumptions)
-    assert any("validation" in text for text in made.assumptions)
+    assert any("kept secret" in text for text in made.assumptions)
+    assert any("validation users" in text for text in made.assumptions)
 
 
 def test_the_worst_setting_of_the_grid_is_charged_for():

@@ -37,7 +37,7 @@ EVERYWHERE = pytest.mark.parametrize("refusals", [of_deidentify, of_source, of_a
 @pytest.mark.parametrize("pipeline", ["./mine", "/data/en_core_web_sm", "en_ours_web_sm", "mine"])
 def test_a_pipeline_of_unknown_training_is_to_be_declared(refusals, pipeline):
     (reason,) = refusals(pipeline=pipeline)
-    assert "public" in reason
+    assert "public text" in reason
     assert "pipeline_is_public" in reason
     assert refusals(pipeline=pipeline, pipeline_is_public=True) == ()
 

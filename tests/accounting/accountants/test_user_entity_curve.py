@@ -142,7 +142,7 @@ def test_different_declared_points_are_refused() -> None:
     points = Protected(spread=3), Protected(spread=3, sentences_per_user=2)
     both = by_unit(*(said(SENTENCES, 2, point) for point in points))
     assert both["user-entity"].status == "refused"
-    assert "points" in both["user-entity"].reason
+    assert "different points" in both["user-entity"].reason
     assert both["user"].status == "given"
     half = by_unit(said(SENTENCES, 2, points[0]), said(SENTENCES, 2))
     assert half["user-entity"].protected == points[0]
@@ -211,7 +211,7 @@ def test_every_stage_must_speak_of_a_unit() -> None:
     training = said(SENTENCES, 60, Protected(spread=10), stage="uedp-group")
     both = by_unit(vocabulary, training)
     assert both["user-entity"].status == "refused"
-    assert "words" in both["user-entity"].reason
+    assert "stage words" in both["user-entity"].reason
     assert "user (add-or-remove)" in both["user-entity"].reason
     alone = by_unit(training)["user"].epsilon
     assert alone < both["user"].epsilon < math.inf

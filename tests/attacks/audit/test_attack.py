@@ -316,7 +316,7 @@ def test_no_bound_exceeds_what_is_proven_for_an_honest_mechanism(name, seed, tmp
         proofs = [g for g in result.guarantees if g.kind == "proven"]
         assert all(g.status == "given" for g in proofs)
         # For everybody at once uedp proves more than noise with an end can carry.
-        assert all(np.isfinite(g.epsilon) or "sampler" in g.reason for g in proofs)
+        assert all(np.isfinite(g.epsilon) or "end of the sampler" in g.reason for g in proofs)
         assert any(np.isfinite(g.epsilon) for g in proofs)
         pairs = [(g, b) for g in proofs for b in bounds if (g.unit, g.delta) == (b.unit, b.delta)]
         assert pairs or kind["canary"] == "update"  # a user with an entity that nobody mentions

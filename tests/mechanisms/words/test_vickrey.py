@@ -132,7 +132,7 @@ def test_what_is_proven():
     claim, event = events()
     assert isinstance(event, NonPrivate)
     assert event.reason == claim.note
-    assert "itself" in event.reason
+    assert "never published as itself" in event.reason
     assert events(candidates="all")[1] == MetricPrivacy(epsilon=5.0, metric="euclidean")
     kept = events(candidates="all", unknown="keep")[1]
     assert isinstance(kept, NonPrivate)

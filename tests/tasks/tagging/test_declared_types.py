@@ -71,4 +71,4 @@ def test_types_from_private_rows_refuse_the_proof(
     assert (proven.status == "refused") == refused
     assert (proven.epsilon == float("inf")) == refused
     if refused:
-        assert "private" in (proven.reason or "")
+        assert "private rows" in (proven.reason or "")
