@@ -99,7 +99,7 @@ def test_what_is_stored_is_said_once_for_all_files(sound, tmp_path, capsys):
     said = capsys.readouterr().out
     assert said.count("holds release") == 1
     assert "(2 of 2 results)" in said
-    assert said.count("canaries") == 1
+    assert said.count("its canaries") == 1
     assert run_cli(["leaderboard", "validate", str(tmp_path), "--json"]) == 0
     reports = json.loads(capsys.readouterr().out)
     assert all("result.json" in " ".join(one["told"]) for one in reports)
