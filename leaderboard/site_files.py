@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, metadata
 from importlib.metadata import version as version_of
 from importlib.resources import files
 from pathlib import Path
@@ -28,7 +29,6 @@ from uedp_bench.files.package_digest import package_digest
 from uedp_bench.leaderboard.boards import boards, real_first, title
 from uedp_bench.leaderboard.cell_text import NONE, guarantees_text, stat_text
 from uedp_bench.leaderboard.front.finding import first_page, leading, leading_metric, names
-from uedp_bench.leaderboard.front.links import links
 from uedp_bench.leaderboard.front.page import front_context
 from uedp_bench.leaderboard.glossary.page import glossary_context
 from uedp_bench.leaderboard.index_page import TableData, first_board, page_data, run_page
@@ -41,6 +41,29 @@ from uedp_bench.leaderboard.table_pieces import Pieces, embedded
 from uedp_bench.leaderboard.upper_end import better_than_unprotected, warnings
 from uedp_bench.results import Result
 from uedp_bench.version import __version__
+
+
+@cache
+def links() -> dict[str, str]:
+    """`repository`, `docs` and `submit`; an empty text for what the package does not declare."""
+    try:
+        declared = metadata("uedp-bench").get_all("Project-URL") or []
+    except PackageNotFoundError:
+        declared = []
+    pairs = (one.partition(",") for one in declared)
+    return named({label.strip().lower(): url.strip() for label, _, url in pairs})
+
+
+def named(urls: dict[str, str]) -> dict[str, str]:
+    """The same of URLs by lower-case label, as in `[project.urls]`; only https counts."""
+    urls = {label: url.rstrip("/") for label, url in urls.items() if url.startswith("https://")}
+    repository = next((urls[name] for name in ("repository", "source") if name in urls), "")
+    return {
+        "repository": repository,
+        "docs": urls.get("documentation", f"{repository}/tree/HEAD/docs" if repository else ""),
+        "submit": f"{repository}/blob/HEAD/CONTRIBUTING.md" if repository else "",
+    }
+
 
 MOST = 12
 

@@ -12,13 +12,14 @@ from functools import partial
 from pathlib import Path
 
 from uedp_bench.errors import InputError
+from uedp_bench.leaderboard.boards import is_generated
 from uedp_bench.leaderboard.bundles import SUFFIX, Line, bundle_of, has_header, line_of, read_lines
 from uedp_bench.leaderboard.loading import difference, numbers_of
 from uedp_bench.leaderboard.sources import Folder
 from uedp_bench.leaderboard.validation.audits import check_audit
 from uedp_bench.leaderboard.validation.before_publishing import check_publishing, told
 from uedp_bench.leaderboard.validation.claims import check_claims
-from uedp_bench.leaderboard.validation.components import check_components
+from uedp_bench.leaderboard.validation.components import check_components, components
 from uedp_bench.leaderboard.validation.consistency import check_consistency, check_provenance
 from uedp_bench.leaderboard.validation.identity import HASH, check_identity
 from uedp_bench.leaderboard.validation.leakage_details import check_backing
@@ -33,10 +34,52 @@ from uedp_bench.leaderboard.validation.report import (
     note,
     place_of,
     plain,
+    shown,
 )
 from uedp_bench.leaderboard.validation.selections import check_selection
-from uedp_bench.leaderboard.validation.stored_files import check_samples, check_stored
-from uedp_bench.results import Result
+from uedp_bench.mechanism import ServingMechanism, TrainingMechanism
+from uedp_bench.results import MOST_SAMPLES, Result
+
+
+def check_samples(result: Result) -> Iterator[Problem]:
+    """Problems where a result shows text that is not generated, and nobody asked for it."""
+    if not result.samples:
+        return
+    source = result.spec.source
+    if not (is_generated(result.spec) or source.params.get("show_samples") is True):
+        yield error(
+            "samples",
+            f"holds text of {shown(source.name)}, which is not generated, and the spec does not "
+            "say source.show_samples: take the samples out",
+        )
+    for attack, found in result.samples.items():
+        if len(found) > MOST_SAMPLES:
+            yield error(f"samples.{attack}", f"has {len(found)} texts, and {MOST_SAMPLES} are kept")
+
+
+def check_stored(result: Result) -> Iterator[Problem]:
+    """Problems where `stored` says that a protocol hides the model, and no mechanism runs one.
+
+    A mechanism that keeps the model behind what it serves says how to serve it again.
+    """
+    mechanisms = [each.found for each in components(result.spec) if "mechanism" in each.where]
+    if None in mechanisms or result.status == "failed":
+        return
+    serving = [
+        kind
+        for kind in mechanisms
+        if kind is not None
+        and issubclass(kind, ServingMechanism)
+        and not issubclass(kind, TrainingMechanism)
+    ]
+    hiding = [kind for kind in serving if kind.serve_again is not ServingMechanism.serve_again]
+    if "protocol" in result.stored and not serving:
+        yield error("stored.protocol", "is there, and no mechanism of the spec answers queries")
+    if hiding and "release" in result.stored and "protocol" not in result.stored:
+        yield error(
+            "stored.protocol", f"is missing: {hiding[0].name} keeps the model behind what it serves"
+        )
+
 
 CHECKS: tuple[Callable[[Result], Iterator[Problem]], ...] = (
     check_components,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import zlib
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,7 +25,6 @@ from uedp_bench.mechanism import CorpusStats, Events, PublishingMechanism
 from uedp_bench.mechanisms._local_noise import spent
 from uedp_bench.mechanisms.words.channel import EmbeddingChannel, word_places
 from uedp_bench.mechanisms.words.noise import Noise, WordNoise
-from uedp_bench.mechanisms.words.word_list import read_words, restrict
 from uedp_bench.requirements import FAISS, Requirement, of_embedding
 from uedp_bench.text.embedding import Embedding
 from uedp_bench.text.nearest import Nearest
@@ -34,6 +35,48 @@ if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus, FloatArray, IntArray
     from uedp_bench.release import WordChannel
     from uedp_bench.run_context import Run
+
+
+def read_words(paths: Sequence[Path], field: str) -> frozenset[str]:
+    """The words of files with one word a line; blank lines and comments (`;`) do not count.
+
+    Files are plain or `.gz`, in UTF-8, or in Latin-1 where they are not UTF-8, as older lexicons
+    often are.
+
+    Raises:
+        InputError: if a file cannot be read or has no word.
+    """
+    words: set[str] = set()
+    for path in paths:
+        try:
+            content = path.read_bytes()
+            content = gzip.decompress(content) if path.suffix == ".gz" else content
+        except (OSError, EOFError, zlib.error) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise InputError(f"{field}: {path} cannot be read: {reason}") from None
+        try:
+            text = content.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            text = content.decode("latin-1")
+        found = {word for line in text.split("\n") if (word := line.strip()) and word[0] != ";"}
+        if not found:
+            raise InputError(f"{field}: {path} has no word; write one a line")
+        words |= found
+    return frozenset(words)
+
+
+def restrict(embedding: Embedding, words: frozenset[str], field: str) -> Embedding:
+    """The embedding of its words that the list has, as written or in lower case, in its order.
+
+    Raises:
+        InputError: if there are none.
+    """
+    known = words | {word.lower() for word in words}
+    kept = [at for at, word in enumerate(embedding.words) if word in known]
+    if not kept:
+        raise InputError(f"{field}: none of its {len(words)} words is in the embedding")
+    return Embedding(tuple(embedding.words[at] for at in kept), embedding.vectors[kept])
+
 
 MASK = "<unk>"
 """What stands for a word outside the vocabulary where the policy is `mask`."""

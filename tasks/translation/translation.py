@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -12,17 +12,18 @@ import numpy as np
 from pydantic import Field
 
 from uedp_bench.component import MayBePath, Params
-from uedp_bench.corpus import Corpus
+from uedp_bench.corpus import Corpus, FloatArray, IntArray
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.learner import Role, Schedule
 from uedp_bench.model import PairVocabulary, TranslationModel
 from uedp_bench.release import PairScorer, RowScorer, Tokenised, Translator
 from uedp_bench.requirements import SACREBLEU, Requirement
+from uedp_bench.results import Estimate
+from uedp_bench.statistics.intervals import ratio_estimate
 from uedp_bench.task import Task, Utility
 from uedp_bench.tasks.tokens.pretraining import public_stage, roles_of
 from uedp_bench.tasks.tokens.vocabulary import DESCRIPTION, WORDS, make_vocabulary, words_of
 from uedp_bench.tasks.translation.learner import PairReader, TranslationLearner, translated_rows
-from uedp_bench.tasks.translation.losses import TokenLosses
 from uedp_bench.tasks.translation.scores import (
     Lexicon,
     Translations,
@@ -34,11 +35,67 @@ from uedp_bench.tasks.translation.scores import (
 if TYPE_CHECKING:
     from torch import nn
 
-    from uedp_bench.model import Vocabulary
+    from uedp_bench.model import PairVocabulary, Vocabulary
     from uedp_bench.release import Release
     from uedp_bench.results import Estimate
     from uedp_bench.run_context import Run
     from uedp_bench.word_counts import WordCounts
+
+
+_BOOTSTRAP_SEED = 2021
+
+
+@dataclass(frozen=True, eq=False)
+class TokenLosses:
+    """Nats a token of test targets, their ends included, with intervals over users.
+
+    Attributes:
+        vocabulary: what a token is; losses of two vocabularies do not compare.
+        most: tokens of a target past this many are left out, as the release leaves them out.
+        test: rows with a text and a target.
+    """
+
+    vocabulary: PairVocabulary
+    most: int
+    test: Corpus
+
+    def of(self, release: PairScorer) -> dict[str, Estimate]:
+        """`loss`, and `other_text_loss`: of each target given the text of another row.
+
+        The second is left out of a single row. A translator that looks at its text has a lower
+        `loss`; one that only learnt how targets are written has twice the same.
+        """
+        texts, targets = self.test.texts, self.test.targets or ()
+        found = {"loss": self._mean(release.pair_losses(texts, targets))}
+        if len(texts) > 1:
+            half = len(texts) // 2
+            others = (*texts[half:], *texts[:half])
+            found["other_text_loss"] = self._mean(release.pair_losses(others, targets))
+        return found
+
+    def unigram(self, targets: Sequence[str]) -> Estimate:
+        """The loss of who knows how often each token is in some targets, and nothing else.
+
+        Every entry of the vocabulary is counted once more than it occurs.
+        """
+        counts = np.ones(self.vocabulary.size)
+        for ids in self._ids(targets):
+            np.add.at(counts, ids, 1.0)
+        nats = -np.log(counts / counts.sum())
+        rows = self._ids(self.test.targets or ())
+        return self._mean(np.array([nats[ids].sum() for ids in rows]))
+
+    def _mean(self, nats: FloatArray) -> Estimate:
+        """The mean a token of sums over the tokens of each row (rows,)."""
+        sizes = [len(ids) for ids in self._ids(self.test.targets or ())]
+        rng = np.random.default_rng(_BOOTSTRAP_SEED)
+        return ratio_estimate(nats, np.array(sizes, dtype=float), rng, clusters_of(self.test))
+
+    def _ids(self, targets: Sequence[str]) -> list[IntArray]:
+        end = self.vocabulary.end
+        rows = self.vocabulary.encode_targets(targets)
+        return [np.array([*ids, end][: self.most], dtype=np.int64) for ids in rows]
+
 
 _NO_LEXICON = "no public row has a translation: there is no public lexicon to compare with"
 

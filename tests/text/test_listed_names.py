@@ -5,8 +5,7 @@ import pytest
 
 from uedp_bench.component import parse_params
 from uedp_bench.errors import InputError
-from uedp_bench.text.entities import DetectionParams, detect
-from uedp_bench.text.listed_names import listed_names
+from uedp_bench.text.entities import DetectionParams, detect, listed_names
 
 
 def names(text: str) -> list[str]:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from uedp_bench.corpus.normal_form import normal_surface
 from uedp_bench.errors import CapabilityError, PrivacyError
@@ -19,16 +20,42 @@ from uedp_bench.release import Release
 from uedp_bench.results import TrainedStage
 from uedp_bench.run_context import Run
 from uedp_bench.training.stages import train_plainly, train_privately
-from uedp_bench.training.weight_change import weight_change, weights_of
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
 
     from uedp_bench.corpus import Corpus
     from uedp_bench.harness.components import Components
     from uedp_bench.learner import Learner
     from uedp_bench.model import Vocabulary
     from uedp_bench.task import Task
+
+
+Weights = Mapping[str, "Tensor"]
+"""Copies of a module's parameters, on the CPU."""
+
+
+def weights_of(module: nn.Module) -> Weights:
+    """A copy of the weights, which training in place does not change."""
+    return {name: p.detach().cpu().clone() for name, p in module.named_parameters()}
+
+
+def weight_change(trained: nn.Module, before: Weights) -> NDArray[np.float32] | None:
+    """(d,) trained minus initial weights, in the order of the trainable parameters.
+
+    Returns:
+        None for a module of other parameters than the initial one, such as several modules in one.
+    """
+    after = {name: p for name, p in trained.named_parameters() if p.requires_grad}
+    if not after or any(
+        name not in before or p.shape != before[name].shape for name, p in after.items()
+    ):
+        return None
+    parts = [
+        (p.detach().cpu().double() - before[name].double()).reshape(-1) for name, p in after.items()
+    ]
+    return np.concatenate([part.numpy().astype(np.float32) for part in parts])
+
 
 LONG = 8
 """Words of a text that two people hardly write alike."""

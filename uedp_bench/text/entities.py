@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -25,12 +27,42 @@ from uedp_bench.errors import InputError, nearest
 from uedp_bench.files.array_cache import load_arrays, save_arrays
 from uedp_bench.files.cache_folder import cache_folder
 from uedp_bench.requirements import PRESIDIO, Requirement, of_detector
-from uedp_bench.text.listed_names import listed_names
 from uedp_bench.text.public_pipelines import DECLARES, check_declared, pipeline_refusals
 
 if TYPE_CHECKING:
     from presidio_analyzer import AnalyzerEngine
     from spacy.language import Language
+
+
+_WORD = re.compile(r"[^\W\d_]+(?:['’]t\b)?")  # don't is one word, and Anna's is not
+
+
+def listed_names(text: str) -> list[tuple[int, int]]:
+    """(start, end) of every listed first name in a text, with the last name behind it.
+
+    A name is a word in the list's own spelling (Anna, not anna or ANNA). A last name counts only
+    directly behind a first name, after one space. Nicknames, other languages and typing errors are
+    missed; words that are names too (Will, May, Grace) are taken for names.
+    """
+    first, last = _lists()
+    words = list(_WORD.finditer(text))
+    found: list[tuple[int, int]] = []
+    for number, word in enumerate(words):
+        if word[0] not in first or (found and word.start() < found[-1][1]):
+            continue
+        behind = words[number + 1] if number + 1 < len(words) else None
+        joined = behind and text[word.end() : behind.start()] == " " and behind[0] in last
+        found.append((word.start(), behind.end() if behind and joined else word.end()))
+    return found
+
+
+@cache
+def _lists() -> tuple[frozenset[str], frozenset[str]]:
+    """First and last names of Faker's locale en_US: public lists of the US census."""
+    from faker.providers.person.en_US import Provider
+
+    return frozenset(Provider.first_names), frozenset(Provider.last_names)
+
 
 MIN_SCORE = 0.35
 """Presidio's results below this confidence are left out: bare digit patterns score 0.01 to 0.3."""

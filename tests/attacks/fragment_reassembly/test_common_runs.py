@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uedp_bench.attacks.fragment_reassembly.common_runs import CommonRuns
+from uedp_bench.attacks.fragment_reassembly.attack import CommonRuns
 
 TEXT = st.text("abc", max_size=12)
 

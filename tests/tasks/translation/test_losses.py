@@ -9,9 +9,13 @@ import parallel_rows
 import pytest
 
 from uedp_bench.corpus import Corpus, FloatArray
-from uedp_bench.tasks.translation.losses import TokenLosses
 from uedp_bench.tasks.translation.release import TranslatorRelease
-from uedp_bench.tasks.translation.translation import LOSSES, Translation, TranslationParams
+from uedp_bench.tasks.translation.translation import (
+    LOSSES,
+    TokenLosses,
+    Translation,
+    TranslationParams,
+)
 
 
 @pytest.fixture(scope="module")
