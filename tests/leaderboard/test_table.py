@@ -20,7 +20,7 @@ from uedp_bench.errors import InputError
 from uedp_bench.leaderboard.board_cells import sheets
 from uedp_bench.leaderboard.cell_text import number, stat_text
 from uedp_bench.leaderboard.loading import Loader
-from uedp_bench.leaderboard.rows import aggregate, select
+from uedp_bench.leaderboard.rows import Stat, aggregate, select
 from uedp_bench.leaderboard.sources import Folder
 from uedp_bench.leaderboard.table import render, to_csv, to_json, to_markdown
 from uedp_bench.results import (
@@ -526,6 +526,11 @@ def test_numbers(value, text):
 
 def test_missing_metric_is_a_dash():
     assert stat_text(None) == "–"
+
+
+def test_equal_seeds_have_no_crooked_interval():
+    """The mean of equal numbers is theirs but for its last digit."""
+    assert stat_text(Stat(value=0.378, low=0.37799999999999995, high=0.378, n=3)) == "0.38 ±0.00"
 
 
 def test_exposures_by_spread_are_columns_in_order():
