@@ -19,7 +19,8 @@ from uedp_bench.mechanism import Events, ServingMechanism
 from uedp_bench.release import Release
 from uedp_bench.results import TrainedStage
 from uedp_bench.run_context import Run
-from uedp_bench.training.stages import train_plainly, train_privately
+from uedp_bench.training.plain import train_plain
+from uedp_bench.training.public_stage import train_public
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -55,6 +56,23 @@ def weight_change(trained: nn.Module, before: Weights) -> NDArray[np.float32] | 
         (p.detach().cpu().double() - before[name].double()).reshape(-1) for name, p in after.items()
     ]
     return np.concatenate([part.numpy().astype(np.float32) for part in parts])
+
+
+def train_plainly(learner: Learner, run: Run, *, keep: bool) -> nn.Module:
+    """The module after a stage that no mechanism trains, in evaluation mode; it has no events.
+
+    Args:
+        learner: of a public or a downstream stage, with its schedule.
+        run: the order of rows is that of its seed, the same for all mechanisms.
+        keep: no private row was seen before, so that other runs may read what a public stage
+            trained.
+    """
+    if learner.schedule is None:
+        raise RuntimeError(f"a {learner.role} stage was checked to have a schedule")
+    if learner.role == "public":
+        return train_public(learner.schedule, learner, run, keep=keep)
+    rng = run.shared(learner.role, "batches")
+    return train_plain(learner.schedule, learner, run, phase=learner.role, rng=rng)
 
 
 LONG = 8
@@ -124,7 +142,7 @@ def train_stages(
             record.append(TrainedStage(role="private", stage=stage.name, rows_of=stage.rows))
             inner = _inside(run, stage, numbers["private"])
             before = weights_of(learner.module) if inner.injected else None
-            module, found = train_privately(learner, stage.trainer, inner)
+            module, found = stage.trainer.train(learner, learner.corpus, inner)
             events += stage.events(found)
         else:
             said = _told(learner)

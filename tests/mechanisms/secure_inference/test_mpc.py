@@ -194,7 +194,7 @@ def test_too_few_truncations_are_refused_before_anything_is_trained(
     def train(*given: Any) -> Any:
         raise InputError("it would train now")
 
-    monkeypatch.setattr("uedp_bench.harness.training_stages.train_privately", train)
+    monkeypatch.setattr("uedp_bench.mechanisms.noiseless.Noiseless.train", train)
     params = {"truncation": "local", "value_range": 4096.0}
     few = result_of(tmp_path, NOISELESS, {"name": "mpc", "params": {**params, "truncations": 1}})
     assert few.status == "failed"
