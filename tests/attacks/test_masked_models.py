@@ -46,7 +46,7 @@ def test_members_and_canaries_of_a_masked_model_are_scored(
         }
     )
     (run,) = expand(spec)
-    result = execute(run, Execution(tmp_path_factory.mktemp("runs"), "cpu"))
+    result = execute(run, Execution(tmp_path_factory.mktemp("runs"), "cpu", keep_release=False))
     assert result.error is None, result.error
     assert not result.skipped_attacks
     assert result.details["membership"]["main_score"] == "ratio"

@@ -37,7 +37,7 @@ def spec(mechanism: Any, attack: dict[str, Any], users: int = 60, **more: Any) -
 
 
 def attacked(folder: Path, *args: Any, **more: Any) -> Result:
-    result = execute(spec(*args, **more), Execution(folder, "cpu"))
+    result = execute(spec(*args, **more), Execution(folder, "cpu", keep_release=False))
     assert result.error is None, result.error
     assert not result.skipped_attacks
     return result
@@ -107,7 +107,7 @@ def test_the_harness_tells_how_the_weights_moved(tmp_path: Path) -> None:
     leaks = {**leaky, "really": 0.0}
     seen = execute(
         spec({"name": "leaky-user-dp", "params": leaks}, audit(canary="update"), delta=1e-10),
-        Execution(tmp_path, "cpu"),
+        Execution(tmp_path, "cpu", keep_release=False),
     )
     assert seen.error is None, seen.error
     # Nobody reviewed a plug-in: what it states is refuted, and its run ends.

@@ -31,7 +31,7 @@ def attacked(folder: Path, mechanism: Any, users: int = 60, **attack: Any) -> Re
         mechanism, source={"name": "embedded", "params": sizes}, attacks=[attack], task="tagging",
         model={"name": "bilstm", "params": SMALL}, delta=1e-10,
     )  # fmt: skip
-    result = execute(made, Execution(folder, "cpu"))
+    result = execute(made, Execution(folder, "cpu", keep_release=False))
     assert result.error is None, result.error
     assert not result.skipped_attacks
     return result

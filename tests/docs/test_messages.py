@@ -11,7 +11,7 @@ from examples import ROOT
 
 PAGES = sorted((ROOT / "docs" / "registry").glob("*.md"))
 FOLDERS = ("uedp_bench", "mechanisms", "attacks", "tasks")
-PROMISES = re.compile(r"## What you promise, and what is checked\n(.*?)\n## ", re.DOTALL)
+PROMISES = re.compile(r"## Promises and checks\n(.*?)\n## ", re.DOTALL)
 QUOTED = re.compile(r"`((?:\.\.\. )?[a-z][a-z]+:? [^`=(]*)`")
 """What stands between backquotes and has words is a message; `...` stands for what varies."""
 

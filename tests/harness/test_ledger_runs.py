@@ -34,7 +34,7 @@ def out(tmp_path_factory):
 
 def run(out, mechanism, *attacks, **fields):
     (spec,) = runs(mechanism, attacks=list(attacks), **fields)
-    return execute(spec, Execution(out, "cpu"))
+    return execute(spec, Execution(out, "cpu", keep_release=False))
 
 
 def verdict(**params):

@@ -23,7 +23,7 @@ HELD_OUT = {"name": "membership", "params": {"held_out_users": 10, "shadow_model
 
 def run_with(folder: Path, name: str, attacks: tuple = (), **params: object) -> Result:
     (spec,) = runs({"name": name, "params": params}, attacks=list(attacks))
-    return execute(spec, Execution(folder, "cpu"))
+    return execute(spec, Execution(folder, "cpu", keep_release=False))
 
 
 def proven(result: Result) -> Guarantee:

@@ -98,7 +98,7 @@ def results(tmp_path_factory):
             *runs(USER_DP),
             *runs({"name": "noiseless", "params": {"epochs": 8}}, "untrained", task=task),
         ]
-        found = [execute(spec, Execution(folder, "cpu")) for spec in specs]
+        found = [execute(spec, Execution(folder, "cpu", keep_release=False)) for spec in specs]
     assert [result.error for result in found] == [None] * 3
     return dict(zip(("user-dp", "noiseless", "untrained"), found, strict=True))
 
@@ -129,7 +129,7 @@ def test_vectors_of_the_majority_have_learnt_nothing(tmp_path):
         task={"name": "text-classification"},
         model={"name": "bilstm", "params": {"units": 4, "embedding_size": 4}},
     )[0]
-    found = execute(spec, Execution(tmp_path, "cpu"))
+    found = execute(spec, Execution(tmp_path, "cpu", keep_release=False))
     assert found.error is None
     assert set(found.floors) == {"majority", "random"}
     assert found.headline.metric == "error"

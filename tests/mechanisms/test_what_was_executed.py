@@ -84,7 +84,7 @@ def test_a_run_with_less_noise_than_planned_proves_nothing(tmp_path: Path) -> No
     params = {"rounds": 1, "users": 60, "users_per_round": 5}
     (run,) = runs({"name": "user-dp", "params": params})
     with _half_the_noise():
-        result = execute(run, Execution(out=tmp_path, device="cpu"))
+        result = execute(run, Execution(out=tmp_path, device="cpu", keep_release=False))
     (proven,) = [g for g in result.guarantees if g.kind == "proven"]
     assert proven.status == "refused"
     assert math.isinf(proven.epsilon)

@@ -30,7 +30,7 @@ def trained(
 
     with monkeypatch.context() as patched:
         patched.setattr(Stream, "root", staticmethod(root))
-        result = execute(spec, Execution(out=out, device="cpu"))
+        result = execute(spec, Execution(out=out, device="cpu", keep_release=False))
     assert result.status == "finished", result.error
     return roots, result.series
 

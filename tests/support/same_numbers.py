@@ -133,7 +133,7 @@ def specs() -> dict[str, dict[str, Any]]:
 def entries(name: str, folder: Path) -> dict[str, dict[str, Any]]:
     """Versions and numbers of the runs of a spec, by place and mechanism."""
     runs = expand(parse_spec(specs()[name]))
-    how = Execution(folder, "cpu", speed=Speed(threads=1))
+    how = Execution(folder, "cpu", keep_release=False, speed=Speed(threads=1))
     return {f"{at} {run.label}": entry(execute(run, how)) for at, run in enumerate(runs)}
 
 

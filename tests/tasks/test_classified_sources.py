@@ -30,7 +30,7 @@ def classify(folder: Path, source: dict[str, Any], mechanism: Any, **fields: Any
     task = {"name": "text-classification", "params": {"vocabulary": "private"}}
     spec = {"task": task, "source": source, "model": MODEL, "mechanisms": [mechanism], **fields}
     (run,) = expand(parse_spec(spec))
-    result = execute(run, Execution(out=folder, device="cpu"))
+    result = execute(run, Execution(out=folder, device="cpu", keep_release=False))
     assert result.status == "finished", result.error
     return result
 

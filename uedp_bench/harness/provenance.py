@@ -92,6 +92,7 @@ def library_versions() -> dict[str, str]:
     return {name: found for name in LIBRARIES if (found := _version(name))}
 
 
+@cache
 def _version(name: str) -> str | None:
     try:
         return version(name)

@@ -50,7 +50,7 @@ def audited(mechanism, *, seed=1, delta=1e-5, model=None, users=60, folder, **pa
     spec["source"] = {"name": "embedded", "params": {**SOURCE, "users": users}}
     spec["model"] = {"name": "lstm-small", "params": {**MODEL, **(model or {})}}
     (run,) = expand(parse_spec(spec))
-    return execute(run, Execution(folder, device="cpu", speed=Speed(chunk=256)))
+    return execute(run, Execution(folder, device="cpu", keep_release=False, speed=Speed(chunk=256)))
 
 
 # ---------------------------------------------------------------------------- what is planted

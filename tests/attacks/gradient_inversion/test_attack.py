@@ -34,7 +34,7 @@ PARTIES = Path(__file__).parents[2] / "support" / "parties.py"
 def result_of(out, mechanism="fedavg", attack=ATTACK, **fields):
     params = fields.pop("params", FEDSGD)
     (spec,) = runs({"name": mechanism, "params": params}, attacks=[attack], **fields)
-    result = execute(spec, Execution(out, "cpu"))
+    result = execute(spec, Execution(out, "cpu", keep_release=False))
     assert result.error is None, result.error
     return result
 
@@ -157,7 +157,7 @@ def test_a_frozen_encoder_shows_labels_and_no_words(tmp_path):
     # Nobody sees the model when it is asked; its updates were sent all the same.
     served = [{"name": "fedavg", "params": FEDSGD}, {"name": "mpc"}]
     (spec,) = runs(served, attacks=[ATTACK], task=task, model=model)
-    behind = execute(spec, Execution(tmp_path / "served", "cpu"))
+    behind = execute(spec, Execution(tmp_path / "served", "cpu", keep_release=False))
     assert behind.leakage["gradient-inversion"]["labels_precision"].value == 1.0
     assert found["labels_precision"].value == 1.0
     assert not [name for name in found if name.startswith(("words", "names", "rows"))]
@@ -269,7 +269,7 @@ def test_rows_that_were_dealt_anew_are_nobodys_and_it_is_skipped(tmp_path):
 def test_messages_of_another_kind_are_refused(tmp_path):
     with plugged(PARTIES):
         (spec,) = runs("travelling", attacks=[ATTACK])
-        result = execute(spec, Execution(tmp_path, "cpu"))
+        result = execute(spec, Execution(tmp_path, "cpu", keep_release=False))
     (failure,) = result.failed_attacks
     assert failure.name == "gradient-inversion"
     assert "shape" in failure.message

@@ -205,7 +205,7 @@ def test_deidentification_lowers_it_end_to_end(tmp_path: Path) -> None:
     spec = spec.model_copy(update={"mechanism": (
         *spec.mechanism, runs({"name": "noiseless", "params": {"epochs": 1}})[0].mechanism[0],
     )})  # fmt: skip
-    result = execute(spec, Execution(tmp_path, "cpu"))
+    result = execute(spec, Execution(tmp_path, "cpu", keep_release=False))
     assert result.error is None
     found = result.leakage["reidentify"]
     assert found["recall_at_1"].high < found["recall_at_1_unprotected"].low

@@ -262,7 +262,7 @@ def benchmark(out: Path, **params: Any) -> Result:
         "attacks": [{"name": "attribute-inference", "params": QUICK | params}],
     }
     (run,) = expand(parse_spec(spec))
-    result = execute(run, Execution(out=out, device="cpu"))
+    result = execute(run, Execution(out=out, device="cpu", keep_release=False))
     assert result.status == "finished", result.error
     return result
 

@@ -32,7 +32,7 @@ def benchmark(out: Path, mechanism: Any, **fields: Any) -> Result:
         **fields,
     }
     (run,) = expand(parse_spec(spec))
-    return execute(run, Execution(out=out, device="cpu"))
+    return execute(run, Execution(out=out, device="cpu", keep_release=False))
 
 
 @pytest.mark.parametrize(

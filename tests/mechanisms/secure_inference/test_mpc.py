@@ -302,7 +302,7 @@ def result_of(folder: Path, *mechanism: Any, attacks: tuple[Any, ...] = ()) -> R
         "seeds": [1],
     })  # fmt: skip
     (run,) = expand(spec)
-    return execute(run, Execution(out=folder / "runs", device="cpu"))
+    return execute(run, Execution(out=folder / "runs", device="cpu", keep_release=False))
 
 
 def finished(folder: Path, *mechanism: Any, attacks: tuple[Any, ...] = ()) -> Result:

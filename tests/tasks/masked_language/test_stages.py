@@ -46,7 +46,7 @@ def spec_of(name: str, *mechanisms: Any, **params: Any) -> RunSpec:
 
 
 def result_of(spec: RunSpec, folder: Path) -> Result:
-    result = execute(spec, Execution(folder, "cpu", speed=Speed(threads=1)))
+    result = execute(spec, Execution(folder, "cpu", keep_release=False, speed=Speed(threads=1)))
     assert result.error is None, f"{result.error.type}: {result.error.message}"
     return result
 
@@ -91,7 +91,7 @@ def test_annotated_rows_that_are_private_are_charged_too() -> None:
 
 def test_text_that_is_protected_may_not_be_annotated_rows_too(tmp_path: Path) -> None:
     spec = spec_of("pretrained-tagging", labelled={"name": "embedded", "params": SIZES})
-    result = execute(spec, Execution(tmp_path, "cpu", speed=Speed(threads=1)))
+    result = execute(spec, Execution(tmp_path, "cpu", keep_release=False, speed=Speed(threads=1)))
     assert result.error is not None
     assert result.error.type == PrivacyError.__name__
     assert "mechanism" in result.error.message

@@ -66,7 +66,7 @@ def test_types_from_private_rows_refuse_the_proof(
         "mechanisms": [{"name": "dp-sgd", "params": dp_sgd}],
         **({"clients": clients} if clients else {}),
     }))  # fmt: skip
-    result = execute(spec, Execution(tmp_path / "out", "cpu"))
+    result = execute(spec, Execution(tmp_path / "out", "cpu", keep_release=False))
     (proven,) = [given for given in result.guarantees if given.kind == "proven"]
     assert (proven.status == "refused") == refused
     assert (proven.epsilon == float("inf")) == refused

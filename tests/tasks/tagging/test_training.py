@@ -33,7 +33,7 @@ def ran(folder: Path, mechanism: Any, **params: Any) -> Result:
         task={"name": "tagging", "params": params}, model={"name": "bilstm", "params": SMALL},
         clients={"count": 3},
     )  # fmt: skip
-    result = execute(made, Execution(folder, "cpu"))
+    result = execute(made, Execution(folder, "cpu", keep_release=False))
     assert result.error is None, result.error
     return result
 

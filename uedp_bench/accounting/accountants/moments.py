@@ -9,12 +9,14 @@ smallest epsilon it can express is ln(1/delta)/64. `proven` uses modern accounta
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
 MAX_ORDER = 64
 
 
+@lru_cache(maxsize=1024)
 def log_moment(rate: float, noise_multiplier: float, order: int) -> float:
     """alpha(order) of one round, in nats.
 
