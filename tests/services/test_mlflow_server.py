@@ -225,7 +225,7 @@ def test_a_server_that_does_not_answer_stops_no_grid(tmp_path, capsys, does):
     printed = capsys.readouterr()
     (row,) = json.loads(printed.out)
     assert row["seeds"] == [1, 2]
-    assert f"{bad.uri}" in printed.err
+    assert bad.uri in printed.err
 
 
 @pytest.mark.usefixtures("patient")
