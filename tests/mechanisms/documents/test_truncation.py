@@ -175,7 +175,7 @@ def test_ledger_and_errors(hashed_sentences):
     planned = PlannedMechanism.of("truncation", {"epsilon": 3.0})
     assert planned.claims()[0].event == event.event
     corpus = corpus_on_topics({"public": 7, "train": 5})
-    with pytest.raises(InputError, match=r"there are 7 .*needs 8.*source\.public_share"):
+    with pytest.raises(InputError, match=r" 7 .* 8: .*source\.public_share"):
         mechanism.publish(corpus, run_of())
     for wrong in (0.0, -1.0, float("nan")):
         with pytest.raises(InputError, match=r"truncation\.epsilon"):

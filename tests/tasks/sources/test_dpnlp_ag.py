@@ -73,7 +73,7 @@ def test_bad_files_are_refused(tmp_path: Path, lines: list[str], message: str) -
 def test_missing_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"dpnlp-ag\.path.*nowhere"):
         create(tmp_path / "nowhere").load()
-    with pytest.raises(InputError, match=r"no ag_data\.txt"):
+    with pytest.raises(InputError, match=r"ag_data\.txt"):
         create(tmp_path).load()
 
 

@@ -90,7 +90,7 @@ def test_bad_input_is_refused(folder: Path) -> None:
     with pytest.raises(InputError, match=r"'rec\.auto'.*'rec\.autos'"):
         create(folder).load()
     write(folder / "test.jsonl", [("rec.autos", "Subject: x\n\nFrom: nobody")])
-    with pytest.raises(InputError, match="no From: line"):
+    with pytest.raises(InputError, match="From:"):
         create(folder).load()
     (folder / "train.jsonl").unlink()
     with pytest.raises(InputError, match=r"train\.jsonl"):
