@@ -21,6 +21,8 @@ CLIENT = "client"
 """Name of the group of a corpus that says which client holds a row."""
 
 
+MOST_CLIENTS = 100_000
+
 MOST_ALPHA = 1e6
 """Shares of so large a parameter differ by a thousandth; sums of far larger ones overflow."""
 
@@ -29,7 +31,7 @@ class Clients(BaseModel):
     """How the rows of a corpus are dealt among clients."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-    count: int = Field(ge=1, le=100_000, description="clients")
+    count: int = Field(ge=1, le=MOST_CLIENTS, description="clients")
     by: Literal["user", "random", "dirichlet"] = Field(
         default="user",
         description="user: all rows of a user lie with one client; random: each row is dealt by "

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar, cast
@@ -159,6 +160,31 @@ def parse_params(params: type[BaseModel], values: Mapping[str, Any], owner: str)
         if name != "seed":  # names a stream of random numbers, and is the size of nothing
             check_whole(value, f"{owner}.{name}")
     return found
+
+
+@contextmanager
+def possible_numbers(owner: str) -> Iterator[None]:
+    """Names the component whose parameters, with public sizes, make a number that cannot be.
+
+    Args:
+        owner: component, or several, whose events or claims are made inside.
+
+    Raises:
+        InputError: in place of pydantic's error about an event, or of an overflow.
+    """
+    try:
+        yield
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        field = ".".join(map(str, problem["loc"]))
+        raise InputError(
+            f"{owner}: from its parameters and public sizes follows an event whose {field} is "
+            f"{shown(problem['input'])}: {plain(problem['msg'], MOST_SAID)}"
+        ) from None
+    except OverflowError as error:
+        raise InputError(
+            f"{owner}: its parameters and public sizes are larger than it computes with ({error})"
+        ) from None
 
 
 MOST_WHOLE = 10**12

@@ -20,7 +20,7 @@ from uedp_bench.accounting.events import (
 )
 from uedp_bench.accounting.parallel import Parallel
 from uedp_bench.accounting.published_systems import federated_ner_claim
-from uedp_bench.clients import clients_of
+from uedp_bench.clients import MOST_CLIENTS, clients_of
 from uedp_bench.corpus import Index, IntArray, owner_numbers, row_numbers
 from uedp_bench.errors import InputError
 from uedp_bench.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
@@ -46,6 +46,9 @@ ASSUMPTIONS = (
     "vocabulary and initial weights do not depend on private text",
 )
 
+MOST_PARTS = 100_000
+"""Clients times rounds, at most, where every round has records of its own: as many events."""
+
 INCREMENTAL = ("a record is used in one round alone, which is fixed by a public draw of its own",)
 
 
@@ -57,7 +60,7 @@ class FederatedDPSGDParams(ServerParams):
         description="public number of records of all clients together; default: documented",
     )  # fmt: skip
     clients: int | None = Field(
-        default=None, ge=1,
+        default=None, ge=1, le=MOST_CLIENTS,
         description="clients of equal shares, for account and calibrate; a run has the clients of "
         "its spec",
     )  # fmt: skip
@@ -135,13 +138,20 @@ class FederatedDPSGD(TrainingMechanism[FederatedDPSGDParams]):
 
     def plan(self, stats: CorpusStats) -> Events:
         """All clients as one event of disjoint parts."""
-        p, steps = self.params, self._steps(stats)
+        p = self.params
         gaussian = Gaussian(noise_multiplier=p.noise_multiplier)
-        rounds = [
-            (Repeated(count=count, event=PoissonSampled(rate=rate, event=gaussian)),)
-            for rate, count in steps
+        # Without rows of their own, rounds repeat each other.
+        rounds, times = (1, p.rounds) if p.data_per_round is None else (p.rounds, 1)
+        clients: list[tuple[AnyEvent, ...]] = [
+            (Repeated(count=times * count, event=PoissonSampled(rate=rate, event=gaussian)),)
+            for rate, count in self._steps(stats)
         ]
-        return self._event([rounds] * p.rounds)
+        if rounds > (most := MOST_PARTS // len(clients)):
+            raise InputError(
+                f"{self.name}.rounds is {rounds}, and with data_per_round each of {len(clients)} "
+                f"clients has records of its own in each; choose at most {most}"
+            )
+        return self._event([clients] * rounds)
 
     def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
         """What Jana and Biemann 2021 print: the same epsilon for every number of clients."""

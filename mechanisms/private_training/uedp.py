@@ -215,7 +215,13 @@ class UeDP(TrainingMechanism[UeDPParams]):
     def _sentences(self, stats: CorpusStats) -> tuple[int, int]:
         p = self.params
         sensitive = stats.sensitive_rows if p.sensitive_sentences is None else p.sensitive_sentences
-        return sensitive, stats.rows if p.sentences is None else p.sentences
+        sentences = stats.rows if p.sentences is None else p.sentences
+        if sensitive > sentences:
+            raise InputError(
+                f"{self.name}.sensitive_sentences is {sensitive}; choose at most the number of "
+                "sentences"
+            )
+        return sensitive, sentences
 
     def _sizes(
         self, stats: CorpusStats, corpus: Corpus, user_weights: FloatArray, entities: FloatArray

@@ -270,6 +270,39 @@ def test_everything_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert {*SYSTEMS, *ALIASES, "uedp", "user-dp"} <= set(names())
 
 
+BEYOND = [
+    ("uedp", ["records=1000", "sensitive_sentences=2000"], "uedp.sensitive_sentences"),
+    ("phrase-union", ["users=1000", "noise_multiplier=1e300"], "phrase-union"),
+    ("federated-dp-sgd", ["records=1000000", "clients=1000000000000"], "federated-dp-sgd.clients"),
+    (
+        "federated-dp-sgd",
+        ["records=10000000000", "clients=100000", "rounds=1000", "data_per_round=0.001"],
+        "federated-dp-sgd.rounds",
+    ),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "settings", "field"), BEYOND)
+def test_sizes_that_make_no_event_are_refused(
+    mechanism: str, settings: list[str], field: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither an error of pydantic or arithmetic, nor a list that is as long as a number says."""
+    sizes = [*CONLL[2:14]] if mechanism == "uedp" else []
+    given = [part for setting in settings for part in ("--set", setting)]
+    assert run_cli(["account", mechanism, *sizes, *given]) == 2
+    assert field in capsys.readouterr().err
+
+
+def test_rounds_without_end_take_no_time(capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["records=1000000", "clients=10", "batch_size=10", "rounds=10000000"]
+    sets = [part for setting in given for part in ("--set", setting)]
+    assert run_cli(["account", "federated-dp-sgd", *sets, "--json"]) == 0
+    assert [g["kind"] for g in json.loads(capsys.readouterr().out)["guarantees"]] == [
+        "claimed",
+        "proven",
+    ]
+
+
 def test_calibrate(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["calibrate", "uedp-group", "--epsilon", "8", "--delta", "1e-5"]
     settings = {"sampling_rate": 0.1, "rounds": 60, "sentences_per_user": 6}

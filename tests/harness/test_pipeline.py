@@ -275,3 +275,16 @@ def test_each_private_stage_has_a_name_of_its_own():
         assert pipeline.claims(STATS) == ()
     (two,), (one,) = (proven(each.plan(STATS), delta=1e-5) for each in (own, build(first)))
     assert one.epsilon < two.epsilon < 2 * one.epsilon
+
+
+def test_an_event_that_cannot_be_names_its_mechanism():
+    """As of public sizes that do not fit each other; a run stops before it trains."""
+
+    class Certain(Words):
+        def plan(self, stats):
+            return (PrivacyEvent(unit="user", event=PoissonSampled(
+                rate=2.0 * stats.users, event=Gaussian(noise_multiplier=1.0))),)  # fmt: skip
+
+    pipeline = Pipeline.build([Certain(), UserDP()], Noiseless())
+    with pytest.raises(InputError, match="words.*rate is 2000"):
+        pipeline.plan(STATS)

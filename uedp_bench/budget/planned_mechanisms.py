@@ -24,6 +24,7 @@ from uedp_bench.budget.mechanisms_and_systems import (
     has_parameter,
     is_alias,
 )
+from uedp_bench.component import possible_numbers
 from uedp_bench.errors import InputError, nearest
 from uedp_bench.harness.pipeline import Pipeline, numbered
 from uedp_bench.learner import Rows
@@ -135,9 +136,10 @@ class PlannedMechanism:
             MissingSizeError: where a public size is needed and was not given.
         """
         component = self.component()
-        if isinstance(component, System):
-            return component.plan(), ()
-        return component.plan(self.given), component.refusals(self.given)
+        with possible_numbers(self.name):
+            if isinstance(component, System):
+                return component.plan(), ()
+            return component.plan(self.given), component.refusals(self.given)
 
     def claims(self) -> tuple[Claim, ...]:
         """What its paper claims.
@@ -146,9 +148,9 @@ class PlannedMechanism:
             MissingSizeError: where a public size is needed and was not given.
         """
         component = self.component()
-        if isinstance(component, System):
-            return component.claims()
-        claims: tuple[Claim, ...] = component.claims(self.given)
+        given = () if isinstance(component, System) else (self.given,)
+        with possible_numbers(self.name):
+            claims: tuple[Claim, ...] = component.claims(*given)
         return claims
 
     @cached_property

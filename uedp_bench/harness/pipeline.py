@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from uedp_bench.accounting.event_contract import COMPUTATION
 from uedp_bench.accounting.events import Claim, NonPrivate, PrivacyEvent
+from uedp_bench.component import possible_numbers
 from uedp_bench.corpus import CONTENT
 from uedp_bench.errors import InputError
 from uedp_bench.learner import Rows
@@ -162,6 +163,10 @@ class Pipeline:
 
     def plan(self, stats: CorpusStats) -> Events:
         """Events that a run of all parts will emit; what pre-processing hides is not released."""
+        with possible_numbers(self._names):
+            return self._plan(stats)
+
+    def _plan(self, stats: CorpusStats) -> Events:
         chosen = () if self.vocabulary is None else self.vocabulary.plan(stats)
         published = [e for part in self.publishers for e in self.staged(part, part.plan(stats))]
         # A server that trains for itself plans and emits everything when it trains.
@@ -240,12 +245,17 @@ class Pipeline:
         several trainings in a row, nor for a vocabulary together with what follows it.
         """
         several = len(self.training) > 1 or bool(self.vocabulary and self.vocabulary.plan(stats))
-        return tuple(
-            claim
-            for part, sizes in self._with_sizes(stats)
-            if not (several and isinstance(part, TrainingMechanism | VocabularyMechanism))
-            for claim in part.claims(sizes)
-        )
+        with possible_numbers(self._names):
+            return tuple(
+                claim
+                for part, sizes in self._with_sizes(stats)
+                if not (several and isinstance(part, TrainingMechanism | VocabularyMechanism))
+                for claim in part.claims(sizes)
+            )
+
+    @property
+    def _names(self) -> str:
+        return " + ".join(part.name for part in self.parts)
 
     def _with_sizes(self, stats: CorpusStats) -> Iterator[tuple[Mechanism[Any], CorpusStats]]:
         """Every part with the sizes of the rows that it acts on, once for each of its stages."""
