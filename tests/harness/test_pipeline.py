@@ -286,5 +286,5 @@ def test_an_event_that_cannot_be_names_its_mechanism():
                 rate=2.0 * stats.users, event=Gaussian(noise_multiplier=1.0))),)  # fmt: skip
 
     pipeline = Pipeline.build([Certain(), UserDP()], Noiseless())
-    with pytest.raises(InputError, match="words.*rate is 2000"):
+    with pytest.raises(InputError, match=r"words.*rate is 2000"):
         pipeline.plan(STATS)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from learners import NetworkLearner
 from torch import nn
 
 from uedp_bench.errors import PrivacyError
+from uedp_bench.harness.provenance import provenance
 from uedp_bench.learner import Batch, Losses
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.cohort import Cohort
@@ -40,14 +42,39 @@ def test_a_component_that_lowers_it_ends_bounded_training(bound: float) -> None:
     cohort = Cohort.build(rows, rows, np.ones(4), 4).drawn(1, None, rng, rng)
     work = RoundWork(worker.trainer.flat.vector.clone(), Limits(bound))
     if bound < np.inf:
-        with pytest.raises(PrivacyError, match="set_float32_matmul_precision"):
+        with pytest.raises(PrivacyError, match="fewer digits"):
             worker.unit_sum(work, Share(cohort, np.ones(4)))
     else:
         worker.unit_sum(work, Share(cohort, np.ones(4)))
 
 
-def test_a_device_is_chosen_with_all_digits() -> None:
-    torch.backends.cudnn.allow_tf32 = True
-    assert lowered_precision() == "torch.backends.cudnn.allow_tf32 = True"
+B: Any = torch.backends
+LOWERING: dict[str, Callable[[], object]] = {
+    "cudnn": lambda: setattr(B.cudnn, "allow_tf32", True),
+    "matmul": lambda: setattr(B.cuda.matmul, "allow_tf32", True),
+    "both": lambda: torch.set_float32_matmul_precision("high"),
+    "all of torch": lambda: setattr(B, "fp32_precision", "tf32"),
+    "convolutions of a GPU": lambda: setattr(B.cudnn.conv, "fp32_precision", "tf32"),
+    "recurrent layers of a GPU": lambda: setattr(B.cudnn.rnn, "fp32_precision", "tf32"),
+    "matmul of a CPU": lambda: setattr(B.mkldnn.matmul, "fp32_precision", "bf16"),
+    "convolutions of a CPU": lambda: setattr(B.mkldnn.conv, "fp32_precision", "bf16"),
+    "recurrent layers of a CPU": lambda: setattr(B.mkldnn.rnn, "fp32_precision", "tf32"),
+    "a CPU": lambda: setattr(B.mkldnn, "fp32_precision", "bf16"),
+}
+
+
+@pytest.mark.parametrize("way", LOWERING)
+def test_a_device_is_chosen_with_all_digits(way: str) -> None:
     assert choose_device("cpu") == "cpu"
     assert lowered_precision() is None
+    LOWERING[way]()
+    assert lowered_precision() is not None
+    assert choose_device("cpu") == "cpu"
+    assert lowered_precision() is None
+
+
+def test_a_result_tells_of_lowered_precision() -> None:
+    pin_float32()
+    assert "precision" not in provenance({})
+    torch.set_float32_matmul_precision("high")
+    assert "tf32" in provenance({})["precision"]

@@ -31,6 +31,7 @@ def provenance(
         planted: with canaries in and held-out users out.
     """
     from uedp_bench.training.device import kernels  # torch
+    from uedp_bench.training.precision import lowered_precision
 
     out: dict[str, Any] = {
         "package": __version__,
@@ -41,6 +42,8 @@ def provenance(
     }
     if kernels() != "fast":
         out["kernels"] = kernels()
+    if (switch := lowered_precision()) is not None:
+        out["precision"] = switch
     if (parts := recorded(identity)) is not None:
         out["identity"] = parts
     if data is not None and planted is not None:

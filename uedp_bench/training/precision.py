@@ -6,13 +6,33 @@ and torch lets cuDNN use it for convolutions and recurrent layers unless it is t
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from uedp_bench.errors import PrivacyError
 
+_SWITCHES: dict[str, str] = {
+    "": "none",
+    ".cuda.matmul": "ieee",
+    ".cudnn": "none",
+    ".cudnn.conv": "none",
+    ".cudnn.rnn": "none",
+    ".mkldnn": "none",
+    ".mkldnn.matmul": "ieee",
+    ".mkldnn.conv": "none",
+    ".mkldnn.rnn": "none",
+}
+"""Switches below `torch.backends`, each before those that follow it, and their values where
+float32 is kept. Torch before 2.9 has none of them, and two of an older kind that move them too."""
+
 
 def pin_float32() -> None:
     """Turns off what computes products of float32 numbers with fewer digits."""
+    for name, value in _SWITCHES.items():
+        backend = _backend(name)
+        if getattr(backend, "fp32_precision", value) != value:
+            backend.fp32_precision = value
     torch.set_float32_matmul_precision("highest")
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
@@ -20,15 +40,24 @@ def pin_float32() -> None:
 
 def lowered_precision() -> str | None:
     """The first switch that lowers the precision of float32; None if all digits are kept."""
+    for name, value in _SWITCHES.items():
+        if (found := getattr(_backend(name), "fp32_precision", value)) != value:
+            return f"torch.backends{name}.fp32_precision is {found!r}"
+    # Torch refuses to read these where they contradict the switches above.
     if (matmul := torch.get_float32_matmul_precision()) != "highest":
         return f"torch.set_float32_matmul_precision({matmul!r})"
-    if torch.backends.cuda.matmul.allow_tf32:
-        return "torch.backends.cuda.matmul.allow_tf32 = True"
     if torch.backends.cudnn.allow_tf32:
         return "torch.backends.cudnn.allow_tf32 = True"
     if torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda"):
         return "torch.autocast"
     return None
+
+
+def _backend(name: str) -> Any:
+    found: Any = torch.backends
+    for part in filter(None, name.split(".")):
+        found = getattr(found, part)
+    return found
 
 
 def check_precision() -> None:
