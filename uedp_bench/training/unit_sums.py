@@ -216,7 +216,17 @@ class ShareWorker:
         return joined(iter(parts), work.theta)
 
     def _one_by_one(self, work: RoundWork, share: Share, way: str) -> UnitSum:
-        """The sum by way of the update of each unit, however many are in the share."""
+        """The sum by way of the update of each unit, or that of two halves for want of memory."""
+        try:
+            return self._of_updates(work, share, way)
+        except torch.OutOfMemoryError:
+            alone = len(share.weights) == 1 or isinstance(self.trainer, DrawingTrainer)
+            if alone or work.keep_updates:  # which are kept in the order of the share
+                raise
+        self.trainer.losses = []  # of the part that fitted
+        return self._of_halves(work, share, lambda half: self._one_by_one(work, half, way))
+
+    def _of_updates(self, work: RoundWork, share: Share, way: str) -> UnitSum:
         learner, most = self._setup.learner, self._setup.most
         if share.cohort.rows.shape[1] > 1:
             most = units_at_once(learner, len(work.theta), self._setup.device, most)
@@ -242,14 +252,18 @@ class ShareWorker:
         except UnknownUse:
             if units == 1:
                 return self._one_by_one(work, share, way)
-        # Here, where no frame of the pass that failed holds its tables any more.
+        return self._of_halves(
+            work, share, lambda half: self._as_it_fits(single_pass, work, half, way)
+        )
+
+    def _of_halves(
+        self, work: RoundWork, share: Share, sum_of: Callable[[Share], UnitSum]
+    ) -> UnitSum:
+        """The sum of two halves; no frame of what failed holds its tables any more."""
         if waits(work.theta.device):
             torch.cuda.empty_cache()
-        halves = (
-            self._as_it_fits(single_pass, work, share.take(at), way)
-            for at in np.array_split(np.arange(units), 2)
-        )
-        return joined(halves, work.theta)
+        units = np.array_split(np.arange(len(share.weights)), 2)
+        return joined((sum_of(share.take(at)) for at in units), work.theta)
 
     def _in_one_pass(
         self, single_pass: SinglePass, work: RoundWork, share: Share, way: str

@@ -146,6 +146,31 @@ def test_a_share_that_does_not_fit_is_computed_in_halves(monkeypatch: pytest.Mon
         worker.unit_sum(work, share)
 
 
+def test_updates_that_do_not_fit_are_computed_in_halves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where some of the share was computed before memory was short."""
+    worker = _worker(_learner("classifier"), LocalTraining(), fast=False)
+    work = RoundWork(worker.trainer.flat.vector.clone(), Limits(0.3))
+    share = Share(_cohort(UNITS["users"], True), np.ones(5))
+    whole, updates, tried = worker.unit_sum(work, share), worker.trainer.updates, list[int]()
+
+    def short_of_memory(theta: Tensor, some: Cohort) -> Tensor:
+        tried.append(len(some.rows))
+        if tried[-1] > 2 or len(tried) == 3:
+            updates(theta, some)
+            raise torch.OutOfMemoryError
+        return updates(theta, some)
+
+    monkeypatch.setattr(worker.trainer, "updates", short_of_memory)
+    found = worker.unit_sum(work, share)
+    assert (found.units, found.rows, found.clipped) == (whole.units, whole.rows, whole.clipped)
+    assert found.clipping == whole.clipping
+    assert sorted(found.losses) == pytest.approx(sorted(whole.losses), rel=1e-5)
+    assert float((found.total - whole.total).norm()) < 3e-4 * float(whole.total.norm())
+    monkeypatch.setattr(worker.trainer, "updates", _never)
+    with pytest.raises(torch.OutOfMemoryError):  # one unit alone
+        worker.unit_sum(work, share)
+
+
 def _never(*given: Any) -> Clipped:
     raise torch.OutOfMemoryError
 
