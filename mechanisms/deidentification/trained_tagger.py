@@ -17,7 +17,7 @@ from uedp_bench import registry
 from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
 from uedp_bench.corpus import Corpus, Layer
 from uedp_bench.errors import InputError
-from uedp_bench.files.regular_files import shown_path
+from uedp_bench.files.regular_files import shown_path, state_of
 from uedp_bench.files.sealed_files import check_folder
 from uedp_bench.mechanism import Events
 from uedp_bench.recorded_identity import record_faults
@@ -52,7 +52,9 @@ class TrainedTagger(NamedTuple):
         """
         nobody = {"user": np.full(len(corpus), -1, dtype=np.int64)}
         bare = Corpus(corpus.texts, nobody, corpus.split, origin=corpus.origin)
-        tagger = _loaded(self.folder.resolve())
+        folder = self.folder.resolve()
+        files = tuple(map(state_of, sorted(each for each in folder.rglob("*") if each.is_file())))
+        tagger = _loaded(folder, files)
         return Layer(tagger.spans(bare), tagger.types, np.ones(len(corpus), dtype=bool))
 
     def inherited(self) -> Events:
@@ -119,8 +121,13 @@ class TrainedTagger(NamedTuple):
 
 
 @lru_cache(maxsize=2)
-def _loaded(folder: Path) -> Tagger:
-    """The tagger that a run saved, by the task that trained it (without a record, `tagging`)."""
+def _loaded(folder: Path, files: tuple[tuple[int, ...], ...]) -> Tagger:
+    """The tagger that a run saved, by the task that trained it (without a record, `tagging`).
+
+    Args:
+        folder: of the run, or of its release.
+        files: states of all files there: what was written anew is read anew.
+    """
     result = TrainedTagger(folder, "private")._result()
     inside = folder / "release" if (folder / "release").is_dir() else folder
     check_folder(inside)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
-from tiny import runs, tiny
+from tiny import NOISELESS, runs, tiny
 
+from uedp_bench import load_corpus
 from uedp_bench.cli.main import run_cli
 from uedp_bench.errors import InputError
 from uedp_bench.harness import known_rows
+from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.named_files import check_files
+from uedp_bench.harness.runner import execute
 from uedp_bench.harness.scheduler import jobs_of
 from uedp_bench.models.marian import Marian, MarianParams
 from uedp_bench.registry import REGISTRIES
@@ -92,6 +96,47 @@ def test_a_dry_run_of_a_file_without_ids_exits_as_for_bad_input(
     spec.write_text(json.dumps(tiny([part, "noiseless"])), encoding="utf-8")
     assert run_cli(["run", str(spec), "--dry-run", "--out", str(tmp_path / "out")]) == 2
     assert "sanitized-elsewhere.id_column" in capsys.readouterr().err
+
+
+def test_a_file_that_changes_between_grids_of_a_process_is_read_again(tmp_path: Path) -> None:
+    """As in a notebook. The same size, and even the same time, are no sign of the same content."""
+    data, listed = tmp_path / "x.jsonl", tmp_path / "list.txt"
+    rows = [{"text": f"anna is row {at}", "who": at} for at in range(40)]
+
+    def ids(surface: str, word: str) -> tuple[str, str]:
+        listed.write_text(surface, encoding="utf-8")
+        data.write_text("".join(json.dumps({**row, "text": word}) + "\n" for row in rows))
+        for file in (data, listed):
+            os.utime(file, (1, 1))
+        mechanism = {
+            "name": "deidentify", "params": {"only_listed": True, "public_list": str(listed)},
+        }  # fmt: skip
+        source = {"name": "text", "params": {"path": str(data), "user_column": "who"}}
+        own, of_data = (
+            jobs_of(runs([mechanism, "noiseless"], **more), tmp_path / "out")[0]
+            for more in ({}, {"source": source})
+        )
+        assert load_corpus("text", path=data, user_column="who").texts[0] == word
+        return own.id, of_data.identity.fingerprint
+
+    first, second, third = ids("anna", "one"), ids("emma", "one"), ids("emma", "two")
+    assert first[0] != second[0] == third[0]
+    assert first[1] == second[1] != third[1]
+
+
+def test_a_file_that_changes_after_the_check_fails_the_run(tmp_path: Path) -> None:
+    """Its result would have the id of another content."""
+    listed = tmp_path / "list.txt"
+    listed.write_text("anna", encoding="utf-8")
+    mechanism = {
+        "name": "deidentify", "params": {"only_listed": True, "public_list": str(listed)},
+    }  # fmt: skip
+    (job,) = jobs_of(runs([mechanism, NOISELESS]), tmp_path / "out")
+    listed.write_text("emma", encoding="utf-8")
+    result = execute(job.spec, Execution(tmp_path / "out", device="cpu"), job.identity)
+    assert result.error is not None
+    assert (result.error.type, result.error.failures) == ("InputError", 0)
+    assert "changed after the runs were checked" in result.error.message
 
 
 def test_names_that_are_no_paths_are_left_alone() -> None:

@@ -60,6 +60,16 @@ def open_regular(path: Path, field: str) -> BufferedReader:
     return os.fdopen(handle, "rb")
 
 
+def state_of(path: Path) -> tuple[int, ...]:
+    """Inode, size and times of a file: who writes other content into it changes them.
+
+    Raises:
+        OSError: if there is no such file.
+    """
+    found = path.stat()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
 def read_regular(path: Path, field: str, most: int) -> bytes:
     """The content of a regular file.
 

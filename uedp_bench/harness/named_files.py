@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from uedp_bench.component import Component, MayBePath
 from uedp_bench.errors import InputError, Problems
-from uedp_bench.files.regular_files import open_regular, shown_path
+from uedp_bench.files.regular_files import open_regular, shown_path, state_of
 from uedp_bench.text.pretrained import adapter_base
 
 MOST_FILES = 10_000
@@ -102,15 +102,20 @@ def _exists(path: Path) -> bool:
         return False
 
 
-@lru_cache(maxsize=64)
 def _digest_of_files(path: Path) -> str:
-    digest = hashlib.sha256()
     folder = path.is_dir()
     inside = (p for p in path.rglob("*") if p.is_file()) if folder else iter([path])
     files = sorted(itertools.islice(inside, MOST_FILES + 1))
     if len(files) > MOST_FILES:
         raise InputError(f"{shown_path(path)}: a folder that a parameter names has more than "
                          f"{MOST_FILES:,} files; name the one that is meant")  # fmt: skip
+    return _digest_of(path, folder, tuple(files), tuple(map(state_of, files)))
+
+
+@lru_cache(maxsize=64)
+def _digest_of(path: Path, folder: bool, files: tuple[Path, ...], states: object) -> str:
+    # States are arguments so that files that were written anew are read anew.
+    digest = hashlib.sha256()
     for file in files:
         name = file.relative_to(path).as_posix() if folder else ""
         with open_regular(file, "a file that a parameter names") as content:

@@ -45,8 +45,10 @@ def execute(spec: RunSpec, how: Execution, identity: Identity | None = None) -> 
         if identity is not None and data.fingerprint != identity.fingerprint:
             raise InputError(f"the data of {spec.source.name} changed after the runs were checked")
         known = identity or known.on(data.fingerprint)
+        _check_files(spec, known)
         ready = prepare(spec, how, (sources, data), known, meter)
         result = _finished(ready, Keeper.of(ready, how), meter)
+        _check_files(spec, known)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # sys.exit() in a component is no end of the benchmark
@@ -62,6 +64,16 @@ def execute(spec: RunSpec, how: Execution, identity: Identity | None = None) -> 
     if result.error is None:
         forget(how.state_folder / known.id)
     return result
+
+
+def _check_files(spec: RunSpec, known: Identity) -> None:
+    """Refuses files and plug-ins that are not those that the run's id is the hash of.
+
+    Raises:
+        InputError: if one changed.
+    """
+    if Identity.of(spec, known.fingerprint).id != known.id:
+        raise InputError("a file that the run names changed after the runs were checked")
 
 
 def _finished(ready: Prepared, keeper: Keeper, meter: Meter) -> Result:

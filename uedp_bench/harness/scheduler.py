@@ -137,6 +137,7 @@ def jobs_of(specs: Sequence[RunSpec], out: Path) -> list[Job]:
     Raises:
         InputError: for whatever can be known to be wrong before training, of all runs at once.
     """
+    forget_corpora()  # of an earlier grid of this process: files may have changed
     built, jobs, planting = [], [], Planting()
     problems, missing = Problems(), Problems()
     for spec in specs:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from uedp_bench.errors import InputError
+from uedp_bench.files.regular_files import state_of
 from uedp_bench.masked_model import MaskedLanguageModel, MaskedVocabulary
 from uedp_bench.model import FeatureArray, TextEncoder, TokenEncoder, Vocabulary, WordRows
 from uedp_bench.models.adapters import configured, load_adapted, save_adapted, whole
@@ -351,8 +352,15 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams], MaskedLanguageMode
             return AutoConfig.from_pretrained(self.params.pretrained)
 
 
-@lru_cache(maxsize=4)
 def _tokenizer(where: str) -> Any:
+    folder = Path(where)
+    files = sorted(folder.iterdir()) if folder.is_dir() else []
+    return _tokenizer_of(where, tuple(state_of(file) for file in files if file.is_file()))
+
+
+@lru_cache(maxsize=4)
+def _tokenizer_of(where: str, states: object) -> Any:
+    # States are an argument so that files that were written anew are read anew.
     from transformers import AutoTokenizer
 
     with readable(where, _FIELD):

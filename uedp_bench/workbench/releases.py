@@ -14,8 +14,7 @@ from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.harness.components import build
 from uedp_bench.harness.pairing import lacks, withheld
 from uedp_bench.harness.planted_elsewhere import planted_for, planted_in
-from uedp_bench.harness.planting import counted_sizes, load_data
-from uedp_bench.harness.planting import load_corpus as load_from
+from uedp_bench.harness.planting import counted_sizes, forget_corpora, load_data
 from uedp_bench.harness.saved_release import load_release as load_saved
 from uedp_bench.leakage import Attack, Leakage, Planted
 from uedp_bench.release import Release
@@ -48,7 +47,8 @@ def load_corpus(source: str, **parameters: Any) -> Corpus:
         InputError: if the name or a parameter is wrong, or the data cannot be read.
     """
     given = {k: str(v) if isinstance(v, Path) else v for k, v in parameters.items()}
-    return load_from(registry.sources.create(source, given))
+    corpus: Corpus = registry.sources.create(source, given).load()
+    return corpus
 
 
 def load_release(folder: Path | str, *, plugins: Iterable[Path | str] = ()) -> Release:
@@ -80,6 +80,7 @@ def load_run(folder: Path | str, *, plugins: Iterable[Path | str] = ()) -> Saved
     registry.load_plugins(tuple(map(Path, plugins)))
     result = _result(where)
     spec, parts = result.spec, build(result.spec)
+    forget_corpora()
     data = load_data(parts.sources)
     there = planted_for(parts, data, spec)
     was = result.provenance.get("corpus", {}).get("fingerprint")
