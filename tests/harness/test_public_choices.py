@@ -15,7 +15,9 @@ from uedp_bench.accounting.assumptions import Condition
 from uedp_bench.accounting.events import Gaussian, PrivacyEvent
 from uedp_bench.accounting.ledger import proven
 from uedp_bench.clients import Clients
-from uedp_bench.corpus import Corpus
+from uedp_bench.component import Params
+from uedp_bench.corpus import SPLITS, Corpus
+from uedp_bench.errors import PluginError
 from uedp_bench.harness.guaranteeing import (
     CHANGED_DOCUMENTS,
     CLIENT_ROWS,
@@ -27,7 +29,7 @@ from uedp_bench.harness.guaranteeing import (
     conditions,
 )
 from uedp_bench.harness.planting import Data, PlantedCorpus, counted_sizes, plant_all, withdrawn
-from uedp_bench.leakage import Planted
+from uedp_bench.leakage import Attack, Leakage, Planted
 from uedp_bench.registry import attacks, sources
 from uedp_bench.testing.small_parameters import SOURCE, fitted, known_params, known_partners
 
@@ -163,6 +165,25 @@ def test_an_attack_of_a_stranger_that_plants_is_assumed(tmp_path: Path) -> None:
     before = load(tmp_path, ROWS)
     there = replace(planted(before, before, mine=Planted()), strangers=("attack mine",))
     assert PLANTED in {one.text for one in conditions(there)}
+
+
+class InPlace(Attack[Params]):
+    """Publishes a private row, and returns the corpus that it was given."""
+
+    name = "in-place"
+
+    def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, Planted]:
+        corpus.split[0] = SPLITS.index("public")
+        return corpus, Planted()
+
+    def run(self, *_: Any) -> Leakage:
+        raise NotImplementedError
+
+
+def test_an_attack_that_changes_the_corpus_in_place_is_refused(tmp_path: Path) -> None:
+    """Nobody would know that guarantees rest on it."""
+    with pytest.raises(PluginError, match="in-place"):
+        plant_all((InPlace(Params()),), load(tmp_path, ROWS), 1)
 
 
 def test_conditions_refuse_or_are_stated_by_unit_and_adjacency() -> None:

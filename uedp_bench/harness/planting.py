@@ -12,6 +12,7 @@ import numpy as np
 from uedp_bench import registry
 from uedp_bench.clients import Clients
 from uedp_bench.corpus import BoolArray, Corpus, distinct
+from uedp_bench.errors import PluginError
 from uedp_bench.harness.attack_failures import before_training
 from uedp_bench.harness.components import Sources
 from uedp_bench.harness.identity import fingerprint_of
@@ -164,16 +165,25 @@ def plant_all(
 
     Raises:
         InputError: if an attack fails.
+        PluginError: if an attack of a stranger changes the corpus that it was given.
     """
     planted: dict[str, Planted] = {}
     for attack in sorted(attacks, key=lambda a: (not a.holds_out, not a.replaces_users)):
         stream = shared_stream(seed, "plant", attack.name)
         rng = np.random.Generator(np.random.PCG64(stream))
+        reviewed = is_reviewed(registry.attacks, attack.name)
+        was = "" if reviewed else corpus.fingerprint
         with before_training(attack, "plant"):
             before, (corpus, own) = corpus, attack.plant(corpus, rng)
         planted[attack.name] = own
+        if not reviewed and replace(before).fingerprint != was:
+            forget_corpora()  # other runs of this process would have it
+            raise PluginError(
+                f"the attack {attack.name} changed the corpus that it was given: `plant` returns "
+                "another one (dataclasses.replace, Corpus.with_split)"
+            )
         changed = corpus is not before or own.withdrawn or own.injected
-        if strangers is not None and changed and not is_reviewed(registry.attacks, attack.name):
+        if strangers is not None and changed and not reviewed:
             strangers.append(f"attack {attack.name}")
     return corpus, planted
 
