@@ -108,6 +108,9 @@ class Run:
         injected: users whose updates an audit replaces (empty outside audits).
         delta: at which the run's guarantees are stated.
         retrainer: makes the models that attacks ask for (`retrain`); None before the attacks.
+        base: the model before any private row, which everybody may have, for attacks to compare
+            with; None before the attacks, and where it saw no public text.
+        private_seed: of secret streams and of the order of rows, where that is another one.
         downstream: rows of the task's second source, in the splits train, valid and public.
         scope: what is trained and on what (`randomness.scope_of`): secret streams are keyed by it.
         noise_source: where they come from.
@@ -125,6 +128,8 @@ class Run:
     delta: float = 1e-5
     progress: Progress = no_progress
     retrainer: Retrain | None = None
+    base: Release | None = None
+    private_seed: int | None = None
     scope: str = ""
     noise_source: NoiseSource = "seed"
     public_stages: PublicStages | None = None
@@ -134,7 +139,8 @@ class Run:
     points: Points = no_points
 
     def __post_init__(self) -> None:
-        drawn = Stream.root(self.seed, self.scope, self.noise_source)
+        secret = self.seed if self.private_seed is None else self.private_seed
+        drawn = Stream.root(secret, self.scope, self.noise_source)
         self._secret = self.checkpoints.root(drawn)
         self._number = 1
         self._whole = True
@@ -199,9 +205,9 @@ class Run:
             injected=self.injected if injected is None else injected,
         )
 
-    def retraining(self, retrainer: Retrain | None) -> Run:
-        """The run as attacks see it: they may ask it for models of chosen users."""
-        return self._with(retrainer=retrainer)
+    def retraining(self, retrainer: Retrain | None, base: Release | None = None) -> Run:
+        """The run as attacks see it: they may ask it for models of chosen users, and for `base`."""
+        return self._with(retrainer=retrainer, base=base)
 
     def _with(self, **changes: Any) -> Run:
         other = copy.copy(self)
@@ -348,6 +354,7 @@ class Run:
         *,
         mechanism: Literal["same", "none"],
         seed: int,
+        public_seed: int | None = None,
         splits: tuple[str, ...] = SPLITS,
     ) -> Release:
         """A release trained on the rows of the given users only (cached, counted in the cost).
@@ -356,8 +363,13 @@ class Run:
             users: (user ids,) which users; their rows become the training split.
             mechanism: "none" trains without noise on the original text.
             seed: of that training.
+            public_seed: of what everybody may know of it: initial weights and what public text
+                made of them; the run's own simulates an attacker who has the base model and not
+                the secret seed. The same as `seed` by default.
             splits: rows of these splits only; all by default.
         """
         if self.retrainer is None:
             raise RuntimeError("this run cannot retrain: no trainer was given")
-        return self.retrainer(users, mechanism=mechanism, seed=seed, splits=splits)
+        return self.retrainer(
+            users, mechanism=mechanism, seed=seed, public_seed=public_seed, splits=splits
+        )

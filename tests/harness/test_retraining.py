@@ -201,3 +201,35 @@ def test_nobody_cannot_train(tmp_path):
     run, corpus = made(runs()[0], tmp_path)
     with pytest.raises(InputError, match=r"retraining.*user"):
         run.retrain(np.zeros(corpus.user_count, dtype=bool), mechanism="none", seed=1)
+
+
+def test_models_of_one_public_seed_start_alike_and_hide_by_their_own(tmp_path, trainings):
+    (spec,) = runs(USER_DP)
+    run, corpus = made(spec, tmp_path)
+    for mechanism in ("same", "none"):
+        releases = {
+            seeds: scores(
+                run.retrain(some(corpus), mechanism=mechanism, seed=seeds[0], public_seed=seeds[1]),
+                corpus,
+            )
+            for seeds in ((1, 1), (2, 1), (3, 1), (2, 2))
+        }
+        found = list(releases.values())
+        assert len({each.tobytes() for each in found}) == len(found)
+    first, second, *_ = trainings
+    assert (first[1], second[1]) == ((1, 1), (2, 1))
+    before = len(trainings)
+    run.retrain(some(corpus), mechanism="same", seed=1, public_seed=1)
+    run.retrain(some(corpus), mechanism="same", seed=1)  # the same by default
+    assert len(trainings) == before
+
+
+def test_a_public_seed_decides_weights_before_training(tmp_path):
+    untouched = {"name": "public-only"}
+    run, corpus = made(runs(untouched)[0], tmp_path)
+    found = [
+        scores(run.retrain(some(corpus), mechanism="same", seed=s, public_seed=p), corpus)
+        for s, p in ((1, 5), (2, 5), (2, 6))
+    ]
+    assert np.array_equal(found[0], found[1])
+    assert not np.array_equal(found[1], found[2])

@@ -217,7 +217,7 @@ class _Rehearsal:
                 return
         asked = _AskedAgain(Retraining(ready, made.vocabulary).bound(), self._first)
         with self._timed("attack"):
-            run = ready.run.retraining(asked)
+            run = ready.run.retraining(asked, made.trained.floor)
             for attack in ready.parts.attacks:
                 outcome = run_attack(attack, ready, release, run)
                 if isinstance(outcome, SkippedAttack):

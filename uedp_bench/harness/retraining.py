@@ -41,9 +41,13 @@ class Retraining:
     Args:
         ready: the run.
         vocabulary: of the release under attack, so that scores compare token by token.
+        base: the model before any private row; None where there is none.
     """
 
-    def __init__(self, ready: Prepared, vocabulary: Vocabulary | None) -> None:
+    def __init__(
+        self, ready: Prepared, vocabulary: Vocabulary | None, base: Release | None = None
+    ) -> None:
+        self._base = base
         self._ready, self._parts, self._run = ready, ready.parts, ready.run
         self._corpus = ready.there.trained_on
         self._vocabulary, self._cache = vocabulary, ready.cache
@@ -52,7 +56,7 @@ class Retraining:
         """The run that attacks may ask for models; of training elsewhere there can be none."""
         if self._parts.pipeline.elsewhere is not None:
             return self._run
-        return self._run.retraining(self._retrain)
+        return self._run.retraining(self._retrain, self._base)
 
     def _retrain(
         self,
@@ -60,16 +64,18 @@ class Retraining:
         *,
         mechanism: Literal["same", "none"],
         seed: int,
+        public_seed: int | None = None,
         splits: tuple[str, ...] = SPLITS,
     ) -> Release:
         """The function behind `Run.retrain`."""
         chosen = self._chosen(users, splits)
-        folder = self._cache / self._key(chosen, mechanism, seed)
+        seeds = (seed, seed if public_seed is None else public_seed)
+        folder = self._cache / self._key(chosen, mechanism, seeds)
         private_folder(folder.parent)  # these models are trained on private rows
         with FileLock(f"{folder}.lock"):
             kept = self._kept(folder)
             if kept is None:
-                self._train(chosen, mechanism, seed, folder)
+                self._train(chosen, mechanism, seeds, folder)
                 kept = self._kept(folder)
         if kept is None:
             raise OSError(f"{folder.name} is not what was written to it")
@@ -89,15 +95,17 @@ class Retraining:
             shutil.rmtree(folder)
             return None
 
-    def _train(self, chosen: Corpus, mechanism: str, seed: int, folder: Path) -> None:
+    def _train(self, chosen: Corpus, mechanism: str, seeds: tuple[int, int], folder: Path) -> None:
         start, run, parts = time.perf_counter(), self._run, self._parts
         if mechanism == "none":
             plain, rows = parts.unprotected, parts.task.private_rows()
             parts = replace(parts, pipeline=Pipeline.build([plain], plain, rows), attacks=())
         stages = replace(self._ready.public_stages, saved_seconds=0.0)
         checkpoints = stages.checkpoints(folder)
-        inner = Run(seed, run.stats, run.device, run.speed, _injected(mechanism, run), run.delta,
+        private, public = seeds
+        inner = Run(public, run.stats, run.device, run.speed, _injected(mechanism, run), run.delta,
                     progress=_renamed(run), scope=f"retraining {folder.name}",
+                    private_seed=None if private == public else private,
                     noise_source=run.noise_source, public_stages=stages,
                     downstream=run.downstream, checkpoints=checkpoints)  # fmt: skip
         made = protect(parts, chosen, inner, self._vocabulary, keep_floor=False)
@@ -129,7 +137,7 @@ class Retraining:
             entities=taken.entities.outside(twice),
         )
 
-    def _key(self, chosen: Corpus, mechanism: str, seed: int) -> str:
+    def _key(self, chosen: Corpus, mechanism: str, seeds: tuple[int, int]) -> str:
         run, known = self._run, self._ready.identity.parts
         mechanisms = known["mechanism"]
         if mechanism == "none":
@@ -145,11 +153,13 @@ class Retraining:
             "task": known["task"],
             "model": known["model"],
             "vocabulary": self._vocabulary.fingerprint if self._vocabulary else None,
-            "seed": seed,
+            "seed": seeds[0],
             "mechanism": mechanisms,
             "sizes": sizes if mechanism == "same" else None,
             "injected": _injected(mechanism, run),
         }
+        if seeds[0] != seeds[1]:
+            parts["public_seed"] = seeds[1]
         if run.downstream is not None:
             parts["downstream"] = run.downstream.fingerprint
         if run.noise_source != "seed":

@@ -86,9 +86,10 @@ def _finished(ready: Prepared, keeper: Keeper, meter: Meter) -> Result:
         keeper.save(made.release, ready.there, ready.parts.task)
     with meter("score"):
         scored = score(ready, made)
+    base = made.trained.floor
     made = made.seen_as(with_messages(scored.release, ready.run))
     with meter("attack"):
-        retraining = Retraining(ready, made.vocabulary)
+        retraining = Retraining(ready, made.vocabulary, base)
         attacked = attack_all(ready, made.release, retraining.bound())
     meter.add("attack", ready.run.checkpoints.earlier_seconds - before)
     with meter("account"):

@@ -181,7 +181,8 @@ def order_without_noise(run: Run, part: int = 0) -> np.random.Generator:
         run: of the training.
         part: of the rows, where parts have orders of their own.
     """
-    return run.shared("training without noise", run.number, part)
+    private = () if run.private_seed is None else (run.private_seed,)
+    return run.shared("training without noise", run.number, part, *private)
 
 
 @denormals.as_zeros()
