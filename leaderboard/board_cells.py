@@ -145,6 +145,7 @@ _KNOWN: dict[str, tuple[tuple[str, str], ...]] = {
         ("auc_user", "user AUC"),
         ("auc_bag_of_words", "bag of words AUC"),
         ("tpr_at_1pct_fpr", "TPR % at 1 % FPR"),
+        ("tpr_user_at_1pct_fpr", "user TPR % at 1 % FPR"),
     ),
     "attribute-inference": (
         ("empirical_privacy", "empirical privacy"),

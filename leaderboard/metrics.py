@@ -211,6 +211,10 @@ _LEAKAGE = (
           "hundred", "lower", main=True, nothing=0.01),
     _rate("tpr_at_0.1pct_fpr", "TPR at 0.1 % FPR", "share of members found at one false alarm in "
           "a thousand", "lower", nothing=0.001),
+    _rate("tpr_user_at_1pct_fpr", "user TPR at 1 % FPR", "share of member users found at one "
+          "false alarm in a hundred users", "lower", main=True, nothing=0.01),
+    _rate("tpr_user_at_0.1pct_fpr", "user TPR at 0.1 % FPR", "share of member users found at one "
+          "false alarm in a thousand users", "lower", nothing=0.001),
     _rate("empirical_privacy", "empirical privacy", "1 - the attacker's accuracy, mean over "
           "private attributes", "higher", main=True),
     _rate("empirical_privacy_majority", "majority's privacy", "the same of always guessing the "

@@ -1,4 +1,4 @@
-"""Questions about rows, for a release and its shadow models: true classes, or losses."""
+"""Questions about rows, for a release and its shadow models: true classes, tokens or losses."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from uedp_bench.asking import class_labels
 from uedp_bench.attacks._true_classes import true_classes
 from uedp_bench.attacks.membership.shadow_scores import LEAST_LOGP, logit_confidence, true_logprobs
 from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.release import Classifier, RowScorer
+from uedp_bench.release import Classifier, RowScorer, Scorer
 from uedp_bench.served_release import ServedRelease
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
-    from uedp_bench.release import Release
+    from uedp_bench.release import Release, TokenScores
 
 
 SURE = 0.99
@@ -28,11 +30,19 @@ class Confidences(NamedTuple):
 
     Attributes:
         logp: (rows,) log-probability (nats) of the truth.
-        odds: (rows,) its log odds, log(p / (1 - p)).
+        odds: (rows,) its log odds, log(p / (1 - p)); of text the log-probability.
+        tokens: of text, the scores of each row's tokens.
     """
 
     logp: FloatArray
     odds: FloatArray
+    tokens: Sequence[TokenScores] = ()
+
+    @property
+    def sizes(self) -> FloatArray:
+        """(rows,) what the confidence in a row is the mean of: its tokens, or 1."""
+        counts = [len(score.logp) for score in self.tokens] or [1] * len(self.logp)
+        return np.array(counts, dtype=np.float64)
 
 
 class Asked(ABC):
@@ -58,6 +68,33 @@ class Asked(ABC):
         Raises:
             CapabilityError: if the release is of another kind.
         """
+
+
+class AskedTokens(Asked):
+    """How likely each text is: the mean log-probability of its tokens, and its exponential."""
+
+    truth = "text"
+
+    def __init__(self, corpus: Corpus) -> None:
+        super().__init__(corpus, np.ones(len(corpus), dtype=bool))
+
+    def of(self, release: object, rows: IntArray) -> Confidences:
+        """See `Asked`; the log odds of a token's probability would only stretch its scale.
+
+        Raises:
+            InputError: if a text has no token.
+        """
+        if not isinstance(release, Scorer):
+            raise _other_kind(release, Scorer)
+        scores = release.token_logprobs([self.corpus.texts[row] for row in rows.tolist()])
+        empty = sum(not len(score.logp) for score in scores)
+        if empty or len(scores) != len(rows):
+            raise InputError(
+                f"membership: {len(scores)} scores for {len(rows)} texts, {empty} without tokens"
+            )
+        logp = np.array([np.mean(score.logp) for score in scores], dtype=np.float64)
+        logp = np.maximum(logp, LEAST_LOGP)
+        return Confidences(logp, logp, scores)
 
 
 class AskedClasses(Asked):

@@ -1,9 +1,9 @@
 """Membership inference: was this record, or this user, in the training data?
 
-Language models are judged by the likelihoods of their tokens, beside a reference model
-(`reference_model`). Classifiers and all other trained releases are judged by how sure they are of
-the truth, beside shadow models (`shadow_models`). Users are judged by the mean of their records. An
-AUC means little without the one that words alone reach, which is measured beside it.
+Releases are judged by how sure they are of the truth about a row: the likelihood of its tokens, its
+class or its loss, beside shadow models (`shadow_models`) and, for language models, beside the model
+before private training (`base_scores`). Users are judged by all their records together. An AUC
+means little without the one that words alone reach, which is measured beside it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,15 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from uedp_bench.asking import published_of
-from uedp_bench.attacks.membership.asked_rows import Asked, AskedClasses, AskedLabels, AskedLosses
+from uedp_bench.attacks.membership.asked_rows import (
+    Asked,
+    AskedClasses,
+    AskedLabels,
+    AskedLosses,
+    AskedTokens,
+)
 from uedp_bench.attacks.membership.records import PlantedMembership, digest, records_of
-from uedp_bench.attacks.membership.reference_model import language_scores
+from uedp_bench.attacks.membership.reference_model import HowCompared, language_scores
 from uedp_bench.attacks.membership.score_metrics import report
 from uedp_bench.attacks.membership.shadow_models import Shadows, shadow_scores
 from uedp_bench.component import Params, at
@@ -27,11 +33,17 @@ from uedp_bench.leakage import Attack, Leakage
 from uedp_bench.release import Classifier, LabelOnly, RowScorer, Scorer
 
 if TYPE_CHECKING:
+    from uedp_bench.attacks.membership.asked_rows import Confidences
+    from uedp_bench.attacks.membership.records import Records, Score
     from uedp_bench.corpus import BoolArray, Corpus, IntArray
     from uedp_bench.release import Release
     from uedp_bench.run_context import Run
 
 __all__ = ["Membership", "MembershipParams", "PlantedMembership"]
+
+MAIN = ("lira_shrunk", "ez", "ratio")
+"""Scores of the metrics, from the strongest: the first that can be computed, whatever it finds."""
+
 
 VECTORS = (
     "the classifier takes published vectors, and nobody but the mechanism can make those of "
@@ -59,15 +71,16 @@ class MembershipParams(Params):
     reference_rows: int = Field(
         default=1000,
         ge=1,
-        description="the reference model is trained on public users if they have this many rows, "
-        "else on the users of the valid split",
+        description="without shadow models and base model: the reference model is trained on "
+        "public users if they have this many rows, else on the users of the valid split",
     )
     shadow_models: int = Field(
         default=4,
         ge=0,
         exclude_if=at(4),
-        description="not for language models: models trained on a random half of members and "
-        "non-members each, and on all other training users; even, and 0 leaves the loss alone",
+        description="models trained on a random half of members and non-members each, and on all "
+        "other training users, from the base model of the run and with secret seeds of their own; "
+        "even, and 0 leaves what needs no training, or one reference model",
     )
     shadow_mechanism: Literal["same", "none"] = Field(
         default="same",
@@ -89,18 +102,19 @@ class MembershipParams(Params):
 class Membership(Attack[MembershipParams]):
     """Tells training records and users from held-out ones by what a model says of them.
 
-    `auc` is of a score that is fixed in advance. For language models: the loss relative to a
-    reference model that saw neither side, or the loss where there is nobody to train a reference
-    on. For classifiers, and for whatever else gives the losses of its rows: RMIA. For releases that
-    tell labels alone: RMIA on whether the label is right, or the gap attack where there are no
-    shadow models.
+    All metrics are of one score that is fixed in advance: LiRA for few shadow models
+    (`lira_shrunk`); without shadow models, of language models, what the tokens that a release gets
+    wrong gained on the model before private training (`ez`), or the loss relative to a reference
+    model that saw neither side (`ratio`); else the loss, or for releases that tell labels alone
+    whether the label is right (`gap`).
     """
 
     name = "membership"
-    version = 3
+    version = 4
     source = (
         "Yeom et al. 2018 (loss); Carlini et al. 2021 (zlib, ratio); Shi et al. 2024 (Min-K%); "
-        "Zhang et al. 2025 (Min-K%++); Carlini et al. 2022 (LiRA); Zarifzadeh et al. 2024 (RMIA)"
+        "Zhang et al. 2025 (Min-K%++); Watson et al. 2022 (calibrated); Carlini et al. 2022 "
+        "(LiRA); Zarifzadeh et al. 2024 (RMIA); arXiv 2601.12104 (EZ); arXiv 2601.02751 (WBC)"
     )
     Params = MembershipParams
     needs: ClassVar[tuple[type, ...]] = (Scorer, Classifier, RowScorer, LabelOnly)
@@ -150,8 +164,8 @@ class Membership(Attack[MembershipParams]):
         return _judged(corpus, (members, others), train | out)
 
     def retrainings(self, offers: tuple[type, ...]) -> Mapping[str, int]:
-        """One reference model for language models, shadow models for all else that is trained."""
-        if Scorer in offers:
+        """Shadow models; a language model may need a reference model where there are none."""
+        if Scorer in offers and not self.params.shadow_models:
             return {"": 1}
         return {"shadow_models": self.params.shadow_models} if offers else {}
 
@@ -159,32 +173,50 @@ class Membership(Attack[MembershipParams]):
         self, release: Release, planted: PlantedMembership, corpus: Corpus, run: Run
     ) -> Leakage:
         """Scores all members and non-members, and how well each score tells them apart."""
-        if not isinstance(release, Scorer):
-            return self._by_shadows(release, planted, corpus, run)
-        records, replaced = records_of(planted, corpus)
-        p = self.params
-        high, details = language_scores(release, records, corpus, p.reference_rows, p.min_k, run)
-        run.progress("membership: statistics", 2, 3)
-        main = "ratio" if "ratio" in high else "loss"
-        metrics, found = report(records, high, main, None, run)
-        return Leakage(metrics, _joined(details, found, planted, replaced))
-
-    def _by_shadows(
-        self, release: Release, planted: PlantedMembership, corpus: Corpus, run: Run
-    ) -> Leakage:
         shown = published_of(release)
         if release.takes_vectors or (shown is not None and shown.vectors is not None):
             return Leakage({}, {"notes": [VECTORS]})
-        records, replaced = records_of(planted, corpus)
+        before, replaced = records_of(planted, corpus)
         asked = _asked(release, corpus)
-        if not asked.known[records.rows].any():
+        known = asked.known[before.rows]
+        if not known.any():
             return Leakage({}, {"notes": [NOTHING.format(asked.truth)]})
+        records = before.only(known, f"rows without a {asked.truth} are")
+        run.progress("membership: scores", 1, 3)
+        mine = asked.of(release, records.rows)
+        scores, details = self._without_shadows(asked, mine, records, run)
         shadows = Shadows(self.params.shadow_models, self.params.shadow_mechanism)
-        records, high, main, details = shadow_scores(
-            release, (records, planted), asked, shadows, run
+        more, about = shadow_scores(release, mine, (records, planted), asked, shadows, run)
+        scores |= more
+        main = next(name for name in (*MAIN, asked.own) if name in scores)
+        run.progress("membership: statistics", 2, 3)
+        metrics, found = report(records, scores, main, run)
+        if not isinstance(release, Scorer):
+            details[f"records_without_{asked.truth}"] = int((~known).sum())
+        notes = [*details["notes"], *about["notes"], *found["notes"]]
+        users = {"members": len(planted.members), "non_members": len(planted.non_members)}
+        return Leakage(
+            metrics,
+            {
+                **details,
+                **about,
+                **found,
+                "notes": notes,
+                "users": users,
+                "records_replaced_by_other_attacks": replaced,
+            },
         )
-        metrics, found = report(records, high, main, main, run)
-        return Leakage(metrics, _joined(details, found, planted, replaced))
+
+    def _without_shadows(
+        self, asked: Asked, mine: Confidences, records: Records, run: Run
+    ) -> tuple[dict[str, Score], dict[str, Any]]:
+        """Scores that no shadow model is needed for, by name; and details."""
+        if not isinstance(asked, AskedTokens):
+            return {asked.own: records.mean(mine.logp, mine.sizes)}, {"notes": []}
+        p = self.params
+        shadows = p.shadow_models if run.retrainer is not None else 0
+        how = HowCompared(p.min_k, p.reference_rows, shadows)
+        return language_scores(asked, mine, records, how, run)
 
 
 def _judged(
@@ -203,6 +235,8 @@ def _judged(
 
 def _asked(release: Release, corpus: Corpus) -> Asked:
     """The question for releases of this kind; classes say more than losses."""
+    if isinstance(release, Scorer):
+        return AskedTokens(corpus)
     if isinstance(release, Classifier):
         return AskedClasses(release, corpus)
     if isinstance(release, RowScorer):
@@ -213,16 +247,3 @@ def _asked(release: Release, corpus: Corpus) -> Asked:
         "membership needs a Scorer, a Classifier, a RowScorer or a LabelOnly, not "
         f"{type(release).__name__}"
     )
-
-
-def _joined(
-    scored: dict[str, Any], found: dict[str, Any], planted: PlantedMembership, replaced: int
-) -> dict[str, Any]:
-    """Details of scores and of their statistics, with how many are behind them."""
-    return {
-        **scored,
-        **found,
-        "notes": [*scored["notes"], *found["notes"]],
-        "users": {"members": len(planted.members), "non_members": len(planted.non_members)},
-        "records_replaced_by_other_attacks": replaced,
-    }

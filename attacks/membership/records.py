@@ -31,6 +31,18 @@ class PlantedMembership(Planted):
     digests: tuple[int, ...]
 
 
+class Score(NamedTuple):
+    """A membership score, high for members.
+
+    Attributes:
+        records: (records,).
+        users: (users,) in the order of their numbers.
+    """
+
+    records: FloatArray
+    users: FloatArray
+
+
 class Records(NamedTuple):
     """What is scored: rows of the corpus (records,), with `users` and `member` (records,) of each.
 
@@ -43,14 +55,27 @@ class Records(NamedTuple):
     member: BoolArray
 
     def sides(self, values: FloatArray) -> tuple[Scores, Scores]:
-        """Scores of members and of non-members; `values` are high for members."""
+        """Scores of members and of non-members; `values` (records,) are high for members."""
         return _sides(values, self.users, self.member)
 
-    def by_user(self, values: FloatArray) -> tuple[Scores, Scores]:
-        """The same of users, each with the mean of its records."""
-        users, first, of_record = np.unique(self.users, return_index=True, return_inverse=True)
-        means = np.bincount(of_record, weights=values) / np.bincount(of_record)
-        return _sides(means, users, self.member[first])
+    def user_sides(self, values: FloatArray) -> tuple[Scores, Scores]:
+        """The same of users; `values` (users,) are in the order of their numbers."""
+        users, first = np.unique(self.users, return_index=True)
+        return _sides(values, users, self.member[first])
+
+    def by_user(self, values: FloatArray) -> FloatArray:
+        """(users,) sums of values of records (records,), in the order of the users' numbers."""
+        owners = np.unique(self.users, return_inverse=True)[1]
+        return np.bincount(owners, weights=values).astype(np.float64)
+
+    def mean(self, values: FloatArray, sizes: FloatArray) -> Score:
+        """A score of records, and for a user the mean over whatever the records consist of.
+
+        Args:
+            values: (records,) high for members.
+            sizes: (records,) how much each counts: its tokens, or 1.
+        """
+        return Score(values, self.by_user(values * sizes) / self.by_user(sizes))
 
     def only(self, keep: BoolArray, why: str) -> Records:
         """The records (records,) that `keep` marks.

@@ -1,62 +1,81 @@
-"""Membership scores of language models, with a reference model that saw neither side."""
+"""Membership scores of language models: alone, against the base model, or against a reference."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from uedp_bench.attacks.membership.base_scores import base_scores
 from uedp_bench.attacks.membership.token_scores import score_texts
 from uedp_bench.corpus import distinct
-from uedp_bench.errors import CapabilityError
 from uedp_bench.release import Scorer
 
 if TYPE_CHECKING:
-    from uedp_bench.attacks.membership.records import Records
-    from uedp_bench.corpus import Corpus, FloatArray, IntArray
+    from collections.abc import Sequence
+
+    from uedp_bench.attacks.membership.asked_rows import AskedTokens, Confidences
+    from uedp_bench.attacks.membership.records import Records, Score
+    from uedp_bench.corpus import Corpus, IntArray
     from uedp_bench.release import TokenScores
     from uedp_bench.run_context import Run
 
 
+class HowCompared(NamedTuple):
+    """Parameters of `membership` that language models need: see `MembershipParams`."""
+
+    min_k: float
+    reference_rows: int
+    shadow_models: int
+
+
 def language_scores(
-    release: Scorer, records: Records, corpus: Corpus, reference_rows: int, min_k: float, run: Run
-) -> tuple[dict[str, FloatArray], dict[str, Any]]:
-    """(records,) scores by name, high for members; and what details say about the reference.
+    asked: AskedTokens, mine: Confidences, records: Records, how: HowCompared, run: Run
+) -> tuple[dict[str, Score], dict[str, Any]]:
+    """Scores by name, high for members; and what details say of the model that they compare with.
+
+    That is the model before private training, which everybody has; where there is none, and no
+    shadow models either, one that is trained as the release was, on users who are neither members
+    nor non-members.
 
     Args:
-        release: that is attacked.
+        asked: the question about tokens.
+        mine: answers of the release, of these records.
         records: to score.
-        corpus: the planted corpus.
-        reference_rows: the reference is trained on public users if they have this many rows.
-        min_k: share of the tokens that Min-K% and Min-K%++ look at.
+        how: parameters of the attack.
         run: of the release.
     """
-    run.progress("membership: reference", 0, 3)
-    reference, details = _reference(records, corpus, reference_rows, run)
-    run.progress("membership: scores", 1, 3)
-    scored = score_texts(records.texts, release.token_logprobs(records.texts), reference, min_k)
-    # Scores are low for members; statistics take what is high for them.
-    return {name: -values for name, values in scored.items()}, details
+    reference: Sequence[TokenScores] | None = None
+    base = run.base
+    compared = isinstance(base, Scorer)
+    details: dict[str, Any] = {"base": compared, "reference": None, "notes": []}
+    if not compared and not how.shadow_models:
+        reference, details = _reference(asked, records, how.reference_rows, details, run)
+    low = score_texts(records.texts, mine.tokens, reference, how.min_k)
+    # These are low for members; statistics take what is high for them.
+    scores = {name: records.mean(-values, mine.sizes) for name, values in low.items()}
+    if compared:
+        scores |= base_scores(records, mine.tokens, asked.of(base, records.rows).tokens)
+    return scores, details
 
 
 def _reference(
-    records: Records, corpus: Corpus, reference_rows: int, run: Run
-) -> tuple[list[TokenScores] | None, dict[str, Any]]:
+    asked: AskedTokens, records: Records, least: int, details: dict[str, Any], run: Run
+) -> tuple[Sequence[TokenScores] | None, dict[str, Any]]:
     """Scores under the reference model, or None; and what details say about it."""
-    found = _reference_users(corpus, reference_rows, run)
+    found = _reference_users(asked.corpus, least, run)
     if found is None or run.retrainer is None:
         why = "no users outside training" if found is None else "this run cannot retrain"
-        return None, {"reference": None, "notes": [f"no reference model: {why}"]}
+        return None, {**details, "notes": [f"no reference model: {why}"]}
+    run.progress("membership: reference", 0, 1)
     split, users = found
-    mask = np.zeros(corpus.user_count, dtype=bool)
+    mask = np.zeros(asked.corpus.user_count, dtype=bool)
     mask[users] = True
-    # The run's seed alone: all mechanisms of a seed share one reference.
-    model = run.retrain(mask, mechanism="none", seed=run.seed)
-    if not isinstance(model, Scorer):
-        raise CapabilityError(f"the reference model is a {type(model).__name__}, not a Scorer")
-    rows = int(mask[corpus.users[corpus.users >= 0]].sum())
+    # As the release was trained: one that is trained for longer tells difficulty apart less well.
+    model = run.retrain(mask, mechanism="same", seed=run.seed)
+    rows = int(mask[asked.corpus.users[asked.corpus.users >= 0]].sum())
     about = {"users_of": split, "users": len(users), "rows": rows, "seed": run.seed}
-    return model.token_logprobs(records.texts), {"reference": about, "notes": []}
+    return asked.of(model, records.rows).tokens, {**details, "reference": about}
 
 
 def _reference_users(corpus: Corpus, reference_rows: int, run: Run) -> tuple[str, IntArray] | None:

@@ -2,7 +2,8 @@
 
 A shadow model is trained on what the release was trained on, but with other users in the place of
 the members: all other training users, and a random half of members and non-members together. So it
-has as many users as the release, and its mechanism draws and adds noise at the same rates.
+has as many users as the release, and its mechanism draws and adds noise at the same rates. It
+starts from the release's own base model, which everybody has, and its secret seed is another one.
 """
 
 from __future__ import annotations
@@ -11,14 +12,18 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from uedp_bench.attacks.membership.records import Score
 from uedp_bench.attacks.membership.shadow_scores import (
     Confidence,
+    calibrated,
     lira,
     lira_offline,
+    lira_shrunk,
     offline_slope,
     rmia,
     without_ties,
 )
+from uedp_bench.statistics.roc import auc
 
 if TYPE_CHECKING:
     from uedp_bench.attacks.membership.asked_rows import Asked, Confidences
@@ -57,56 +62,81 @@ class _Answers(NamedTuple):
 
 def shadow_scores(
     release: Release,
+    mine: Confidences,
     judged: tuple[Records, PlantedMembership],
     asked: Asked,
     shadows: Shadows,
     run: Run,
-) -> tuple[Records, dict[str, FloatArray], str, dict[str, Any]]:
-    """The records with a truth to ask about, their scores by name, and the name of the main one.
+) -> tuple[dict[str, Score], dict[str, Any]]:
+    """Scores beside shadow models by name, high for members; and details.
 
-    Scores are high for members. The main one is the first that can be computed: `rmia`, which needs
-    shadow models and test rows; `lira`, which needs shadow models; `Asked.own`.
+    `lira_shrunk` is of records and, from the means of their records, of users.
 
     Args:
         release: that is attacked.
+        mine: its answers, of the records.
         judged: the records, and who is in and out.
         asked: what releases of its kind are asked.
         shadows: models to ask for.
         run: of the release.
-
-    Returns:
-        Records, scores, name of the main score, details.
     """
-    before, planted = judged
-    known = asked.known[before.rows]
-    records = before.only(known, f"rows without a {asked.truth} are")
-    mine = asked.of(release, records.rows)
-    high = {asked.own: mine.logp}
-    details: dict[str, Any] = {f"records_without_{asked.truth}": int((~known).sum()), "notes": []}
+    records, _ = judged
     if not shadows.models or run.retrainer is None:
         why = "attack.membership.shadow_models is 0" if run.retrainer else "this run cannot retrain"
-        details |= {"shadows": None, "notes": [f"no shadow models: {why}; auc is of {asked.own}"]}
-        return records, high, asked.own, details
+        return {}, {"shadows": None, "notes": [f"no shadow models: {why}"]}
     population = _population(asked, run)
-    found = _trained((records, planted), asked, population, shadows, run)
+    found = _trained(judged, asked, population, shadows, run)
     inside, odds = found.inside, np.stack([each.odds for each in found.records])
-    high |= {
+    logp = np.stack([each.logp for each in found.records])
+    values = {
+        "calibrated": calibrated(mine.logp, logp, ~inside),
         "lira": lira(mine.odds, odds, inside),
         "lira_offline": lira_offline(mine.odds, odds, ~inside),
     }
-    details["shadows"] = {**shadows._asdict(), "population_rows": len(population)}
-    if not len(population):
-        details["notes"].append(f"no rmia: no test row has a {asked.truth}; auc is of lira")
-        return records, high, "lira", details
-    sure = np.exp([each.logp for each in found.records])
+    about: dict[str, Any] = {**shadows._asdict(), "public_seed": run.seed}
+    about["population_rows"] = len(population)
+    notes = []
+    if len(population):
+        values["rmia"], about["rmia_a"] = _rmia(release, mine, asked, population, found)
+    else:
+        notes.append(f"no rmia: no test row has a {asked.truth}")
+    scores = {name: records.mean(each, mine.sizes) for name, each in values.items()}
+    scores["lira_shrunk"] = shrunk(records, mine, odds, inside)
+    if shadows.models >= 4:
+        half = shadows.models // 4 * 2
+        few = shrunk(records, mine, odds[:half], inside[:half])
+        about["auc_user_of_half"] = auc(*(side.values for side in records.user_sides(few.users)))
+    return scores, {"shadows": about, "notes": notes}
+
+
+def shrunk(records: Records, mine: Confidences, odds: FloatArray, inside: BoolArray) -> Score:
+    """`lira_shrunk` of records, and of users from the mean of what their records consist of.
+
+    Args:
+        records: that were asked about.
+        mine: answers of the release.
+        odds: (models, records) of the shadow models.
+        inside: (models, records) True where a model was trained on the record.
+    """
+    sizes, first = mine.sizes, np.unique(records.users, return_index=True)[1]
+    of_users = np.stack([records.mean(each, sizes).users for each in (mine.odds, *odds)])
+    return Score(
+        lira_shrunk(mine.odds, odds, inside, np.ones(len(sizes))),
+        lira_shrunk(of_users[0], of_users[1:], inside[:, first], records.by_user(sizes)),
+    )
+
+
+def _rmia(
+    release: Release, mine: Confidences, asked: Asked, population: IntArray, found: _Answers
+) -> tuple[FloatArray, float]:
+    """(records,) scores of RMIA, and its parameter `a`."""
+    inside, sure = found.inside, np.exp([each.logp for each in found.records])
     means = [np.where(side, sure, 0.0).sum(axis=0) / side.sum(axis=0) for side in (inside, ~inside)]
     slope = offline_slope(*means)
-    there = np.exp(asked.of(release, population).logp)
-    mine_sure, others = Confidence(np.exp(high[asked.own]), means[1]), found.population.mean(axis=0)
-    shares = rmia(mine_sure, Confidence(there, others), slope)
-    high["rmia"] = without_ties(shares, mine_sure.ratio(slope), len(there))
-    details["shadows"]["rmia_a"] = slope
-    return records, high, "rmia", details
+    target = np.exp(asked.of(release, population).logp)
+    of_mine = Confidence(np.exp(mine.logp), means[1])
+    shares = rmia(of_mine, Confidence(target, found.population.mean(axis=0)), slope)
+    return without_ties(shares, of_mine.ratio(slope), len(target)), slope
 
 
 def _population(asked: Asked, run: Run) -> IntArray:
@@ -142,7 +172,9 @@ def _trained(
         run.progress("membership: shadow models", model, shadows.models)
         mask[users] = chosen[model]
         seed = int(run.shared("membership", "shadow", model).integers(2**31))
-        shadow = run.retrain(mask, mechanism=shadows.mechanism, seed=seed, splits=TRAINED_ON)
+        shadow = run.retrain(
+            mask, mechanism=shadows.mechanism, seed=seed, public_seed=run.seed, splits=TRAINED_ON
+        )
         shown.append(asked.of(shadow, records.rows))
         outer.append(np.exp(asked.of(shadow, population).logp))
         inside.append(mask[records.users])

@@ -1,8 +1,9 @@
-"""Membership scores of classifiers: loss, LiRA and RMIA; high means member.
+"""Membership scores beside shadow models; high means member.
 
-Loss: Yeom et al. 2018. LiRA: Carlini et al. 2022, "Membership Inference Attacks From First
-Principles" (online, offline, and one variance for few models). RMIA: Zarifzadeh, Liu and Shokri
-2024, "Low-Cost High-Power Membership Inference Attacks" (its offline form).
+Loss: Yeom et al. 2018. Calibrated: Watson et al. 2022, "On the Importance of Difficulty Calibration
+in Membership Inference Attacks". LiRA: Carlini et al. 2022, "Membership Inference Attacks From
+First Principles" (online, offline, and one variance for few models). RMIA: Zarifzadeh, Liu and
+Shokri 2024, "Low-Cost High-Power Membership Inference Attacks" (its offline form).
 """
 
 from __future__ import annotations
@@ -135,6 +136,63 @@ def lira_offline(target: FloatArray, shadows: FloatArray, outside: BoolArray) ->
     """
     law = fit_normal(shadows, outside, int(outside.sum(axis=0).min()) >= OWN_VARIANCE)
     return np.asarray((target - law.mean) / law.std)
+
+
+def calibrated(target: FloatArray, shadows: FloatArray, outside: BoolArray) -> FloatArray:
+    """(records,) how far the release is above the mean of models that did not see the record.
+
+    Arguments as in `lira`; every record has a model that did not see it.
+    """
+    return np.asarray(target - np.where(outside, shadows, 0.0).sum(axis=0) / outside.sum(axis=0))
+
+
+LEAST_GAP = 1e-9
+"""Gaps between models with and without a unit are at least this: who is in never scores lower."""
+
+
+def lira_shrunk(
+    target: FloatArray, shadows: FloatArray, inside: BoolArray, sizes: FloatArray
+) -> FloatArray:
+    """(units,) LiRA for few models: each unit's gap is drawn to the mean gap as far as it is noise.
+
+    With few models the difference of a unit's mean with it and without it is mostly noise under
+    differential privacy, and mostly signal without. Empirical Bayes tells the two apart: gaps are
+    normal around a common mean, with a variance that is what they vary by beyond their own noise.
+
+    Args:
+        target: (units,) mean log-probability, or log odds, of a record or a user under the release.
+        shadows: (models, units) the same under shadow models.
+        inside: (models, units) True where a model was trained on the unit.
+        sizes: (units,) what a unit's value is the mean of: tokens, records or 1. Noise of a value
+            has a variance of one over that.
+
+    Raises:
+        InputError: if no unit has models on both sides.
+    """
+    sides = np.stack([inside, ~inside])
+    counts = sides.sum(axis=1)
+    both = (counts > 0).all(axis=0)
+    if not both.any():
+        raise InputError("membership: no unit has shadow models with and without it")
+    means = np.where(sides, shadows, 0.0).sum(axis=1) / np.maximum(counts, 1)
+    gaps = means[0] - means[1]
+    squares = np.where(sides, (shadows - means[:, None]) ** 2, 0.0).sum(axis=(0, 1)) * sizes
+    freedom = np.maximum(counts - 1, 0).sum()
+    if freedom:
+        noise = squares.sum() / freedom
+    else:  # one pair a unit: what its gap is beyond the common one
+        some = gaps[both]
+        noise = float(np.mean((some - some.mean()) ** 2 * sizes[both])) / 2.0
+    scatter = np.maximum(noise, SMALLEST_STD**2) / sizes
+    models = counts.sum(axis=0)
+    of_gap = scatter * models / np.maximum(counts.prod(axis=0), 1)
+    common = float(np.average(gaps[both], weights=1.0 / of_gap[both]))
+    beyond = max(0.0, float(np.mean((gaps[both] - common) ** 2 - of_gap[both])))
+    own = np.where(both, (gaps - common) * beyond / (beyond + of_gap), 0.0)
+    gap = np.maximum(common + own, LEAST_GAP)
+    without = (counts[1] * means[1] + counts[0] * (means[0] - gap)) / models
+    score = (target - without) * gap - gap**2 / 2.0
+    return np.asarray(score / (scatter * (1.0 + 1.0 / models)))
 
 
 # ------------------------------------------------------------------------------------------- RMIA

@@ -45,13 +45,19 @@ def rocs(details: Details, metrics: Metrics) -> list[Figure]:
     curves = {f"{name} ({roles[name]})" if name in roles else name: score.roc
               for name, score in scores.items() if score.roc}  # fmt: skip
     if curves:
-        marked = {0.01: "tpr_at_1pct_fpr", 0.001: "tpr_at_0.1pct_fpr"}
-        points = [(at, metrics[name].value) for at, name in marked.items() if name in metrics]
-        found.append(_roc("ROC of records, by score", "records", curves, points, "roc"))
+        marked = _reported(metrics, "tpr_at")
+        found.append(_roc("ROC of records, by score", "records", curves, marked, "roc"))
     users = shaped(_ROC, details.get("roc_user"))
     if users:
-        found.append(_roc("ROC of users", "users", {str(main or "score"): users}, [], "roc_user"))
+        curves, marked = {str(main or "score"): users}, _reported(metrics, "tpr_user_at")
+        found.append(_roc("ROC of users", "users", curves, marked, "roc_user"))
     return found
+
+
+def _reported(metrics: Metrics, name: str) -> list[tuple[float, float]]:
+    """Points whose rates are metrics."""
+    limits = {0.01: f"{name}_1pct_fpr", 0.001: f"{name}_0.1pct_fpr"}
+    return [(at, metrics[rate].value) for at, rate in limits.items() if rate in metrics]
 
 
 def _roc(title: str, unit: str, curves: Mapping[str, Points], marked: Points, key: str) -> Figure:

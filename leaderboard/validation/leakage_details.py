@@ -133,6 +133,10 @@ def _membership(metrics: Mapping[str, Estimate], details: _Membership) -> Iterat
         if not any(_on(roc, limit, value) for roc in (main.roc, best.roc)):
             what = f"{shown(value)} is on no ROC curve of the main and the strongest score"
             yield error(f"leakage.membership.{name}.value", what)
+    for name, limit in (("tpr_user_at_1pct_fpr", 0.01), ("tpr_user_at_0.1pct_fpr", 0.001)):
+        if name in metrics and not _on(details.roc_user, limit, metrics[name].value):
+            what = f"{shown(metrics[name].value)} is not on the ROC curve of users"
+            yield error(f"leakage.membership.{name}.value", what)
 
 
 def _on(roc: Sequence[tuple[float, float]], limit: float, value: float) -> bool:

@@ -49,9 +49,9 @@ MEMBERSHIP = {"name": "membership", "params": {"held_out_users": 60, "shadow_mod
 def test_membership_sees_who_trained_by_shadow_models_of_the_same_task(tmp_path: Path) -> None:
     found = attacked(tmp_path, FITTED, MEMBERSHIP, users=200)
     details = found.details["membership"]
-    assert details["main_score"] == "rmia"
+    assert details["main_score"] == "lira_shrunk"
     assert details["records_without_target"] == 0
-    assert set(details["scores"]) == {"loss", "lira", "lira_offline", "rmia"}
+    assert {"loss", "lira", "rmia"} < set(details["scores"])
     assert found.leakage["membership"]["auc"].low > 0.55
     assert found.cost.model_dump()["reference_models"] == 2
 

@@ -262,8 +262,10 @@ def asking(*more):
     [
         (["--attack", "audit", "--set", "attack.audit.canaries=20",
           "--set", "attack.audit.retrainings=6"], 6,
-         ["attack.membership asks for 1 and attack.audit.retrainings asks for 6", "allow 7"]),
-        ([], 0, ["attack.membership asks for 1 ", "0 allowed"]),
+         ["attack.membership.shadow_models asks for 4 and attack.audit.retrainings asks for 6",
+          "allow 10"]),
+        (["--set", "attack.membership.shadow_models=0"], 0,
+         ["attack.membership asks for 1 ", "0 allowed"]),
         (["--task", "text-classification", "--model", "bilstm"], 3,
          ["attack.membership.shadow_models asks for 4 ", "3 allowed", "allow 4"]),
     ],
@@ -282,11 +284,12 @@ def test_more_models_than_allowed_are_refused_before_any_training(
 
 
 def test_as_many_models_as_allowed_are_trained(tmp_path, capsys):
-    assert run(capsys, *flags(tmp_path, *asking("--max-retrain", "1")))[0] == 0
+    two = ["--set", "attack.membership.shadow_models=2", "--max-retrain"]
+    assert run(capsys, *flags(tmp_path, *asking(*two, "2")))[0] == 0
     (result,) = results(tmp_path)
-    assert result.cost.model_dump()["reference_models"] == 1
+    assert result.cost.model_dump()["reference_models"] == 2
     # What is there already trains nothing.
-    assert run(capsys, *flags(tmp_path, *asking("--max-retrain", "0")))[0] == 0
+    assert run(capsys, *flags(tmp_path, *asking(*two, "0")))[0] == 0
 
 
 @pytest.mark.parametrize(

@@ -64,10 +64,11 @@ def test_models_that_attacks_train_draw_from_scopes_of_their_own(
     (plain,), (attacked,) = runs(user_dp()), runs(user_dp(), attacks=[MEMBERSHIP])
     (mine,), _ = trained(plain, tmp_path / "a", monkeypatch)
     roots, _ = trained(attacked, tmp_path / "b", monkeypatch)
-    # The release, on a corpus with users held out, and the reference model.
-    assert len(roots) == 2
-    assert len({mine, *roots}) == 3
-    assert roots[1][1].startswith("retraining")
+    # The release, on a corpus with users held out, and shadow models with seeds of their own.
+    assert len(roots) == 5
+    assert len({mine, *roots}) == 6
+    assert len({seed for seed, _ in roots}) == 5
+    assert all(scope.startswith("retraining") for _, scope in roots[1:])
 
 
 def test_a_selection_names_a_run_and_does_not_release_another(

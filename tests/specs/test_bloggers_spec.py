@@ -91,7 +91,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
     sharer, membership, audit = (ref["params"] for ref in spec["attacks"])
     sharer |= {"p_u": [0.1], "p_e": [1.0], "canaries": 1, "entity_canaries": 1, "references": 8,
                "canary_words": 4}  # fmt: skip
-    membership |= {"held_out_users": 10}
+    membership |= {"held_out_users": 10, "shadow_models": 2}
     audit |= {"canaries": 20, "references": 4}
     settings = Execution(folder / "out", device="cpu")
     found = {run.label: execute(run, settings) for run in expand(parse_spec(spec))}
@@ -105,7 +105,9 @@ def test_it_runs_with_every_attack(results: dict[str, Result], label: str) -> No
     assert result.status == "finished", result.error
     assert set(result.leakage) == {"secret-sharer", "membership", "audit"}
     assert result.skipped_attacks == ()
-    assert result.details["membership"]["reference"]["users_of"] == "valid"
+    details = result.details["membership"]
+    assert details["base"]
+    assert details["main_score"] == "lira_shrunk"
     assert result.pretraining["rows"] == 300
     assert "public-only" in result.floors
     proven_ = [g for g in result.guarantees if g.kind == "proven"]

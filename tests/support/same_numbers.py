@@ -102,7 +102,7 @@ def specs() -> dict[str, dict[str, Any]]:
             "seeds": [1],
             "model": LSTM,
             "mechanisms": [LANGUAGE[1]],
-            "attacks": ["membership"],
+            "attacks": [{"name": "membership", "params": {"shadow_models": 2}}],
         },
         "public-reference": {
             "source": {
@@ -114,7 +114,7 @@ def specs() -> dict[str, dict[str, Any]]:
             "mechanisms": [LANGUAGE[1]],
             "attacks": [
                 SHARER,
-                {"name": "membership", "params": {"reference_rows": 100}},
+                {"name": "membership", "params": {"reference_rows": 100, "shadow_models": 0}},
             ],
         },
         "classes": {

@@ -181,8 +181,8 @@ def _attacks(task: str, found: Measured, sizes: Sizes) -> tuple[tuple[Part, ...]
     users = max(found.training_users - sizes.held_out, 1)
     params: dict[str, Any] = {"held_out_users": sizes.held_out}
     if task == "next-word":
-        params["reference_rows"] = max(1, min(1000, found.public))
-        says = "was this user's text trained on? it holds out users, and trains one other model"
+        params["shadow_models"] = 2
+        says = "was this user's text trained on? it holds out users, and trains two other models"
         shares = sorted({min(1.0, round(n / users, 5)) for n in (2, 10)})
         planted = {"p_u": shares, "p_e": [1.0], "canaries": 4, "entity_canaries": 0,
                    "word_pool": 200, "references": 512}  # fmt: skip

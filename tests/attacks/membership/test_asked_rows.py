@@ -111,7 +111,7 @@ def test_labels_alone_tell_members_where_shadow_models_are_wrong(
         return ServedRelease(_Labels(users.copy(), 0), _NoMechanism())  # type: ignore[arg-type]
 
     found = attack.run(_Labels(members, 0), planted, corpus, make_run(3, retrain))
-    assert found.details["main_score"] == ("rmia" if shadows else "gap")
+    assert found.details["main_score"] == ("lira_shrunk" if shadows else "gap")
     assert found.details["scores"]["gap"]["auc"]["value"] == pytest.approx(0.75, abs=0.05)
     auc = found.metrics["auc"].value
     # A right label on a row that other models get wrong says more than one on an easy row.

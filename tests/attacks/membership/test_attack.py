@@ -40,8 +40,10 @@ class FakeScorer(Release):
         return out
 
 
-def planted(corpus: Corpus, seed: int = 1) -> tuple[Membership, Corpus, PlantedMembership]:
-    attack = Membership.create()
+def planted(
+    corpus: Corpus, seed: int = 1, **params: object
+) -> tuple[Membership, Corpus, PlantedMembership]:
+    attack = Membership.create(params)
     changed, what = attack.plant(corpus, np.random.default_rng(seed))
     return attack, changed, what
 
@@ -123,7 +125,7 @@ def test_a_release_that_remembers_is_caught(development_corpus: Corpus, make_run
 def test_the_reference_removes_difficulty_and_never_saw_either_side(
     development_corpus: Corpus, make_run: RunMaker
 ) -> None:
-    attack, after, what = planted(development_corpus)
+    attack, after, what = planted(development_corpus, shadow_models=0)
     calls: list[tuple[BoolArray, str, int]] = []
     run = make_run(7, retrainer_of(FakeScorer(spread=20.0, seed=9), calls))
     target = FakeScorer(train_texts(after), gain=0.5, spread=20.0)
@@ -131,7 +133,7 @@ def test_the_reference_removes_difficulty_and_never_saw_either_side(
     assert found.details["main_score"] == found.details["strongest_score"] == "ratio"
     assert found.metrics["auc"].low > found.details["scores"]["loss"]["auc"]["high"]
     [(users, mechanism, seed)] = calls
-    assert (mechanism, seed) == ("none", 7)
+    assert (mechanism, seed) == ("same", 7)
     assert found.details["reference"]["users_of"] == "public"
     private = np.unique(after.users[after.where("train", "held_out", "valid", "test")])
     assert not users[private].any()
@@ -141,7 +143,7 @@ def test_the_reference_removes_difficulty_and_never_saw_either_side(
 def test_the_reference_falls_back_to_valid_users(
     development_corpus: Corpus, make_run: RunMaker
 ) -> None:
-    attack, after, what = planted(development_corpus)
+    attack, after, what = planted(development_corpus, shadow_models=0)
     little = after.take(np.flatnonzero(~after.where("public") | (np.arange(len(after)) % 2 == 0)))
     calls: list[tuple[BoolArray, str, int]] = []
     run = make_run(1, retrainer_of(FakeScorer(seed=3), calls))
@@ -172,11 +174,11 @@ def test_the_reference_never_trains_on_who_trained_or_was_held_out(
     calls: list[tuple[BoolArray, str, int]] = []
     run = make_run(1, retrainer_of(FakeScorer(seed=3), calls))
     # One row is enough, so that no threshold decides for another split.
-    attack = Membership.create({"reference_rows": 1})
+    attack = Membership.create({"reference_rows": 1, "shadow_models": 0})
     found = attack.run(FakeScorer(seed=4), what, corpus, run)
     assert found.details["reference"]["users_of"] == split
     ((asked, mechanism, _),) = calls
-    assert mechanism == "none"
+    assert mechanism == "same"
     assert asked.any()
     assert not asked[trained].any()
     assert not asked[list(what.members)].any()
@@ -188,7 +190,7 @@ def test_intervals_contain_one_half_where_nothing_leaks(
 ) -> None:
     hits = {"auc": 0, "auc_user": 0, "auc_bag_of_words": 0}
     for seed in range(10):
-        attack, after, what = planted(development_corpus, seed)
+        attack, after, what = planted(development_corpus, seed, shadow_models=0)
         run = make_run(seed, retrainer_of(FakeScorer(spread=20.0, seed=1000 + seed), []))
         found = attack.run(FakeScorer(spread=20.0, seed=seed), what, after, run)
         for name in hits:
@@ -245,7 +247,7 @@ def test_low_limits_say_that_they_are_the_zero_false_positive_rate(
 ) -> None:
     attack, after, what = planted(make_corpus(users=400, rows=2))
     found = attack.run(FakeScorer(), what, after, make_run(1))
-    assert any("tpr_at_0.1pct_fpr: 400 non-member" in note for note in found.details["notes"])
+    assert any("tpr_at_0.1pct_fpr: 400 records" in note for note in found.details["notes"])
     assert not any(note.startswith("tpr_at_1pct") for note in found.details["notes"])
 
 

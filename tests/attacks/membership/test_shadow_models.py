@@ -58,9 +58,9 @@ class Lab:
     def _classifier(self, users: np.ndarray, seed: int) -> FakeClassifier:
         return FakeClassifier(users.copy(), self.gain, seed, self.column)
 
-    def _retrain(self, users, *, mechanism, seed, splits):
+    def _retrain(self, users, *, mechanism, seed, public_seed, splits):
         self.calls.append({"users": users.copy(), "mechanism": mechanism, "seed": seed,
-                           "splits": splits})  # fmt: skip
+                           "public": public_seed, "splits": splits})  # fmt: skip
         return self._classifier(users, seed % 2**31)
 
     def found(self, corpus: Corpus | None = None):
@@ -86,14 +86,23 @@ def test_the_double_is_a_classifier_and_nothing_else():
     assert not isinstance(fake, Scorer | Completer)
 
 
-def test_a_classifier_that_remembers_is_caught_and_rmia_is_the_headline(lab):
+def test_a_classifier_that_remembers_is_caught_by_the_score_fixed_in_advance(lab):
     found = lab().found()
     tables = found.details["scores"]
-    assert set(tables) == {"loss", "lira", "lira_offline", "rmia"}
-    assert found.details["main_score"] == "rmia"
-    assert found.metrics["auc"].value == tables["rmia"]["auc"]["value"]
-    assert found.metrics["tpr_at_1pct_fpr"].value == tables["rmia"]["tpr_at_1pct_fpr"]
-    assert tables["rmia"]["auc"]["low"] > tables["loss"]["auc"]["high"] > 0.6
+    beside = {"calibrated", "lira", "lira_offline", "lira_shrunk", "rmia"}
+    assert set(tables) == {"loss", *beside}
+    main = tables[found.details["main_score"]]
+    assert found.details["main_score"] == "lira_shrunk"
+    for name in ("auc", "auc_user"):
+        assert found.metrics[name].value == main[name]["value"]
+    for name in ("tpr_at_1pct_fpr", "tpr_user_at_1pct_fpr", "tpr_user_at_0.1pct_fpr"):
+        assert found.metrics[name].value == main[name]
+    for name in ("rmia", "lira_shrunk"):
+        assert tables[name]["auc"]["low"] > tables["loss"]["auc"]["high"] > 0.6, name
+    assert found.metrics["tpr_user_at_1pct_fpr"].low > 0.3  # of users, three records each
+    assert found.details["shadows"]["auc_user_of_half"] == pytest.approx(
+        main["auc_user"]["value"], abs=0.1
+    )
     assert found.metrics["auc_bag_of_words"].value == pytest.approx(0.5, abs=0.06)
     assert found.details["shadows"]["population_rows"] == 200
 
@@ -113,6 +122,7 @@ def test_shadow_models_are_as_large_as_the_release_and_split_both_sides(lab):
     assert {call["mechanism"] for call in here.calls} == {"same"}
     assert {call["splits"] for call in here.calls} == {("train", "held_out")}
     assert len({call["seed"] for call in here.calls}) == 4
+    assert {call["public"] for call in here.calls} == {here.run.seed}
     # Which half a user is in says nothing of its side.
     inside = masks[:, list(here.planted.members)].sum(axis=1)
     assert ((inside > 60) & (inside < 140)).all()
@@ -164,11 +174,11 @@ def test_the_loss_is_left_where_no_shadow_model_is_trained(lab):
     assert "retrain" in alone.found().details["notes"][0]
 
 
-def test_lira_is_the_headline_where_no_test_row_has_a_class(lab):
+def test_rmia_is_left_out_where_no_test_row_has_a_class(lab):
     here = lab()
     bare = replace(here.corpus, labels=np.where(here.corpus.where("test"), -1, here.corpus.labels))
     found = here.found(bare)
-    assert found.details["main_score"] == "lira"
+    assert "rmia" not in found.details["scores"]
     assert any("rmia" in note for note in found.details["notes"])
 
 
@@ -216,5 +226,5 @@ def test_shadow_models_of_a_run_are_trained_once_and_paid_for(tmp_path: Path) ->
     assert len(list(tmp_path.glob("cache/retrain-*/done.json"))) == 2
     assert found[0].leakage == found[1].leakage
     details = found[0].details["membership"]
-    assert details["main_score"] == "rmia"
+    assert details["main_score"] == "lira_shrunk"
     assert 0.0 <= details["shadows"]["rmia_a"] <= 1.0

@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from uedp_bench.attacks.membership.shadow_models import halves
 from uedp_bench.attacks.membership.shadow_scores import (
     Confidence,
+    calibrated,
     fit_normal,
     lira,
     lira_offline,
+    lira_shrunk,
     logit_confidence,
     offline_slope,
     rmia,
@@ -190,3 +192,61 @@ def test_shadow_models_see_more_than_the_loss():
     for name in ("lira", "lira_offline", "rmia"):
         assert np.mean([trial[name].value for trial in found]) > loss + 0.03, name
         assert all(trial[name].low > 0.5 for trial in found), name
+
+
+SHADOWS = np.array(
+    [[-4, -5, -3, -2], [-4.4, -5.9, -3.1, -2.1], [-4.1, -5.1, -2.9, -2.2], [-4.5, -6.1, -3, -2.3]]
+)
+INSIDE = np.array([[1, 1, 1, 0], [0, 0, 0, 1], [1, 1, 0, 0], [0, 0, 1, 1]], dtype=bool)
+RELEASE = np.array([-4.05, -5.9, -3.05, -2.05])
+
+
+def test_shrunk_lira_has_its_worked_values():
+    found = lira_shrunk(RELEASE, SHADOWS, INSIDE, np.ones(4))
+    assert found == pytest.approx([5.307347, -22.878093, -0.073327, 0.0], abs=1e-6)
+    # Scores have no unit: not even what a value is the mean of changes one that all share.
+    assert lira_shrunk(RELEASE, SHADOWS, INSIDE, np.full(4, 7.0)) == pytest.approx(found)
+
+
+def test_shrunk_lira_reads_a_common_gap_where_no_model_saw_a_unit():
+    inside = INSIDE.copy()
+    inside[:, 3] = False
+    found = lira_shrunk(RELEASE, SHADOWS, inside, np.ones(4))
+    assert np.isfinite(found).all()
+    raised = lira_shrunk(RELEASE + np.eye(4)[3], SHADOWS, inside, np.ones(4))
+    assert raised[3] > found[3]
+
+
+def _simulated(gap: float, spread: float, noise: float, models: int, rng: np.random.Generator):
+    """Scores of 2,000 members and others by lira_shrunk and lira, of normal laws."""
+    users = 4000
+    inside, member = halves(users, models, rng), np.arange(users) < users // 2
+    hard, gaps = rng.normal(-4.0, 1.0, users), np.maximum(rng.normal(gap, spread, users), 0.0)
+    shadows = hard + gaps * inside + rng.normal(0.0, noise, inside.shape)
+    target = hard + gaps * member + rng.normal(0.0, noise, users)
+    values = lira_shrunk(target, shadows, inside, np.ones(users)), lira(target, shadows, inside)
+    return [auc(each[member], each[~member]) for each in values]
+
+
+@pytest.mark.parametrize("models", [2, 4])
+def test_shrunk_lira_keeps_its_power_where_gaps_are_noise_and_where_they_are_not(models):
+    rng = np.random.default_rng(models)
+    private, plain = _simulated(0.2, 0.0, 1.0, models, rng)
+    # One common gap, hidden in noise: nearly as if the gap were known, which has Phi(0.2 / sqrt 2)
+    # less what the noise of the shadows' mean takes.
+    assert private == pytest.approx(0.55, abs=0.02)
+    assert private > plain + 0.01
+    clear, other = _simulated(1.0, 0.7, 0.3, models, rng)
+    assert clear > 0.9
+    assert clear > other - 0.01
+
+
+def test_shrunk_lira_tells_nobody_apart_where_nothing_leaks():
+    rng = np.random.default_rng(0)
+    found = [_simulated(0.0, 0.0, 1.0, 4, rng)[0] for _ in range(20)]
+    assert np.mean(found) == pytest.approx(0.5, abs=0.01)
+
+
+def test_calibrated_compares_with_models_that_did_not_see_the_record():
+    found = calibrated(RELEASE, SHADOWS, ~INSIDE)
+    assert found == pytest.approx([0.4, 0.1, -0.05, 0.05])

@@ -48,7 +48,7 @@ def found(release: Any, retrain: Any = None, **params: Any) -> dict[str, Any]:
 def test_neither_inputs_nor_models_are_told_apart(randomness: bool) -> None:
     asked: list[str] = []
 
-    def retrain(users: Any, *, mechanism: str, seed: int, splits: Any) -> Any:
+    def retrain(users: Any, *, mechanism: str, seed: int, **_: Any) -> Any:
         asked.append(mechanism)
         return served(seed=2)
 
