@@ -20,10 +20,11 @@ from uedp_bench.errors import InputError
 from uedp_bench.files.regular_files import shown_path, state_of
 from uedp_bench.files.sealed_files import check_folder
 from uedp_bench.mechanism import Events
-from uedp_bench.recorded_identity import record_faults
+from uedp_bench.recorded_identity import parts_of, record_faults
 from uedp_bench.release import Tagger
 from uedp_bench.results import ComponentSpec, Result, read_result
 from uedp_bench.unreviewed import unreviewed_of_result
+from uedp_bench.version import ENGINE
 
 TrainedOn = Literal["private", "public"]
 
@@ -98,6 +99,12 @@ class TrainedTagger(NamedTuple):
         reasons += [
             f"the record of its run does not hold: {what}" for what in record_faults(result)
         ]
+        recorded = parts_of(result)
+        if recorded is not None and recorded.engine != ENGINE:
+            reasons.append(
+                f"engine {recorded.engine} of this package trained it, and only what engine "
+                f"{ENGINE} does is proven here"
+            )
         if parts := unreviewed_of_result(result):
             reasons.append(f"nobody reviewed {', '.join(parts)}, so its events are not proven")
         vocabulary = result.provenance.get("vocabulary")

@@ -212,6 +212,13 @@ def test_an_edited_record_proves_nothing(name: str, tmp_path: Path) -> None:
     assert kinds == {"proven" if name == "nothing" else "stated"}
 
 
+def test_a_tagger_of_an_older_engine_proves_nothing(tmp_path: Path) -> None:
+    """Its events may be of a clipping, or of a sampling, that did not keep to them."""
+    found = guarantee(saved(tmp_path, identity={"engine": 1}))
+    assert (found.epsilon, found.status) == (math.inf, "refused")
+    assert "engine 1" in found.reason
+
+
 def test_a_lone_file_of_a_second_source_counts(tmp_path: Path) -> None:
     second = ["embedded", 1, {}, "0123456789abcdef"]
     lone = {"task": ["tagging", 1, {"downstream": second}]}
