@@ -85,7 +85,7 @@ CONSISTENCY = [
     ("skipped_attacks/0", {"name": "reidentify", "reason": "r"}, "", "is no attack of the spec"),
     ("details/reidentify", {}, "", "is of no attack that ran, and not of the task"),
     ("leakage/secret-sharer/exposure_mean/value", 1.0, "", "is not the"),
-    ("leakage/membership/auc/value", 0.505, "", "of the score 'ratio'"),
+    ("leakage/membership/auc/value", 0.505, "", "of the score 'lira_shrunk'"),
     ("leakage/membership/auc_user/value", 0.9, "", "area between"),
     ("leakage/membership/tpr_at_0.1pct_fpr/value", 0.02, "", "is above tpr_at_1pct_fpr"),
     ("details/secret-sharer/canaries/0/rank", 1, "details.secret-sharer.canaries.0.exposure",
