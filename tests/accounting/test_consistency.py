@@ -150,7 +150,7 @@ def test_nothing_follows_for_other_units_and_adjacencies():
 
 def test_what_is_refused_or_infinite_cannot_be_exceeded():
     bare = PrivacyEvent(unit="user", event=NonPrivate(reason="no noise"))
-    check(bound(1e6), bound(math.inf), events=[bare])
+    check(bound(1e6), events=[bare])
     refused = proven([USER], delta=1e-5, refusals=["private denominators"])
     assert check_bounds([bound(1e6)], refused, partial(proven_at, [USER])) == refused
 

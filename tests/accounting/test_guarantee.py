@@ -16,9 +16,7 @@ from uedp_bench.accounting.guarantee import CurvePoint
         (1, 1.0, "1.0"),
         (0.25, 0.25, "0.25"),
         ("inf", math.inf, '"inf"'),
-        ("-inf", -math.inf, '"-inf"'),
         (math.inf, math.inf, '"inf"'),
-        (-math.inf, -math.inf, '"-inf"'),
     ],
 )
 def test_a_number_is_read_and_written(given, value, text):
@@ -28,12 +26,12 @@ def test_a_number_is_read_and_written(given, value, text):
     assert CurvePoint.model_validate_json(point.model_dump_json()) == point
 
 
-@pytest.mark.parametrize("given", [math.nan, "nan", "NaN"])
-def test_nan_is_refused_by_name(given):
+@pytest.mark.parametrize("given", [math.nan, "nan", "NaN", -math.inf, "-inf", -1])
+def test_nan_and_values_below_zero_are_refused_by_name(given):
     with pytest.raises(ValidationError) as caught:
         CurvePoint(spread=0, epsilon=given)
     (error,) = caught.value.errors()
-    assert (error["loc"], error["msg"]) == (("epsilon",), "is NaN")
+    assert error["loc"] == ("epsilon",)
 
 
 @pytest.mark.parametrize("given", [None, "x", [1]])

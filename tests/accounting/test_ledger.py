@@ -239,7 +239,7 @@ def test_nan_is_refused() -> None:
         Gaussian(noise_multiplier=math.nan)
     with pytest.raises(ValidationError):
         PoissonSampled(rate=math.nan, event=Gaussian(noise_multiplier=1.0))
-    with pytest.raises(ValidationError, match="NaN"):
+    with pytest.raises(ValidationError, match="epsilon"):
         CurvePoint(spread=0, epsilon=math.nan)
 
 
