@@ -100,7 +100,7 @@ def first_rows(rows: Sequence[Row]) -> FirstRows | None:
     known, called = leading_metric(board[0]), names(board)
     better = better_than_unprotected(board)
     scale, unit = (100.0, " %") if known.percent else (1.0, f" {known.unit}" if known.unit else "")
-    told = tuple(
+    best = tuple(
         (
             called[row.group],
             first_page(row),
@@ -111,7 +111,7 @@ def first_rows(rows: Sequence[Row]) -> FirstRows | None:
         )
         for row in board[:MOST]
     )
-    return FirstRows(title(board), known.label, told, max(0, len(board) - MOST))
+    return FirstRows(title(board), known.label, best, max(0, len(board) - MOST))
 
 
 STATIC = (

@@ -10,6 +10,7 @@ import numpy as np
 from uedp_bench.asking import class_labels
 from uedp_bench.attacks._true_classes import true_classes
 from uedp_bench.attacks.membership.shadow_scores import LEAST_LOGP, logit_confidence, true_logprobs
+from uedp_bench.attacks.membership.token_scores import check_tokens, loss
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.release import Classifier, RowScorer, Scorer
 from uedp_bench.served_release import ServedRelease
@@ -87,13 +88,8 @@ class AskedTokens(Asked):
         if not isinstance(release, Scorer):
             raise _other_kind(release, Scorer)
         scores = release.token_logprobs([self.corpus.texts[row] for row in rows.tolist()])
-        empty = sum(not len(score.logp) for score in scores)
-        if empty or len(scores) != len(rows):
-            raise InputError(
-                f"membership: {len(scores)} scores for {len(rows)} texts, {empty} without tokens"
-            )
-        logp = np.array([np.mean(score.logp) for score in scores], dtype=np.float64)
-        logp = np.maximum(logp, LEAST_LOGP)
+        check_tokens(scores, len(rows))
+        logp = np.maximum([-loss(score) for score in scores], LEAST_LOGP)
         return Confidences(logp, logp, scores)
 
 

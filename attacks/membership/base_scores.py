@@ -69,7 +69,7 @@ def ez(rises: FloatArray, falls: FloatArray) -> FloatArray:
 
 
 def wbc(gains: FloatArray, widths: Sequence[int] = WIDTHS) -> float:
-    """Share of windows whose gain is above 0, as the mean over widths; 0 for no window.
+    """Share of windows whose gain is above 0, as the mean over widths.
 
     Args:
         gains: (tokens,) log-probability under the release less that under the base model.

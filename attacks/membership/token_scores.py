@@ -23,6 +23,19 @@ SMALLEST_STD = 1e-6
 """Standard deviations below this (a model certain of one token) count as this, not as zero."""
 
 
+def check_tokens(scores: Sequence[TokenScores], texts: int) -> None:
+    """Refuses scores that are not those of so many texts.
+
+    Raises:
+        InputError: if there are more or fewer, or one has no token.
+    """
+    empty = sum(not len(score.logp) for score in scores)
+    if empty or len(scores) != texts:
+        raise InputError(
+            f"membership: {len(scores)} scores for {texts} texts, {empty} without tokens"
+        )
+
+
 def loss(score: TokenScores) -> float:
     """Mean negative log-likelihood of the tokens, in nats."""
     return float(-np.mean(score.logp))
@@ -72,11 +85,7 @@ def score_texts(
     Raises:
         InputError: if a score is NaN or a text has no token.
     """
-    empty = [i for i, score in enumerate(scores) if not len(score.logp)]
-    if empty or len(scores) != len(texts):
-        raise InputError(
-            f"membership: {len(scores)} scores for {len(texts)} texts, {len(empty)} without tokens"
-        )
+    check_tokens(scores, len(texts))
 
     def each(measure: Callable[[TokenScores], float], of: Sequence[TokenScores]) -> FloatArray:
         return np.array([measure(score) for score in of], dtype=np.float64)

@@ -126,17 +126,17 @@ def _membership(metrics: Mapping[str, Estimate], details: _Membership) -> Iterat
         where = "leakage.membership.auc_user.value"
         yield from check_area(where, details.roc_user, metrics["auc_user"].value)
     best = details.scores[details.strongest_score]
-    for name, limit in (("tpr_at_1pct_fpr", 0.01), ("tpr_at_0.1pct_fpr", 0.001)):
-        if name not in metrics:
-            continue
-        value = metrics[name].value
-        if not any(_on(roc, limit, value) for roc in (main.roc, best.roc)):
-            what = f"{shown(value)} is on no ROC curve of the main and the strongest score"
-            yield error(f"leakage.membership.{name}.value", what)
-    for name, limit in (("tpr_user_at_1pct_fpr", 0.01), ("tpr_user_at_0.1pct_fpr", 0.001)):
-        if name in metrics and not _on(details.roc_user, limit, metrics[name].value):
-            what = f"{shown(metrics[name].value)} is not on the ROC curve of users"
-            yield error(f"leakage.membership.{name}.value", what)
+    curves = (
+        ("tpr", (main.roc, best.roc), "no ROC curve of the main and the strongest score"),
+        ("tpr_user", (details.roc_user,), "no ROC curve of users"),
+    )
+    for rate, rocs, of in curves:
+        for name, limit in ((f"{rate}_at_1pct_fpr", 0.01), (f"{rate}_at_0.1pct_fpr", 0.001)):
+            if name not in metrics:
+                continue
+            value = metrics[name].value
+            if not any(_on(roc, limit, value) for roc in rocs):
+                yield error(f"leakage.membership.{name}.value", f"{shown(value)} is on {of}")
 
 
 def _on(roc: Sequence[tuple[float, float]], limit: float, value: float) -> bool:

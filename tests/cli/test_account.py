@@ -264,8 +264,8 @@ def test_what_holds_at_delta_zero_is_printed_beside(capsys: pytest.CaptureFixtur
 def test_everything_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_cli(["account", "--help"]) == 0
     out = "".join(capsys.readouterr().out.split())
-    said = out.partition("accountedforonly:")[2].partition(".")[0]
-    assert set(said.split(",")) == {*SYSTEMS, *ALIASES}
+    systems = out.partition("accountedforonly:")[2].partition(".")[0]
+    assert set(systems.split(",")) == {*SYSTEMS, *ALIASES}
     assert not {*SYSTEMS, *ALIASES} & set(registry.mechanisms.names())
     assert {*SYSTEMS, *ALIASES, "uedp", "user-dp"} <= set(names())
 

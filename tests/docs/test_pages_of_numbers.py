@@ -10,8 +10,8 @@ from examples import ROOT
 
 
 def test_the_glossary_is_what_its_script_writes():
-    said = runpy.run_path(str(ROOT / "docs" / "hooks" / "glossary.py"))["text"]()
-    assert said == (ROOT / "docs" / "glossary.md").read_text("utf-8"), (
+    written = runpy.run_path(str(ROOT / "docs" / "hooks" / "glossary.py"))["text"]()
+    assert written == (ROOT / "docs" / "glossary.md").read_text("utf-8"), (
         "python docs/hooks/glossary.py"
     )
 

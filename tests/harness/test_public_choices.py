@@ -153,9 +153,9 @@ def test_every_attack_that_plants_is_assumed(
     attack = attacks.create(name, fitted(attacks.get(name), known, {}))
     after, own = plant_all((attack,), corpus, 1)
     moved = withdrawn(own, len(after))
-    there = replace(planted(after.with_split(moved, "held_out"), corpus, **own), withdrawn=moved)
-    changed = there.corpus.fingerprint != corpus.fingerprint or own[name].injected != ()
-    assert (PLANTED in {one.text for one in conditions(there)}) == changed
+    prepared = replace(planted(after.with_split(moved, "held_out"), corpus, **own), withdrawn=moved)
+    changed = prepared.corpus.fingerprint != corpus.fingerprint or own[name].injected != ()
+    assert (PLANTED in {one.text for one in conditions(prepared)}) == changed
     plants = {"annotation-leak", "audit", "membership", "secret-sharer", "vocabulary-membership"}
     assert changed == (name in plants)
 
@@ -163,8 +163,8 @@ def test_every_attack_that_plants_is_assumed(
 def test_an_attack_of_a_stranger_that_plants_is_assumed(tmp_path: Path) -> None:
     """It may have changed rows and say nothing of it."""
     before = load(tmp_path, ROWS)
-    there = replace(planted(before, before, mine=Planted()), strangers=("attack mine",))
-    assert PLANTED in {one.text for one in conditions(there)}
+    prepared = replace(planted(before, before, mine=Planted()), strangers=("attack mine",))
+    assert PLANTED in {one.text for one in conditions(prepared)}
 
 
 class InPlace(Attack[Params]):

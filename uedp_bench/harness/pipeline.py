@@ -320,8 +320,8 @@ def _given_words(event: PrivacyEvent, stages: Sequence[str]) -> PrivacyEvent:
     if not stages:
         return event
     paid = f"{_PUBLIC_START} beyond what {stages[0]} is charged for"
-    told = tuple(text.replace(_PUBLIC_START, paid) for text in event.assumptions)
-    return event.model_copy(update={"assumptions": told})
+    assumptions = tuple(text.replace(_PUBLIC_START, paid) for text in event.assumptions)
+    return event.model_copy(update={"assumptions": assumptions})
 
 
 def _check_trainers(given: Sequence[TrainingMechanism[Any]], stages: Sequence[Rows]) -> None:

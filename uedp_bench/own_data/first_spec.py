@@ -93,17 +93,17 @@ def spec_text(suggestion: Suggestion, origin: Origin, found: Measured, file: str
 
 
 def _block(key: str, part: Part) -> list[str]:
-    said = [line for says in part.says for line in _comment(says)]
-    return [*said, f"{key}: {_flow({'name': part.name, 'params': dict(part.params)})}"]
+    comments = [line for reason in part.says for line in _comment(reason)]
+    return [*comments, f"{key}: {_flow({'name': part.name, 'params': dict(part.params)})}"]
 
 
 def _item(part: Part) -> list[str]:
-    said = [line for says in part.says for line in _comment(says, 2)]
+    comments = [line for reason in part.says for line in _comment(reason, 2)]
     if part.before:
-        return [*said, *_composed(part)]
+        return [*comments, *_composed(part)]
     if not part.params:
-        return [*said, f"  - {part.name}"]
-    return [*said, *_folded(part.name, part.params)]
+        return [*comments, f"  - {part.name}"]
+    return [*comments, *_folded(part.name, part.params)]
 
 
 def _composed(part: Part) -> list[str]:

@@ -95,15 +95,15 @@ def test_a_round_of_more_clients_than_there_are_names_the_field(
     kind: type[TrainingMechanism[Any]],
 ) -> None:
     mechanism = kind.create({**ROUNDS, "users_per_round": 5})
-    said = rf"{kind.name}\.users_per_round is 5.*{kind.name}\.unit is 'client'"
+    fields = rf"{kind.name}\.users_per_round is 5.*{kind.name}\.unit is 'client'"
     learner = _learner()
-    with pytest.raises(InputError, match=said + r".* 4.*clients\.count"):
+    with pytest.raises(InputError, match=fields + r".* 4.*clients\.count"):
         mechanism.plan(_run(learner).stats)
     # More of them are declared than hold rows.
     sampled = kind.create({**ROUNDS, "users_per_round": 5, "sampling": "fixed"})
     run = _run(learner)
     five = replace(run, stats=replace(run.stats, clients=(0.2,) * 5))
-    with pytest.raises(InputError, match=said + r": fewer.*clients\.count"):
+    with pytest.raises(InputError, match=fields + r": fewer.*clients\.count"):
         sampled.train(learner, learner.corpus, five)
 
 
