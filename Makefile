@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 DATA ?= data
 
-.PHONY: help install install-test quickstart test test-long test-gpu check docs reference reference-list vendor
+.PHONY: help install install-test quickstart test test-long test-gpu check docs reference vendor
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1: /p' $(MAKEFILE_LIST)
@@ -46,14 +46,10 @@ $(BIN)/mkdocs:
 	$(PIP) install -c constraints.txt -e '.[docs]'
 
 # PARTS=levers,reproductions runs these sets, PARTS=bloggers,quickstart these parts; DATA is the folder of data sets.
-REFERENCE := $(BIN)/python benchmarks/reference.py --data $(DATA) $(if $(PARTS),--parts $(PARTS))
 reference: install-test  ## the reference set again, with the pages and boards made of it: a night
-	$(REFERENCE)
+	$(BIN)/python benchmarks/reference.py --data $(DATA) $(if $(PARTS),--parts $(PARTS))
 	$(BIN)/uedp-bench leaderboard build --results leaderboard/results --out runs/leaderboard
 	$(MAKE) docs
-
-reference-list: install-test  ## its parts: what is stored, what it took, which data are missing
-	@$(REFERENCE) --list
 
 # To change a version: edit package.json there, then in that folder
 # `npm install --package-lock-only --omit-lockfile-registry-resolved`, then this.

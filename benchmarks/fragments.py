@@ -16,8 +16,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from printed_tables import table
-
 from uedp_bench.accounting.ledger import proven
 from uedp_bench.attacks.fragment_reassembly.attack import FragmentReassembly
 from uedp_bench.budget.mechanisms_and_systems import NOISE
@@ -42,6 +40,12 @@ PUBLISHED = ((4, 0.1), (4, 0.25), (4, 0.5), (4, 1.0), (5, 0.5), (6, 0.5), (7, 0.
 DELTA, EPSILONS = 1e-5, (1.0, 3.0, 8.0)
 VOTES = (10, 30, 100, 300)
 """Phrases that a document votes for, at most; the best of them is shown."""
+
+
+def table(head: Sequence[str], rows: list[list[str]]) -> None:
+    """Prints a table in Markdown."""
+    for row in (head, ["--:"] * len(head), *rows):
+        print(f"| {' | '.join(row)} |")
 
 
 def source(data: Path, domain: str, **params: object) -> Corpus:

@@ -17,7 +17,6 @@ import argparse
 import json
 import os
 import resource
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -32,14 +31,11 @@ import numpy as np
 
 WORDS, SHORTEST, LONGEST = 6_000, 6, 20
 PUBLIC_ROWS, SHARE, AT_ONCE = 20_000, 0.01, 100_000
-STEPS = ("describe", "plant", "run")
-"""The second is the beginning of the third, for sizes at which that takes long."""
-FILE, PUBLIC, DATA_SET, VECTORS = "mail.parquet", "public.txt", "data-set", "vectors.txt"
-SIZE = 50
-"""Numbers of a word's vector."""
+STEPS = ("describe", "run")
+FILE, PUBLIC = "mail.parquet", "public.txt"
 
 
-def generate(folder: Path, rows: int, users: int, *, names: bool = False) -> None:
+def generate(folder: Path, rows: int, users: int) -> None:
     """Writes the parquet file and the public text, with little memory.
 
     Rows stand in the order in which they were sent: those of a user are all over the file.
@@ -48,7 +44,6 @@ def generate(folder: Path, rows: int, users: int, *, names: bool = False) -> Non
         folder: to write into.
         rows: of the parquet file.
         users: of whom each has one row at least, and most have about `rows / users`.
-        names: a column `names` says where a row mentions somebody.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -56,15 +51,11 @@ def generate(folder: Path, rows: int, users: int, *, names: bool = False) -> Non
     rng = np.random.default_rng(18)
     words = _words(rng)
     (folder / PUBLIC).write_text(
-        "\n".join(_texts(rng, words, PUBLIC_ROWS)[0].to_pylist()) + "\n", encoding="utf-8"
+        "\n".join(_texts(rng, words, PUBLIC_ROWS).to_pylist()) + "\n", encoding="utf-8"
     )
     activity = rng.gamma(2.0, size=users)
     activity = np.cumsum(activity / activity.sum())
-    fields = [(name, pa.string()) for name in ("text", "author", "subject", "half")]
-    if names:
-        kind = pa.struct([("start", pa.int64()), ("end", pa.int64()), ("type", pa.string())])
-        fields.append(("names", pa.list_(kind)))
-    schema = pa.schema(fields)
+    schema = pa.schema([("text", pa.string()), ("author", pa.string())])
     with pq.ParquetWriter(folder / FILE, schema) as file:
         for first in range(0, rows, AT_ONCE):
             size = min(AT_ONCE, rows - first)
@@ -72,33 +63,8 @@ def generate(folder: Path, rows: int, users: int, *, names: bool = False) -> Non
             everyone = np.arange(first, first + size)
             drawn = np.where(everyone < users, everyone, drawn)
             authors = pa.array([f"author-{user:07d}" for user in drawn.tolist()])
-            texts, ends = _texts(rng, words, size)
-            halves = pa.array([("first", "second")[row % 2] for row in range(size)])
-            columns = [texts, authors, _texts(rng, words, size)[0], halves]
-            if names:
-                there = rng.random(size) < 0.1
-                columns.append(_mentions(there, ends, schema.field("names").type))
+            columns = [_texts(rng, words, size), authors]
             file.write_table(pa.Table.from_arrays(columns, schema=schema))
-
-
-def save_vectors(folder: Path) -> None:
-    """Writes a vector of each word, which means nothing, in the format of word2vec."""
-    words = _words(np.random.default_rng(18)).to_pylist()
-    vectors = np.random.default_rng(19).normal(size=(len(words), SIZE)).round(3).tolist()
-    lines = (" ".join(map(str, (word, *row))) for word, row in zip(words, vectors, strict=True))
-    text = "\n".join([f"{len(words)} {SIZE}", *lines, ""])
-    (folder / VECTORS).write_text(text, encoding="utf-8")
-
-
-def save_as_data_set(folder: Path) -> None:
-    """Writes the same rows in the hub's format, with little memory."""
-    from datasets import Dataset, disable_progress_bars
-
-    disable_progress_bars()
-    cache = folder / "datasets"
-    rows = Dataset.from_parquet(str(folder / FILE), cache_dir=str(cache))
-    rows.save_to_disk(str(folder / DATA_SET))
-    shutil.rmtree(cache)
 
 
 def _words(rng: np.random.Generator) -> Any:
@@ -113,8 +79,8 @@ def _words(rng: np.random.Generator) -> Any:
     return pa.array([*made])
 
 
-def _texts(rng: np.random.Generator, words: Any, rows: int) -> tuple[Any, Any]:
-    """(rows,) texts of words whose frequencies fall as in English, and the end of the first."""
+def _texts(rng: np.random.Generator, words: Any, rows: int) -> Any:
+    """(rows,) texts of words whose frequencies fall as in English."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -123,19 +89,7 @@ def _texts(rng: np.random.Generator, words: Any, rows: int) -> tuple[Any, Any]:
     weights = np.cumsum(1.0 / (np.arange(WORDS) + 2.7))
     drawn = np.searchsorted(weights, rng.random(offsets[-1]) * weights[-1]).clip(max=WORDS - 1)
     flat = words.take(pa.array(drawn))
-    ends = pc.utf8_length(flat.take(pa.array(offsets[:-1]))).to_numpy()
-    return pc.binary_join(pa.ListArray.from_arrays(pa.array(offsets), flat), " "), ends
-
-
-def _mentions(there: Any, ends: Any, kind: Any) -> Any:
-    """(rows,) lists of one mention, the first word of a row, or of none."""
-    import pyarrow as pa
-
-    rows = [
-        [{"start": 0, "end": end, "type": "PER"}] if here else []
-        for here, end in zip(there.tolist(), ends.tolist(), strict=True)
-    ]
-    return pa.array(rows, type=kind)
+    return pc.binary_join(pa.ListArray.from_arrays(pa.array(offsets), flat), " ")
 
 
 class Phases:
@@ -183,48 +137,23 @@ def _status(field: str) -> int:
     raise RuntimeError(f"the kernel does not tell {field}")
 
 
-TASKS = ("next-word", "text-classification", "masked-language-model", "tagging", "translation")
-_COLUMNS = {
-    "text-classification": {"label_column": "half"},
-    "translation": {"target_column": "subject"},  # into words that have nothing to do with it
-}
-_MODELS: dict[str, dict[str, Any]] = {
-    "masked-language-model": {"name": "bert", "params": {"configuration": "tiny"}}
-}
-
-
-def _frozen(folder: Path) -> dict[str, Any]:
-    """An encoder that is not trained: a text is the vectors of its words (CNN-static)."""
-    found = {"embedding": str(folder / VECTORS), "positions": LONGEST}
-    return {"name": "text-cnn", "params": found}
-
-
-def spec_of(folder: Path, given: argparse.Namespace) -> dict[str, Any]:
+def spec_of(folder: Path, users: int) -> dict[str, Any]:
     """The run."""
-    users, hub, names = given.users, given.hub, given.names
-    source: dict[str, Any] = {
-        "path": str(folder / (DATA_SET if hub else FILE)),
-        "user_column": "author",
-        "valid": SHARE,
-        "test": SHARE,
+    source = {
+        "path": str(folder / FILE), "user_column": "author", "valid": SHARE, "test": SHARE,
         "public": [str(folder / PUBLIC)],
-    }
-    source |= _COLUMNS.get(given.task, {})
-    if names:
-        source |= {"entities_column": "names", "entity_types": ["PER"]}
+    }  # fmt: skip
     trained = {"rounds": 2, "users": users, "users_per_round": max(users // 100, 1)}
-    model = _frozen(folder) if given.frozen else _MODELS.get(given.task)
     attacks = {
-        "secret-sharer": {"entity_canaries": 2 if names else 0},
+        "secret-sharer": {"entity_canaries": 0},
         "membership": {"held_out_fraction": 0.001, "held_out_users": 20},
     }
     return {
-        "task": {"name": given.task},
-        "source": {"name": "hub" if hub else "text", "params": source},
+        "task": {"name": "next-word"},
+        "source": {"name": "text", "params": source},
         "mechanisms": [[{"name": "user-dp", "params": trained}]],
         "attacks": [{"name": name, "params": params} for name, params in attacks.items()],
         "seeds": [1],
-        **({} if model is None else {"model": model}),
     }
 
 
@@ -251,7 +180,7 @@ def step(name: str, folder: Path, given: argparse.Namespace) -> dict[str, Any]:
     if given.held:
         parquet_files.MOST_ROWS_HELD = parquet_files.MOST_BYTES_HELD = 2**62
     phase = Phases()
-    (spec,) = expand(parse_spec(spec_of(folder, given)))
+    (spec,) = expand(parse_spec(spec_of(folder, given.users)))
     sources = build_sources(spec)
     with phase("load"):
         data = load_data(sources)
@@ -265,9 +194,6 @@ def step(name: str, folder: Path, given: argparse.Namespace) -> dict[str, Any]:
     with phase("plant"):
         known = Identity.of(spec, fingerprint)
         ready = prepare(spec, how, (sources, data), known, meter)
-    if name == "plant":
-        planted = ready.there.corpus.fingerprint
-        return {"phases": phase.found, "fingerprint": fingerprint, "planted": planted}
     with phase("vocabulary"):
         parts, whole = ready.parts, ready.there.corpus
         vocabulary = parts.task.vocabulary(whole.only("public"))
@@ -282,29 +208,16 @@ def step(name: str, folder: Path, given: argparse.Namespace) -> dict[str, Any]:
     before = phase("before the rounds")
     before.__enter__()
     made = protect(parts, whole, ready.run, vocabulary)
-    if given.task != "next-word":  # whose floors are counted in parts; those of others are not
-        return {"phases": phase.found, "fingerprint": fingerprint}
     with phase("score"):
         scored = score(ready, made)
     perplexity = scored.utility["perplexity"].value
-    out = {"phases": phase.found, "fingerprint": fingerprint, "perplexity": round(perplexity, 6)}
-    floors = {"unigram_perplexity", "bigram_perplexity", "constant_accuracy"}
-    out |= {one: round(scored.utility[one].value, 6) for one in sorted(floors)}
-    out["planted"] = ready.there.corpus.fingerprint
-    return out
+    return {"phases": phase.found, "fingerprint": fingerprint, "perplexity": round(perplexity, 6)}
 
 
 def run(name: str, folder: Path, given: argparse.Namespace) -> dict[str, Any]:
     """One step in a process of its own, with a cache of its own."""
     command = [sys.executable, __file__, "--step", name, "--keep", str(folder)]
-    command += [
-        "--users",
-        str(given.users),
-        "--task",
-        given.task,
-        *(["--names"] if given.names else []),
-    ]
-    command += [f"--{flag}" for flag in ("held", "hub", "frozen") if getattr(given, flag)]
+    command += ["--users", str(given.users), *(["--held"] if given.held else [])]
     environment = os.environ | {"UEDP_BENCH_CACHE": str(folder / "cache")}
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment)
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -314,11 +227,7 @@ def run(name: str, folder: Path, given: argparse.Namespace) -> dict[str, Any]:
 def measure(folder: Path, given: argparse.Namespace) -> dict[str, Any]:
     """All steps, in their order."""
     if not (folder / FILE).is_file():
-        generate(folder, given.rows, given.users, names=given.names)
-    if given.hub and not (folder / DATA_SET).is_dir():
-        save_as_data_set(folder)
-    if given.frozen and not (folder / VECTORS).is_file():
-        save_vectors(folder)
+        generate(folder, given.rows, given.users)
     found: dict[str, Any] = {"rows": given.rows, "users": given.users}
     found["file megabytes"] = round((folder / FILE).stat().st_size / 1e6, 1)
     for name in given.steps:
@@ -330,14 +239,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--users", type=int, default=100_000)
-    parser.add_argument("--task", choices=TASKS, default=TASKS[0], help="others are not scored")
-    parser.add_argument("--names", action="store_true", help="one row in ten mentions somebody")
     parser.add_argument("--held", action="store_true", help="all in memory, as of a small file")
-    parser.add_argument("--hub", action="store_true", help="the same rows, by the source `hub`")
-    parser.add_argument("--frozen", action="store_true", help="an encoder that is not trained")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--keep", type=Path, help="folder to work in, which is kept")
-    parser.add_argument("--steps", nargs="+", choices=STEPS, default=("describe", "run"))
+    parser.add_argument("--steps", nargs="+", choices=STEPS, default=STEPS)
     parser.add_argument("--step", choices=STEPS, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.step:

@@ -1,8 +1,7 @@
 """What many results cost the leaderboard: CPU seconds of reading, pages written, and memory.
 
 Results are the stored ones under other ids and with other numbers, in bundles of 500. Each step is
-a process of its own: read; read and build; read and build again, with ten changed results; serve,
-ask for 200 pages, and one more result arrives. Chromium opens the pages.
+a process of its own: read; read and build; start the server.
 
     python benchmarks/many_results.py [--results 20000] [--json] [--keep FOLDER]
 """
@@ -14,7 +13,6 @@ import json
 import random
 import re
 import resource
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,7 +20,6 @@ import time
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
 from uedp_bench.leaderboard.bundles import line_of, write_bundle
 from uedp_bench.leaderboard.loading import load_results
@@ -61,17 +58,7 @@ def copy(result: Result, at: int, turn: int) -> Result:
     return Result.model_validate(base)
 
 
-def change(folder: Path, results: int = 10) -> None:
-    """Changes what some results of the first bundle measured."""
-    first = min(folder.iterdir())
-    found = load_results([first])
-    for at, result in enumerate(found[:results]):
-        cost = result.cost.model_copy(update={"train_seconds": result.cost.train_seconds + 1.0})
-        found[at] = result.model_copy(update={"cost": cost})
-    write_bundle(found, first)
-
-
-def step(name: str, folder: Path, new: int) -> dict[str, Any]:
+def step(name: str, folder: Path) -> dict[str, Any]:
     """One step, in this process."""
     from uedp_bench.cli.sources import loader_of
 
@@ -89,19 +76,7 @@ def step(name: str, folder: Path, new: int) -> dict[str, Any]:
 
         with LiveServer(loader, 0) as server:
             timed("start", server.site.refresh)
-            made = server.site.folder.rglob("*.html")
-            out["pages made"] = sum(1 for _ in made)
-            pages = [name for name in server.site.names if name.startswith("runs/")]
-            timed("front", lambda: _get(server.url))
-            timed("table", lambda: _get(f"{server.url}table.html"))
-            timed("200 pages", lambda: [_get(f"{server.url}{one}") for one in pages[:200]])
-            out["megabytes after"] = _resident()
-            site = server.site
-            before = {name: site.version(name) for name in site.names}
-            make(folder / "results", new, new + 1)
-            timed("one new result", site.refresh)
-            out["changed"] = sum(before.get(name) != site.version(name) for name in site.names)
-            timed("its front", lambda: _get(server.url))
+            out["pages made"] = sum(1 for _ in server.site.folder.rglob("*.html"))
     else:
         loaded = timed("reading", loader.load)
         out["results"] = len(loaded.copies)
@@ -116,62 +91,9 @@ def step(name: str, folder: Path, new: int) -> dict[str, Any]:
     return out
 
 
-def _get(url: str) -> int:
-    with urlopen(url) as answer:  # noqa: S310
-        return len(answer.read())
-
-
-def _resident() -> int:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return round(pages * resource.getpagesize() / 1e6)
-
-
-def browse(folder: Path) -> dict[str, Any]:
-    """Milliseconds until the first rows and the whole table are there, and of a filter."""
-    from playwright.sync_api import sync_playwright
-
-    found = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))))
-    table = folder / "site" / "table.html"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        page = browser.new_page()
-        page.set_default_timeout(120_000)
-        out: dict[str, Any] = {}
-        for name in ("index", "table"):
-            page.goto((folder / "site" / f"{name}.html").as_uri())
-            if name == "table":
-                page.locator("#leaderboard tbody a").first.wait_for()
-            out[f"{name}, ms"] = round(page.evaluate("performance.now()"))
-        out["rows"] = page.evaluate("uedp.rows.length")
-        for what, state in (("filter", '{set: "", task: "next-word", source: ""}'),
-                            ("search", '{task: "", q: "uedp copy=1"}'),
-                            ("everything", '{q: ""}')):  # fmt: skip
-            out[f"{what}, ms"] = round(page.evaluate(
-                f"(() => {{ const t = performance.now(); uedp.set({state});"
-                " return performance.now() - t; })()"
-            ))  # fmt: skip
-        browser.close()
-    pieces = [path.stat().st_size for path in (folder / "site/assets").glob("rows-*.js")]
-    return out | {
-        "table, MB": round(table.stat().st_size / 1e6, 2),
-        "index, MB": round((folder / "site/index.html").stat().st_size / 1e6, 2),
-        "pieces": len(pieces),
-        "pieces, MB": round(sum(pieces) / 1e6, 1),
-    }
-
-
-def run(name: str, folder: Path, new: int) -> dict[str, Any]:
+def run(name: str, folder: Path) -> dict[str, Any]:
     """One step in a process of its own."""
-    command = [
-        sys.executable,
-        __file__,
-        "--step",
-        name,
-        "--keep",
-        str(folder),
-        "--results",
-        str(new),
-    ]
+    command = [sys.executable, __file__, "--step", name, "--keep", str(folder)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
@@ -181,15 +103,7 @@ def measure(results: int, folder: Path, steps: tuple[str, ...] = STEPS) -> dict[
     """All steps, in their order."""
     if not (folder / "results").is_dir():
         make(folder / "results", 0, results)
-    found = {}
-    for name in steps:
-        found[name] = run(name, folder, results)
-        if name == "build":
-            change(folder / "results")
-            found["build, ten changed"] = run(name, folder, results)
-            if any(map(shutil.which, ("chromium", "google-chrome"))):
-                found["browser"] = browse(folder)
-    return found
+    return {name: run(name, folder) for name in steps}
 
 
 def main() -> None:
@@ -201,7 +115,7 @@ def main() -> None:
     parser.add_argument("--step", choices=STEPS, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.step:
-        print(json.dumps(step(given.step, given.keep, given.results)))
+        print(json.dumps(step(given.step, given.keep)))
         return
     with tempfile.TemporaryDirectory() as temporary:
         found = measure(given.results, given.keep or Path(temporary), tuple(given.steps))

@@ -1,7 +1,6 @@
 """Runs the reference set part by part, stores its results, and names the pages that quote them.
 
     make reference DATA=data                        # the reference set: a night on two cores
-    python benchmarks/reference.py --list           # what is there, what is missing, minutes
     python benchmarks/reference.py --data data --parts levers,reproductions
     python benchmarks/reference.py --data data --parts bloggers,tagging/embedded
 
@@ -12,10 +11,6 @@ and said. Runs go to `runs/reference`, in a folder for each state of the code, s
 bundle mixes two. Models that have read public text are trained once for all parts that need the
 same. The same command goes on after Ctrl-C. A part's results replace the stored ones when all of
 its runs have ended and `leaderboard pack` finds no error in them.
-
-Minutes are sums of `cpu_seconds` of stored results: processor time, however many cores share it.
-Results that are older than this field, and those of resumed runs, whose field is of their last
-attempt alone, give seconds of the clock, which a busy machine stretches; they are marked with ~.
 """
 
 from __future__ import annotations
@@ -28,11 +23,9 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -41,15 +34,12 @@ from uedp_bench.harness.settings import parse_setting
 from uedp_bench.harness.spec import Spec, apply_setting, parse_spec
 from uedp_bench.harness.spec_files import read_spec
 from uedp_bench.leaderboard.bundles import SUFFIX
-from uedp_bench.leaderboard.loading import Loader
-from uedp_bench.leaderboard.older_code import is_older
-from uedp_bench.leaderboard.sources import Folder
+from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.results import RunSpec
 
 HERE = Path(__file__).resolve().parents[1]
 DATA = re.compile(r"\bdata/[\w./-]+")
 NOT_CODE = (":!docs", ":!leaderboard/results", ":!*.md")
-PHASES = ("attack", "score", "plant", "save", "account")
 STOPPED = 130
 FIRST_SET = "reference"
 """The set that runs where no parts are named."""
@@ -140,13 +130,11 @@ def read_parts(file: Path) -> list[Part]:
     ]
 
 
-def chosen(parts: Sequence[Part], names: str | None) -> list[Part]:
-    """The parts that were asked for by their names or their sets', or all of them.
+def chosen(parts: Sequence[Part], names: str) -> list[Part]:
+    """The parts that were asked for by their names or their sets'.
 
     Exits for a name that is neither.
     """
-    if names is None:
-        return list(parts)
     asked = [name.strip() for name in names.split(",")]
     known = [*dict.fromkeys(part.of for part in parts), *(part.name for part in parts)]
     if unknown := [name for name in asked if name not in known]:
@@ -168,76 +156,6 @@ def code_version(root: Path) -> str:
     if changed := git("status", "--porcelain"):
         sys.exit(f"results name a commit, and code differs from it; commit first:\n{changed}")
     return git("log", "-1", "--format=%h")
-
-
-def minutes(results: Iterable[dict[str, Any]]) -> tuple[float, bool]:
-    """What runs took together, and True if it is processor time throughout.
-
-    A run that kept no processor time, or that was resumed and kept that of its last attempt alone,
-    counts by the clock, with stages that such runs of one seed share counted once a seed.
-    """
-    total, measured = 0.0, True
-    shared = defaultdict[tuple[int, str], float](float)
-    for result in results:
-        seed, cost = result["spec"]["seed"], result["cost"]
-        if "cpu_seconds" in cost and "resumed" not in cost:
-            total += cost["cpu_seconds"]
-            continue
-        measured = False
-        total += cost.get("train_seconds", 0.0) - cost.get("pretraining_seconds", 0.0)
-        total += sum(cost.get(f"{phase}_seconds", 0.0) for phase in PHASES)
-        for name in ("pretraining_seconds", "reference_seconds"):
-            shared[seed, name] = max(shared[seed, name], cost.get(name, 0.0))
-    return (total + sum(shared.values())) / 60, measured
-
-
-def stored_results(folder: Path) -> list[dict[str, Any]]:
-    """The results of a folder or a bundle, as they are written; none where there is neither."""
-    loaded = Loader([Folder(folder, may_come=True)]).load().checked()
-    return [result.model_dump(mode="json") for result in loaded.results]
-
-
-HEAD = ("part", "runs", "of", "older", "seeds", "CPU minutes", "commit", "data")
-"""Columns of the table of parts."""
-
-
-def listing(parts: Sequence[Part], place: Place) -> str:
-    """A table of parts in Markdown: runs that are stored, of how many, their seeds and minutes.
-
-    Args:
-        parts: the sums of those of a set stand below them.
-        place: where results and data are.
-    """
-    lines = [[*HEAD], [":--", *["--:"] * 5, ":--", ":--"]]
-    sets = defaultdict[str, list[Part]](list)
-    for part in parts:
-        sets[part.of].append(part)
-    for name, members in sets.items():
-        runs, older, total, exact = 0, 0, 0.0, True
-        for part in members:
-            results = stored_results(place.stored / part.name)
-            aged = sum(is_older(each["provenance"].get("identity")) for each in results)
-            took, measured = minutes(results)
-            seeds = {result["spec"]["seed"] for result in results}
-            commits = {str(result["provenance"].get("commit"))[:7] for result in results}
-            cells = [f"`{part.name}`", len(results), part.planned() or "–", aged, len(seeds)]
-            cells += [_rounded(took, measured) if results else "not run"]
-            cells += [", ".join(sorted(commits)), _lacking(part, place)]
-            lines.append([str(cell) for cell in cells])
-            runs, older = runs + len(results), older + aged
-            total, exact = total + took, exact and measured
-        sums = [str(runs), "", str(older), "", _rounded(total, exact), "", ""]
-        lines.append([f"all of **{name}**", *sums])
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _rounded(took: float, measured: bool) -> str:
-    return f"{'' if measured else '~'}{took:.0f}"
-
-
-def _lacking(part: Part, place: Place) -> str:
-    missing = place.missing(part)
-    return f"missing: {', '.join(missing)}" if missing else "there"
 
 
 def run_command(command: str, out: Path, place: Place, *, workers: int) -> int:
@@ -280,9 +198,9 @@ def run_part(part: Part, place: Place, workers: int) -> int:
 
 def refutes_only(part: Part, out: Path) -> bool:
     """True if a part ran as planned, and exits with 1 because it refutes what a paper claims."""
-    results = stored_results(out)
-    sound = all(one["status"] == "finished" and not one.get("failed_attacks") for one in results)
-    refuted = any(one["status"] == "refuted" for each in results for one in each["guarantees"])
+    results = load_results([out])
+    sound = all(one.status == "finished" and not one.failed_attacks for one in results)
+    refuted = any(one.status == "refuted" for each in results for one in each.guarantees)
     return sound and refuted and len(results) >= (part.planned() or 0)
 
 
@@ -321,20 +239,16 @@ def main(given: Sequence[str] | None = None) -> int:
     read.add_argument("--data", type=Path, default=HERE / "data", help="folder of data sets")
     read.add_argument(
         "--parts",
-        help=f"names of sets and parts, with commas between; default: {FIRST_SET}, to list: all",
+        default=FIRST_SET,
+        help=f"names of sets and parts, with commas between; default: {FIRST_SET}",
     )
-    read.add_argument("--list", action="store_true", help="say what there is, and run nothing")
     read.add_argument("--workers", type=int, default=2, help="runs at a time; default: 2")
     read.add_argument("--root", type=Path, default=HERE, help="the checkout")
     asked = read.parse_args(given)
     root = asked.root.resolve()  # commands run in another folder
     every = read_parts(root / "benchmarks" / "reference_parts.yaml")
-    parts = chosen(every, asked.parts or (None if asked.list else FIRST_SET))
-    place = Place(root, asked.data, root / "runs" / "reference")
-    if asked.list:
-        print(listing(parts, place))
-        return 0
-    place = Place(root, asked.data, place.work / code_version(root))
+    parts = chosen(every, asked.parts)
+    place = Place(root, asked.data, root / "runs" / "reference" / code_version(root))
     failed, undrawn = [], []
     for number, part in enumerate(parts, 1):
         print(f"[{number}/{len(parts)}] {part.name}", flush=True)
@@ -348,7 +262,6 @@ def main(given: Sequence[str] | None = None) -> int:
             failed.append(part.name)
         elif follow(part, place):
             undrawn.append(part.name)
-    print(listing(parts, place))
     if failed:
         print(f"failed, and not stored: {', '.join(failed)}", file=sys.stderr)
     if undrawn:

@@ -17,7 +17,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from printed_tables import table
 
 from uedp_bench.api import Corpus, CorpusStats, Run, mechanisms, sources
 from uedp_bench.attacks.word_reconstruction.attack import Learnt
@@ -111,10 +110,9 @@ def main() -> None:
         chosen, points = choose(measure, options.epsilon, options.budget)
     except ValueError as error:
         sys.exit(str(error))
-    table(
-        ["epsilon", "t", "utility loss", "inference error"],
-        [[f"{p.epsilon:g}", f"{p.t:g}", _cell(p.loss), _cell(p.error)] for p in points],
-    )
+    print("| epsilon | t | utility loss | inference error |\n| --: | --: | --: | --: |")
+    for point in points:
+        print(f"| {point.epsilon:g} | {point.t:g} | {_cell(point.loss)} | {_cell(point.error)} |")
     print(f"chosen: epsilon {chosen.epsilon:g}, t {chosen.t:g}")
 
 
