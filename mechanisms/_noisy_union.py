@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
 from uedp_bench.accounting.events import ApproximateDP, Gaussian, PrivacyEvent
 from uedp_bench.accounting.sampler_end_delta import check_coordinates
-from uedp_bench.accounting.set_union import threshold_for, unseen_mass
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms._local_noise import add_normal
 
@@ -24,6 +24,49 @@ if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus, IntArray
     from uedp_bench.mechanism import Events
     from uedp_bench.run_context import Run
+
+_SAFETY = 1.0 + 1e-9
+"""The threshold lies this much higher than it must, so that rounding does not lower it."""
+
+
+@cache
+def threshold_for(noise: float, most: int, delta: float) -> float:
+    """The smallest threshold that items of one voter pass with probability `delta` at most.
+
+    Args:
+        noise: deviation of the noise on each sum of votes.
+        most: items that a voter votes for, at most.
+        delta: in (0, 1).
+
+    Returns:
+        max over t of 1 / sqrt(t) + noise * z_t, where all of t normal numbers are below z_t with
+        probability 1 - delta (Gopi et al. 2020, arXiv:2002.09745, Theorem 5.1); not below 1.
+    """
+    import numpy as np
+    from scipy.special import ndtri_exp
+
+    t = np.arange(1, most + 1, dtype=np.float64)
+    # log(1 - delta) / t is the logarithm of what each number is below with.
+    needed = 1.0 / np.sqrt(t) + noise * ndtri_exp(math.log1p(-delta) / t)
+    return max(float(needed.max()), 1.0) * _SAFETY
+
+
+@cache
+def unseen_mass(noise: float, most: int, threshold: float) -> float:
+    """The probability that some item of one voter passes a threshold, at most.
+
+    Args:
+        noise: deviation of the noise on each sum of votes.
+        most: items that a voter votes for, at most.
+        threshold: what a noisy sum must exceed.
+    """
+    import numpy as np
+    from scipy.special import log_ndtr
+
+    t = np.arange(1, most + 1, dtype=np.float64)
+    stays = t * log_ndtr((threshold - 1.0 / np.sqrt(t)) / noise)
+    return float(-np.expm1(stays.min()))
+
 
 Item = TypeVar("Item", bound=Any)
 """Whatever is voted for: it hashes and has an order."""

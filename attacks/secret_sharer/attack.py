@@ -9,6 +9,8 @@ and Evaluating a Differentially Private Pre-trained Language Model", section 5.2
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -29,10 +31,9 @@ from uedp_bench.attacks.secret_sharer.canary import (
     word_numbers,
 )
 from uedp_bench.attacks.secret_sharer.gap_filling import fill_gaps
-from uedp_bench.attacks.secret_sharer.pairs import PairCompleter, as_completer
 from uedp_bench.attacks.secret_sharer.parameters import SecretSharerParams
 from uedp_bench.attacks.secret_sharer.planter import CanaryPlanter
-from uedp_bench.corpus import normal_surface, or_alone
+from uedp_bench.corpus import FloatArray, normal_surface, or_alone
 from uedp_bench.errors import InputError
 from uedp_bench.leakage import Attack, Leakage
 from uedp_bench.pool_completer import by_pool
@@ -46,6 +47,44 @@ if TYPE_CHECKING:
     from uedp_bench.corpus import BoolArray, Corpus, IntArray
     from uedp_bench.release import Release
     from uedp_bench.run_context import Run
+
+
+@dataclass(frozen=True)
+class PairCompleter:
+    """A translator as a `Completer`: a text is as likely as it is as its own translation.
+
+    A planted canary stands on both sides of its row, as names and numbers do: its prefix and its
+    secret in the text, and its secret in the target. So do the references that it is ranked
+    among, so that a canary which was not learnt is exchangeable with them, however well the
+    translator copies words.
+
+    Attributes:
+        release: that is asked.
+    """
+
+    NOTE: ClassVar[str] = (
+        "canaries are pairs: the same words stand in the text and in its translation, and are "
+        "ranked by the loss of the translation"
+    )
+    release: PairScorer
+
+    def filler_losses(self, before: str, after: str, fillers: Sequence[str]) -> FloatArray:
+        """See `Completer`; the losses are those of whole targets, which share their beginning."""
+        texts = [f"{before}{filler}{after}" for filler in fillers]
+        return self.release.pair_losses(texts, texts)
+
+
+def as_completer(release: object) -> Completer:
+    """The release where it is a `Completer`, else a translator as one.
+
+    Raises:
+        InputError: if it is neither.
+    """
+    if isinstance(release, Completer):
+        return release
+    if isinstance(release, PairScorer):
+        return PairCompleter(release)
+    raise InputError(f"secret-sharer needs a Completer, not {type(release).__name__}")
 
 
 GENERIC = {"HS": (1, 0), "HSH": (1, 1), "HHSHH": (2, 2)}

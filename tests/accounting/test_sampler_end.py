@@ -9,14 +9,14 @@ import pytest
 import torch
 
 from tests.support.bits import GivenBits
-from uedp_bench.accounting.sampler_end import (
+from uedp_bench.accounting.sampler_end_delta import (
     EXPONENTIAL_END,
     GAUSSIAN_END,
     GUMBEL_END,
     LAPLACE_END,
     gamma_end,
 )
-from uedp_bench.mechanisms.representations.laplace_channel import LaplaceChannel
+from uedp_bench.mechanisms.representations.dpnr import LaplaceChannel
 from uedp_bench.training.noise import GaussianNoise
 
 TAIL = 3.6541528853610088

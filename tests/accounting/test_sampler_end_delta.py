@@ -20,7 +20,7 @@ from uedp_bench.accounting.events import (
     UserEntityGaussian,
 )
 from uedp_bench.accounting.ledger import proven
-from uedp_bench.accounting.sampler_end import GAUSSIAN_END
+from uedp_bench.accounting.sampler_end_delta import GAUSSIAN_END
 
 FLOAT32 = 5.7681
 """Where normal numbers of float32 from Box and Muller's method end."""

@@ -10,11 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uedp_bench.accounting.accountants.renyi import ORDERS, renyi
-from uedp_bench.accounting.best_of_random import (
-    best_of_random,
-    epsilon_of_best,
-    stopping_probability,
-)
 from uedp_bench.accounting.events import (
     Claim,
     Gaussian,
@@ -26,7 +21,13 @@ from uedp_bench.accounting.events import (
     UserEntityGaussian,
 )
 from uedp_bench.accounting.ledger import claimed, proven
-from uedp_bench.accounting.selection import Trials, charge
+from uedp_bench.accounting.selection import (
+    Trials,
+    best_of_random,
+    charge,
+    epsilon_of_best,
+    stopping_probability,
+)
 from uedp_bench.errors import InputError
 from uedp_bench.selection import Selection
 

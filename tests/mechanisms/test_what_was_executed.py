@@ -26,8 +26,7 @@ from uedp_bench.harness.runner import execute
 from uedp_bench.mechanism import CorpusStats, Events
 from uedp_bench.mechanisms._local_noise import add_laplace, choose_by_score, spent
 from uedp_bench.mechanisms.documents import truncation
-from uedp_bench.mechanisms.documents.candidates import Candidates
-from uedp_bench.mechanisms.documents.deepcandidate import DeepCandidate
+from uedp_bench.mechanisms.documents.deepcandidate import Candidates, DeepCandidate
 from uedp_bench.mechanisms.documents.truncation import Truncation
 from uedp_bench.mechanisms.private_training.dp_ftrl import DPFTRL
 from uedp_bench.mechanisms.private_training.dp_sgd import DPSGD
@@ -35,8 +34,7 @@ from uedp_bench.mechanisms.private_training.uedp import UeDP
 from uedp_bench.mechanisms.private_training.uedp_group import UeDPGroup
 from uedp_bench.mechanisms.private_training.uedp_spread import UeDPSpread
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
-from uedp_bench.mechanisms.representations.dpnr import DPNR, DPNRParams
-from uedp_bench.mechanisms.representations.laplace_channel import LaplaceChannel
+from uedp_bench.mechanisms.representations.dpnr import DPNR, DPNRParams, LaplaceChannel
 from uedp_bench.mechanisms.words.metric_dp import MetricDP
 from uedp_bench.mechanisms.words.noise import WordNoise
 from uedp_bench.training.noise import GaussianNoise

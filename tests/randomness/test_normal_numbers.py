@@ -10,10 +10,9 @@ import pytest
 import torch
 from scipy import stats
 
-from uedp_bench.accounting.sampler_end import GAUSSIAN_END
-from uedp_bench.randomness.bit_generator import KeyedGenerator
+from uedp_bench.accounting.sampler_end_delta import GAUSSIAN_END
+from uedp_bench.randomness.bit_generator import KeyedGenerator, normal_numbers
 from uedp_bench.randomness.keystream import Keystream
-from uedp_bench.randomness.normal_numbers import normal_numbers
 from uedp_bench.randomness.streams import Stream
 from uedp_bench.training.noise import GaussianNoise
 

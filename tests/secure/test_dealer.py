@@ -12,8 +12,7 @@ from uedp_bench.errors import PrivacyError
 from uedp_bench.randomness.streams import Stream
 from uedp_bench.secure import correlations
 from uedp_bench.secure.correlations import CLIENT, SERVER, Spec, unpack
-from uedp_bench.secure.dealer import Dealer, Supply, mask_of_weights, seeds_of
-from uedp_bench.secure.expansion import Expansion
+from uedp_bench.secure.dealer import Dealer, Expansion, Supply, mask_of_weights, seeds_of
 from uedp_bench.secure.ring import product
 
 STREAM = Stream(b"s" * 32)

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from uedp_bench.randomness.streams import Stream
-from uedp_bench.secure.channel import Meter, in_step
 from uedp_bench.secure.dealer import Dealer, Recorder, Supply, seeds_of
 from uedp_bench.secure.exchange import Steps
 from uedp_bench.secure.program import dry_run
 from uedp_bench.secure.protocol import Bits, Party
+from uedp_bench.secure.sessions import Meter, in_step
 
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
 Protocol = Callable[..., Steps[Any]]

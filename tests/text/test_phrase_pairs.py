@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uedp_bench.text.phrase_pairs import PhrasePair, phrase_pairs
+from uedp_bench.mechanisms.fragments.extraction import PhrasePair, phrase_pairs
 from uedp_bench.text.symmetrised_alignment import Aligner, Link
 
 

@@ -15,9 +15,31 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from uedp_bench.randomness.keystream import BLOCK, Keystream
-from uedp_bench.randomness.normal_numbers import WORDS, Words, normal_numbers
+
+Words = NDArray[np.uint64]
+
+WORDS = 2
+"""Words of a number."""
+
+_COARSE = 2.0**53
+"""From here on float64 holds no fraction of a whole number."""
+
+
+def normal_numbers(words: Words) -> NDArray[np.float64]:
+    """(n,) independent N(0, 1) of independent words (2n,): each of its own two."""
+    first, second = words[0::WORDS].view(np.int64), words[1::WORDS]
+    # Of a negative word its complement: both signs have the same 2^63 numbers, 0 among them.
+    beyond = (first ^ (first >> 63)).astype(np.float64)
+    few = np.flatnonzero(beyond < _COARSE)
+    beyond[few] += np.minimum((second[few] + 0.5) * 2.0**-64, 1.0 - 2.0**-53)
+    beyond *= 2.0**-64
+    quantiles: NDArray[np.float64] = ndtri(beyond, out=beyond)
+    # A quantile of 1/2 or less is negative or 0.
+    return np.copysign(quantiles, first, out=quantiles)
+
 
 _LISTED = 2**10
 """Words that are drawn at once where they are taken one by one."""

@@ -9,9 +9,41 @@ import torch
 from torch import Tensor
 
 from uedp_bench.errors import PrivacyError
-from uedp_bench.randomness.streams import Stream
+from uedp_bench.randomness.keystream import Keystream
+from uedp_bench.randomness.noise_checks import check_bits
+from uedp_bench.randomness.streams import Name, Stream
 from uedp_bench.secure.correlations import CLIENT, SERVER, Correlation, Shape, Spec
-from uedp_bench.secure.expansion import Expansion
+
+_CHECKED = 4096
+"""Bytes of each draw whose bits are counted."""
+
+
+class Expansion:
+    """The numbers of one seed and one name, in order.
+
+    Args:
+        seed: secret.
+        name: of the stream; streams of other names are independent.
+    """
+
+    def __init__(self, seed: Stream, *name: Name) -> None:
+        self._stream = Keystream(seed.child(*name).key)
+
+    def draw(self, specs: Sequence[Spec]) -> list[Tensor]:
+        """The next uniform tensors of these shapes and types.
+
+        Raises:
+            PrivacyError: if their bits are not random.
+        """
+        aligned = [-(-spec.size // 8) * 8 for spec in specs]
+        content = self._stream.bytes(sum(aligned))
+        check_bits(content[:_CHECKED], "masks of a protocol")
+        found = torch.from_numpy(content)
+        parts, start = [], 0
+        for spec, length in zip(specs, aligned, strict=True):
+            parts.append(found[start : start + spec.size].view(spec.dtype).reshape(spec.shape))
+            start += length
+        return parts
 
 
 class Dealer:

@@ -66,8 +66,8 @@ class GaussianNoise(AttributeState):
 
     Noise is drawn, scaled and added in float64, on the CPU whatever the device: normal numbers of
     float32 end at 5.77 standard deviations, where one coordinate can tell who took part
-    (`accounting.sampler_end`). Two numbers never share a word of random bits where these are the
-    operating system's. The noisy vector is rounded to its type after that, which is
+    (`accounting.sampler_end_delta`). Two numbers never share a word of random bits where these are
+    the operating system's. The noisy vector is rounded to its type after that, which is
     post-processing.
 
     Vectors of more than 2^24 numbers are drawn in parts of so many, from streams of their own, on

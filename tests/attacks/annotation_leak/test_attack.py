@@ -12,12 +12,10 @@ from toy import toy_run
 from uedp_bench.attacks.annotation_leak.attack import (
     AnnotationLeak,
     AnnotationLeakParams,
-    PlantedSubjects,
-)
-from uedp_bench.attacks.annotation_leak.facts import (
     Decoys,
     Fact,
     Place,
+    PlantedSubjects,
     filled,
     frequencies,
 )

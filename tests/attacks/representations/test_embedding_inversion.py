@@ -17,9 +17,10 @@ from sklearn.metrics import f1_score, label_ranking_average_precision_score, log
 from uedp_bench.attacks.representations.embedding_inversion import (
     EmbeddingInversion,
     LabelledWords,
+    best_threshold,
     fit_prior,
+    score_words,
 )
-from uedp_bench.attacks.representations.word_set_scores import best_threshold, score_words
 from uedp_bench.corpus import Corpus, FloatArray
 from uedp_bench.errors import InputError
 from uedp_bench.leakage import Leakage

@@ -16,7 +16,7 @@ from uedp_bench.registry import attacks, mechanisms, models, tasks
 from uedp_bench.run_context import Run
 from uedp_bench.secure import compile as compiling
 from uedp_bench.secure import dealer
-from uedp_bench.secure.expansion import Expansion
+from uedp_bench.secure.dealer import Expansion
 
 STATS = CorpusStats(20, 20, 0, 0, public=True)
 

@@ -16,14 +16,14 @@ from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.documents import deepcandidate
 from uedp_bench.mechanisms.documents import sentence_mechanism as _documents
-from uedp_bench.mechanisms.documents.candidates import (
+from uedp_bench.mechanisms.documents.deepcandidate import (
     PROJECTIONS,
     Candidates,
+    DeepCandidate,
     best_projections,
     directions,
     expected_errors,
 )
-from uedp_bench.mechanisms.documents.deepcandidate import DeepCandidate
 from uedp_bench.mechanisms.documents.recoder import Recoder
 from uedp_bench.mechanisms.documents.sentence_mechanism import Documents
 from uedp_bench.mechanisms.documents.tukey_depth import TukeyDepth

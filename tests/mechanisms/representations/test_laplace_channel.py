@@ -12,7 +12,7 @@ from scipy import stats
 
 from uedp_bench.accounting.accountants.word_dropout import dropout_epsilon
 from uedp_bench.accounting.bounds.lower_bounds import epsilon_lower_bound
-from uedp_bench.mechanisms.representations.laplace_channel import LaplaceChannel, normalised
+from uedp_bench.mechanisms.representations.dpnr import LaplaceChannel, normalised
 
 
 def rngs(rows: int, seed: int = 0) -> list[np.random.Generator]:

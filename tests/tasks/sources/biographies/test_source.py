@@ -9,7 +9,7 @@ from numpy.random import default_rng
 from uedp_bench.corpus import Corpus
 from uedp_bench.registry import sources
 from uedp_bench.statistics.span_scores import span_counts, span_scores
-from uedp_bench.tasks.sources.biographies.sentences import AMBIGUOUS, OTHERS, PLAIN, TOLD, fill
+from uedp_bench.tasks.sources.biographies.source import AMBIGUOUS, OTHERS, PLAIN, TOLD, fill
 
 SMALL = {"users": 120, "valid_users": 0, "test_users": 20, "public_users": 10}
 

@@ -9,10 +9,10 @@ import parallel_rows
 
 from uedp_bench.corpus import Corpus
 from uedp_bench.tasks.sources.parallel_embedded import lexicon as lex
-from uedp_bench.tasks.sources.parallel_embedded.sentences import Writer
 from uedp_bench.tasks.sources.parallel_embedded.source import (
     ParallelEmbedded,
     ParallelEmbeddedParams,
+    Writer,
 )
 from uedp_bench.tasks.translation.scores import unseen_terms, words
 
