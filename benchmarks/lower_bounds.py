@@ -23,7 +23,7 @@ from uedp_bench.accounting import epsilon_lower_bound
 from uedp_bench.accounting.bounds.lower_bounds import METHODS, FloatArray
 from uedp_bench.accounting.bounds.one_run import Guesses, best_one_run
 
-SHIFTS = (0.0, 1.0, 2.0, 4.0)
+SHIFTS = (0.0, 1.155, 1.666, 4.0)
 CONFIDENCE = 0.95
 Bound = Callable[[FloatArray, FloatArray], float]
 

@@ -295,6 +295,9 @@ _LEAKAGE = (
     _rate("rows_rouge_l", "ROUGE-L of rows", "F1 of the longest common subsequence of a read "
           "row with the closest one of the client", "lower"),
     _rate("rows_rouge_l_random", "ROUGE-L, random order", "of random orders of the same words"),
+    Metric("epsilon_of_auc*", "epsilon of the AUC", "of the Gaussian mechanism whose best attack "
+           "has this AUC: far above a bound, the bound is weak; low too, the scores are", "lower",
+           low=0.0),
     Metric("epsilon_*", "epsilon", "refuted from below by this audit", "lower", low=0.0),
 )  # fmt: skip
 

@@ -104,6 +104,26 @@ Bound = Annotated[Number, Field(ge=0.0, lt=math.inf)]
 """An epsilon from below: 0 or more, and finite."""
 
 
+Limit = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+class CurveEvidence(_Frozen):
+    """Counts of an audit that trade-off curves are tested against, without assumptions.
+
+    Attributes:
+        canaries: of one training, each in by a fair coin of its own.
+        guesses: ways of guessing on them that were fixed in advance: guesses, and right ones.
+        rates: events over independent trainings: the lower limit of the probability of each on
+            the side where it is likely, the upper limit on the other, all at half of `error`.
+        error: of the test: the probability that a curve which holds is refuted.
+    """
+
+    canaries: int = Field(ge=1)
+    guesses: tuple[tuple[int, int], ...] = ()
+    rates: tuple[tuple[Limit, Limit], ...] = ()
+    error: float = Field(gt=0.0, lt=1.0)
+
+
 class LowerBound(_Frozen):
     """An epsilon that an attack refuted from below.
 
@@ -117,6 +137,8 @@ class LowerBound(_Frozen):
             sentences that do, all together; as many of each, the last perhaps fewer. None for any
             number.
         assumptions: what must hold beside the attack's own coins; empty for none.
+        evidence: what the whole curve of a guarantee is tested against; None where the bound says
+            all, as every bound at a second delta does.
     """
 
     unit: PrivacyUnit
@@ -130,6 +152,7 @@ class LowerBound(_Frozen):
     sentences: int | None = Field(default=None, ge=0)
     strict_epsilon: Bound | None = None
     assumptions: tuple[str, ...] = ()
+    evidence: CurveEvidence | None = Field(default=None, exclude_if=at(None))
 
 
 MOST_SAMPLES, MOST_SAMPLE_TEXT = 5, 240

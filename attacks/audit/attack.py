@@ -57,6 +57,9 @@ CLIENTS_SEND = (
     "audit a run with unit='user'"
 )
 
+FEWEST_CANARIES, MOST_CANARIES = 100, 1_000
+"""Canaries by default: at 100 the bound is far below what the scores tell, at 1,000 near it."""
+
 NO_UPDATE = "update canaries need a release that is Updates"
 
 
@@ -76,8 +79,11 @@ class AuditParams(Params):
         description="user: all text of a user is one canary; entity: `spread` other users mention "
         "it too; update: a user sends a random direction (federated mechanisms)",
     )
-    canaries: int = Field(
-        default=100, ge=20, description="canary users; each is in by a fair coin of its own"
+    canaries: int | None = Field(
+        default=None,
+        ge=20,
+        description="canary users; each is in by a fair coin of its own. Default: 100; of update "
+        "canaries half of the training users, 1,000 at most and 100 at least",
     )
     spread: int | None = Field(
         default=None, ge=0, description="other users that mention an entity canary"
@@ -157,6 +163,7 @@ class Audit(Attack[AuditParams]):
     """
 
     name = "audit"
+    version = 2
     source = (
         "Steinke, Nasr, Jagielski 2023 (one training run); Andrew et al. 2024 (random updates); "
         "Carlini et al. 2019 (canaries)"
@@ -196,15 +203,16 @@ class Audit(Attack[AuditParams]):
             raise InputError(
                 f"audit.references is {p.references}: {len(words)} words make only {space} suffixes"
             )
-        count = p.canaries + (1 if p.retrainings else 0)
+        canaries = self._canaries(corpus)
+        count = canaries + (1 if p.retrainings else 0)
         sizes = Sizes(count, p.spread or 0, p.sentences, p.user_rows)
         users, others = draw_users(corpus, sizes, rng)
         lengths = (p.prefix_words, p.canary_words - p.prefix_words)
         texts = draw_texts(corpus, words, count, lengths, rng)
         rows = [draw_rows(corpus, u, o, sizes, rng) for u, o in zip(users, others, strict=True)]
         coins = rng.random(count) < 0.5
-        coins[p.canaries :] = True
-        canaries = tuple(
+        coins[canaries:] = True
+        drawn = tuple(
             AuditCanary(user=user, text=text, others=tuple(more), included=coin, rows=len(part.own))
             for user, text, more, coin, part in zip(
                 users, texts, others, coins.tolist(), rows, strict=True
@@ -214,12 +222,12 @@ class Audit(Attack[AuditParams]):
         holds = coins if p.adjacency == "replace-one" else np.ones(count, dtype=bool)
         chosen = np.flatnonzero(holds).tolist()
         planted = PlantedAudit(
-            canaries=canaries[: p.canaries],
-            subject=canaries[-1] if p.retrainings else None,
+            canaries=drawn[:canaries],
+            subject=drawn[-1] if p.retrainings else None,
             words=words,
             notes=notes,
             withdrawn=self._withdrawn(rows, coins),
-            injected=tuple(c.user for c in canaries if c.included) if p.canary == "update" else (),
+            injected=tuple(c.user for c in drawn if c.included) if p.canary == "update" else (),
         )
         return plant_texts(
             corpus, [rows[i] for i in chosen], [texts[i] for i in chosen], p.named_after
@@ -238,7 +246,9 @@ class Audit(Attack[AuditParams]):
             notes.append(NOT_INJECTED)
         trials = self._trials(asked)
         delta = run.delta if p.delta is None else p.delta
-        bounds = lower_bounds(one_run, trials, self._targets(planted), delta)
+        bounds = lower_bounds(
+            one_run, trials, self._targets(planted), delta, normal=p.canary == "update"
+        )
         metrics = headline(one_run, trials, bounds, delta, run.shared("audit", "bootstrap"))
         details |= {
             "canaries": len(included),
@@ -250,6 +260,19 @@ class Audit(Attack[AuditParams]):
         if trials is not None:
             details["retrainings"] = {n: side.tolist() for n, side in trials._asdict().items()}
         return Leakage(metrics, details, bounds)
+
+    def _canaries(self, corpus: Corpus) -> int:
+        """The number of canaries: the parameter, or what the number of training users allows.
+
+        An update canary costs as many random numbers a round as there are weights, and no training
+        of its own; and other users must be left to train.
+        """
+        if self.params.canaries is not None:
+            return self.params.canaries
+        if self.params.canary != "update":
+            return FEWEST_CANARIES
+        users = corpus.users[corpus.where("train")]
+        return min(max(len(np.unique(users[users >= 0])) // 2, FEWEST_CANARIES), MOST_CANARIES)
 
     def _withdrawn(self, rows: list[CanaryRows], coins: BoolArray) -> tuple[int, ...]:
         """Rows that nobody trains on: spare ones of all canaries, all of excluded ones."""

@@ -26,6 +26,10 @@ CANARY_ROWS = 4
 """Rows of a canary that its loss is the mean of, at most: they may differ in their labels."""
 
 
+MOST_DEVIATIONS = 3.0
+"""Cap of a weight's change: at 3 deviations normal noise loses 0.5 % of what it tells."""
+
+
 class TextProbe(NamedTuple):
     """The way in which texts are asked for.
 
@@ -151,7 +155,8 @@ def update_scores(
     """(canaries,) the part of the weights' change along each canary's direction, and its norm.
 
     Score over norm is the cosine of Andrew et al. 2024, which is N(0, 1/d) for a direction that
-    was not injected.
+    was not injected. A canary moves all weights alike and other users move few, so each weight's
+    change is capped first: what others did to their few would drown the canaries.
 
     Args:
         release: of the training that `run` describes.
@@ -162,8 +167,15 @@ def update_scores(
 
     from uedp_bench.training.injection import direction
 
-    update = torch.from_numpy(np.ascontiguousarray(release.update)).double()
+    update = torch.from_numpy(_capped(np.asarray(release.update, dtype=np.float64)))
     scores = [
         float(update @ direction(run, canary.user, len(update)).double()) for canary in canaries
     ]
     return checked(scores, "scores of canaries"), float(torch.linalg.vector_norm(update))
+
+
+def _capped(update: FloatArray) -> FloatArray:
+    """The update with no weight further than `MOST_DEVIATIONS` of the bulk of weights."""
+    # The median of a normal variable's distance to 0 is 0.6745 deviations.
+    most = MOST_DEVIATIONS * float(np.median(np.abs(update))) / 0.6745
+    return np.clip(update, -most, most) if most > 0.0 else np.ascontiguousarray(update)

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from uedp_bench.accounting import epsilon_lower_bound
-from uedp_bench.accounting.bounds.lower_bounds import METHODS
+from uedp_bench.accounting.bounds.lower_bounds import METHODS, epsilon_of_auc
 from uedp_bench.cli.main import run_cli
+from uedp_bench.statistics.roc import auc
 
 COUNTS = ["--canaries", "1000", "--guesses", "200", "--correct", "180"]
 
@@ -37,7 +38,9 @@ def test_json_is_the_function(scores, capsys, method):
     assert run_cli(["bound", *options, *arguments]) == 0
     found = printed(capsys)
     expected = epsilon_lower_bound(*sides, delta=1e-4, confidence=0.9, method=method)
-    assert found.pop("estimate", False) == (method == "gaussian")
+    assert found.pop("auc") == auc(*sides)
+    assert found.pop("epsilon_of_auc") == epsilon_of_auc(auc(*sides), 1e-4)
+    assert (found.pop("normality_p_value", None) is None) == (method != "nct")
     assert found == {"epsilon": expected, "delta": 1e-4, "confidence": 0.9, "method": method}
 
 
@@ -81,8 +84,8 @@ def test_words(scores, capsys):
     _, options = scores
     assert run_cli(["bound", *options]) == 0
     assert capsys.readouterr().out.startswith("epsilon is at least ")
-    assert run_cli(["bound", *options, "--method", "gaussian"]) == 0
-    assert "estimate" in capsys.readouterr().out
+    assert run_cli(["bound", *options, "--method", "nct"]) == 0
+    assert "normal" in capsys.readouterr().out
     swapped = ["--members", options[3], "--nonmembers", options[1]]
     assert run_cli(["bound", *swapped]) == 0
     assert "refuted" in capsys.readouterr().out

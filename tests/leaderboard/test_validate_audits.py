@@ -68,7 +68,7 @@ def test_metrics_and_scores_belong_together(tmp_path, field):
     if field == "metric":
         metrics["auc"] |= {"value": 0.5, "low": 0.4, "high": 0.6}
     elif field == "missing":
-        del metrics["epsilon_one_run_f_dp"]
+        del metrics["epsilon_lower_bound"]
     elif field == "scores":
         details["scores"]["members"] = details["scores"]["nonmembers"]
     elif field == "delta":
@@ -79,7 +79,7 @@ def test_metrics_and_scores_belong_together(tmp_path, field):
         details["scores"]["members"] = []
     where = {
         "metric": "leakage.audit.auc.value",
-        "missing": "leakage.audit.epsilon_one_run_f_dp",
+        "missing": "leakage.audit.epsilon_lower_bound",
         "scores": "lower_bounds.0.epsilon",
         "delta": "details.audit.delta",
         "counts": "details.audit.canaries",

@@ -45,7 +45,8 @@ def bound_command(
     method: Annotated[
         str,
         typer.Option(
-            "--method", help="clopper-pearson, one-run, one-run-f-dp, or the estimate gaussian."
+            "--method",
+            help="clopper-pearson, clopper-pearson-f-dp, one-run, one-run-f-dp or nct.",
         ),
     ] = "clopper-pearson",
     as_json: AsJson = False,
@@ -60,10 +61,11 @@ def bound_command(
     uedp-bench bound one-run --canaries 1000 --guesses 200 --correct 180 --delta 1e-5
 
     \b
-    clopper-pearson  scores are independent: one training each, or canaries that do not interact
-    one-run          each score is of a canary that was in one training by its own fair coin
-    one-run-f-dp     the same, if the mechanism's trade-off curve is a Gaussian's
-    gaussian         an estimate, not a bound: Gaussians are fitted to the scores
+    clopper-pearson       scores are independent: a training each, or canaries that do not interact
+    one-run               each score is of a canary that was in one training by its own fair coin
+    clopper-pearson-f-dp  scores are independent, and the trade-off curve is a Gaussian's
+    one-run-f-dp          fair coins, and the trade-off curve is a Gaussian's
+    nct                   scores are independent, and normal with one variance on both sides
 
     Whatever is chosen by looking at the scores is paid for, so that noise gives a bound above 0 in
     at most 5 % of cases at 95 %.
@@ -77,16 +79,27 @@ def bound_command(
     if members is None or nonmembers is None:
         missing, there = ("--members", "--nonmembers")[:: 1 if members is None else -1]
         raise InputError(f"{missing} FILE: missing beside {there}; a bound compares both")
-    from uedp_bench.accounting.bounds.lower_bounds import ESTIMATES, epsilon_lower_bound
+    from uedp_bench.accounting.bounds.lower_bounds import (
+        epsilon_lower_bound,
+        epsilon_of_auc,
+        normality_p_value,
+    )
+    from uedp_bench.statistics.roc import auc
 
+    sides = read_scores(members, "--members"), read_scores(nonmembers, "--nonmembers")
     epsilon = epsilon_lower_bound(
-        read_scores(members, "--members"),
-        read_scores(nonmembers, "--nonmembers"),
+        *sides,
         delta=delta,
         confidence=confidence,
         method=method,  # type: ignore[arg-type]  # checked there, with a hint
     )
-    _show(epsilon, delta, confidence, (method, method in ESTIMATES), as_json)
+    area = auc(*sides)
+    told: dict[str, float | None] = {"auc": area}
+    if delta > 0.0:
+        told["epsilon_of_auc"] = epsilon_of_auc(area, delta)
+    if method == "nct":
+        told["normality_p_value"] = normality_p_value(*sides)
+    _show(epsilon, delta, confidence, method, as_json, told)
 
 
 @app.command("one-run")
@@ -121,7 +134,7 @@ def one_run_command(
     bound = one_run_f_dp_bound if f_dp else one_run_bound
     epsilon = bound(canaries, guesses, correct, delta=delta, confidence=confidence)
     method = "one-run-f-dp" if f_dp else "one-run"
-    _show(epsilon, delta, confidence, (method, False), as_json)
+    _show(epsilon, delta, confidence, method, as_json, {})
 
 
 def read_scores(path: Path, option: str) -> NDArray[np.float64]:
@@ -202,16 +215,28 @@ def _refuse_options(context: typer.Context) -> None:
 
 
 def _show(
-    epsilon: float, delta: float, confidence: float, method: tuple[str, bool], as_json: bool
+    epsilon: float,
+    delta: float,
+    confidence: float,
+    method: str,
+    as_json: bool,
+    beside: dict[str, float | None],
 ) -> None:
-    name, estimate = method
+    """Prints the bound, and what tells whether scores or bound are weak."""
     if as_json:
-        told = {"epsilon": epsilon, "delta": delta, "confidence": confidence, "method": name}
-        print_json({**told, "estimate": True} if estimate else told)
+        bound = {"epsilon": epsilon, "delta": delta, "confidence": confidence, "method": method}
+        finite = {k: "inf" if v == float("inf") else v for k, v in beside.items()}
+        print_json({**bound, **finite})
         return
-    sign = "about" if estimate else "at least"
-    typer.echo(f"epsilon is {sign} {epsilon:.6g} at delta {delta:g} ({name}, {confidence:.6g})")
-    if estimate:
-        typer.echo("an estimate: it holds as far as scores are Gaussian, and refutes nothing")
-    elif epsilon == 0.0:
+    typer.echo(f"epsilon is at least {epsilon:.6g} at delta {delta:g} ({method}, {confidence:.6g})")
+    if "epsilon_of_auc" in beside:
+        typer.echo(
+            f"the scores have AUC {beside['auc']:.4g}, as those of the best attack on a Gaussian "
+            f"mechanism of epsilon {beside['epsilon_of_auc']:.6g} have"
+        )
+    if "normality_p_value" in beside:
+        p = beside["normality_p_value"]
+        told = "is not tested: too few scores vary" if p is None else f"has p {p:.2g}"
+        typer.echo(f"that the scores are normal, which nct rests on, {told}")
+    if epsilon == 0.0:
         typer.echo("nothing is refuted: that is no proof of privacy")

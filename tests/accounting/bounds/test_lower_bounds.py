@@ -11,10 +11,18 @@ from dp_accounting import get_epsilon_gaussian
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, norm
+from scipy.stats import nct as scipy_nct
 
 from uedp_bench.accounting import best_of, epsilon_lower_bound
 from uedp_bench.accounting.bounds import one_run
-from uedp_bench.accounting.bounds.lower_bounds import METHODS, _best_event
+from uedp_bench.accounting.bounds.lower_bounds import (
+    METHODS,
+    WITH_GAUSSIAN,
+    _limits_above,
+    _nct_shift,
+    epsilon_of_auc,
+    normality_p_value,
+)
 from uedp_bench.accounting.bounds.one_run import (
     Guesses,
     one_run_bound,
@@ -24,7 +32,7 @@ from uedp_bench.accounting.bounds.one_run import (
 )
 from uedp_bench.errors import InputError
 
-RANKED = ("clopper-pearson", "one-run", "one-run-f-dp")
+RANKED = ("clopper-pearson", "clopper-pearson-f-dp", "one-run", "one-run-f-dp")
 ALARMS = 64  # of 1,000 trials: the 97.5 % point of a binomial of rate 5 %
 DELTA = 1e-5
 
@@ -148,7 +156,8 @@ def every_threshold_unpaid(ins, outs):
     """Both rates at their own 95 % limits, as if the threshold had been fixed."""
     ranks = np.arange(1, len(outs) + 1)
     directions = ((ins, outs), (-outs, -ins))
-    return max(_best_event(often, rare, ranks, DELTA, 2 * 0.05) for often, rare in directions)
+    limits = [_limits_above(often, rare, ranks, 2 * 0.05) for often, rare in directions]
+    return max(each.epsilon(DELTA) for each in limits)
 
 
 def every_number_of_guesses_unpaid(ins, outs):
@@ -169,7 +178,13 @@ def test_the_check_catches_an_estimator_that_does_not_pay(faulty):
 
 @pytest.mark.parametrize(
     ("method", "least"),
-    [("clopper-pearson", 2.3), ("one-run", 2.6), ("one-run-f-dp", 4.0), ("gaussian", 8.3)],
+    [
+        ("clopper-pearson", 2.3),
+        ("clopper-pearson-f-dp", 7.4),
+        ("one-run", 2.6),
+        ("one-run-f-dp", 4.0),
+        ("nct", 9.2),
+    ],
 )
 def test_a_gaussian_mechanism_of_known_epsilon(method, least):
     """Never above the truth (in more than 5 % of runs), and not idle either."""
@@ -265,9 +280,51 @@ def test_ranks_alone_count(ins, outs, shift):
         assert found == bound(7.0 * ins[::-1] - 3.0, 7.0 * np.sort(outs) - 3.0)
 
 
-def test_a_gaussian_fit_has_no_unit():
+@pytest.mark.parametrize(
+    ("scores", "one_run", "f_dp", "mu", "nct"),
+    [(50, 0.7787, 1.2851, 0.7991, 3.3825), (500, 1.5799, 2.1573, 1.0424, 4.5930)],
+)
+def test_noncentral_t_reference_values(scores, one_run, f_dp, mu, nct):
+    others = norm.ppf((np.arange(scores) + 0.5) / scores)
+    sides = others + 1.1547, others
+    bounds = {"one-run": one_run, "one-run-f-dp": f_dp, "nct": nct}
+    for method, reference in bounds.items():
+        epsilon = epsilon_lower_bound(*sides, delta=DELTA, method=method)
+        assert epsilon == pytest.approx(reference, abs=6e-5)
+    assert _nct_shift(*sides, 0.05) == pytest.approx(mu, abs=6e-5)
+
+
+def test_nct_limit_solves_the_noncentral_t_distribution():
+    ins, outs = gaussian_scores(0.6, 80)
+    outs = outs[:55]
+    pooled = (79 * ins.var(ddof=1) + 54 * outs.var(ddof=1)) / 133
+    precision = (80 * 55 / 135) ** 0.5
+    statistic = precision * (ins.mean() - outs.mean()) / pooled**0.5
+    shift = _nct_shift(ins, outs, 0.05)
+    tail = scipy_nct.sf(statistic, 133, shift * precision)
+    assert tail == pytest.approx(0.05, rel=1e-6)
+
+
+def test_normality_is_seen_where_it_is_and_where_it_is_not():
+    rng = np.random.default_rng(4)
+    sides = [gaussian_scores(3.0, 100, seed) for seed in range(300)]
+    normal = [normality_p_value(*pair) for pair in sides]
+    assert sum(p < 0.05 for p in normal) <= 24  # the 99 % point of rate 5 %
+    heavy = rng.standard_t(2, (2, 300))
+    assert normality_p_value(*heavy) < 1e-6
+    assert normality_p_value([1.0] * 30, [0.0] * 30) is None
+    assert normality_p_value(heavy[0][:10], heavy[1][:9]) is None
+
+
+@pytest.mark.parametrize(("auc", "epsilon"), [(0.3, 0.0), (0.5, 0.0), (0.792892, 5.1742)])
+def test_epsilon_of_auc_is_that_of_the_gaussian_mechanism(auc, epsilon):
+    assert epsilon_of_auc(auc, DELTA) == pytest.approx(epsilon, abs=1e-3)
+    assert math.isinf(epsilon_of_auc(1.0, DELTA))
+
+
+def test_a_normal_fit_has_no_unit():
     ins, outs = gaussian_scores(1.5, 300)
-    bound = partial(epsilon_lower_bound, delta=DELTA, method="gaussian")
+    bound = partial(epsilon_lower_bound, delta=DELTA, method="nct")
     for scale in (1e-200, 1.0, 1e200):
         assert bound(scale * ins, scale * outs) == pytest.approx(bound(ins, outs), rel=1e-9)
     assert bound(ins + 40.0, outs + 40.0) == pytest.approx(bound(ins, outs), rel=1e-9)
@@ -297,9 +354,7 @@ def test_the_best_of_twenty_attacks_on_noise():
         found = 0
         for _ in range(100):
             attacks = [
-                partial(
-                    epsilon_lower_bound, *rng.normal(size=(2, 100)), delta=DELTA, method="gaussian"
-                )
+                partial(epsilon_lower_bound, *rng.normal(size=(2, 100)), delta=DELTA, method="nct")
                 for _ in range(20)
             ]
             found += confidence_of([lambda c, a=a: a(confidence=c) for a in attacks]) > 0.0
@@ -351,7 +406,7 @@ def test_delta_zero():
     for method in ("clopper-pearson", "one-run"):
         bounds = [epsilon_lower_bound(ins, outs, delta=d, method=method) for d in (0.0, 1e-12)]
         assert bounds[0] == pytest.approx(bounds[1], rel=1e-6)
-    for method in ("one-run-f-dp", "gaussian"):
+    for method in WITH_GAUSSIAN:
         with pytest.raises(InputError, match=r"delta: 0 with .*one-run"):
             epsilon_lower_bound(ins, outs, delta=0.0, method=method)
 
@@ -376,8 +431,8 @@ GOOD = [0.1, 0.2, 0.3]
         (GOOD, GOOD, {"confidence": 0.0}, "confidence: 0.0"),
         (GOOD, GOOD, {"method": "one_run"}, "'one_run'.*'one-run'"),
         ([1.0] * 10, [0.0] * 90, {"method": "one-run"}, "members: 10 .*90 nonmembers"),
-        ([1.0, math.inf], GOOD, {"method": "gaussian"}, "^members: .*Gaussian"),
-        ([1.0, 1.0], [0.0, 0.0], {"method": "gaussian"}, "members: .*vary"),
+        ([1.0, math.inf], GOOD, {"method": "nct"}, "^members: .*infinite"),
+        ([1.0, 1.0], [0.0, 0.0], {"method": "nct"}, "members: .*vary"),
     ],
 )
 def test_bad_input_is_named(members, nonmembers, options, message):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,9 @@ import pytest
 from tiny import MODEL, SOURCE, plugged, tiny
 from toy import ToyLearner
 
+from uedp_bench.accounting.accountants.epsilon_at_delta import gaussian_epsilon
+from uedp_bench.accounting.bounds.audits import Sides, curve_evidence
+from uedp_bench.accounting.bounds.trade_off import TradeOffCurve, refutes
 from uedp_bench.attacks.audit.attack import Audit
 from uedp_bench.attacks.membership.attack import Membership
 from uedp_bench.attacks.membership.records import records_of
@@ -289,6 +293,11 @@ def test_halved_noise_is_caught_by_independent_trainings_and_honest_noise_is_not
     assert bound.delta == 0.1
     assert (bound.epsilon > true) == (really < 1.0)
     assert bound.strict_epsilon <= (true if really == 1.0 else bound.epsilon)
+    claimed = TradeOffCurve.sampled(partial(gaussian_epsilon, 1.0))
+    sides = Sides(*map(np.array, found.details["retrainings"].values()))
+    at_95 = curve_evidence(Sides(np.zeros(20), np.zeros(20)), sides, 0.05)
+    assert refutes(at_95, claimed) == (really < 1.0)
+    assert really < 1.0 or not refutes(bound.evidence, claimed)
 
 
 # ---------------------------------------------------------------------------- honest mechanisms

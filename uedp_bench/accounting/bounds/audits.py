@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from uedp_bench.results import Estimate, LowerBound
+from uedp_bench.results import CurveEvidence, Estimate, LowerBound
 from uedp_bench.statistics.resampling import CONFIDENCE
 from uedp_bench.statistics.roc import Scores, auc_estimate
 
 if TYPE_CHECKING:
+    from uedp_bench.accounting.bounds.lower_bounds import Method
     from uedp_bench.accounting.events import Adjacency, PrivacyUnit
     from uedp_bench.corpus import FloatArray
 
-Method = Literal["one-run", "one-run-f-dp", "clopper-pearson", "gaussian"]
 Bound = Callable[[float], float]
 """Confidence -> epsilon."""
 
-STRICT = 1.0 - 1e-6
+STRICT_ERROR = 1e-6
+STRICT = 1.0 - STRICT_ERROR
 """Confidence of the bounds that are checked against guarantees."""
 
 STRICT_DELTA = 1e-10
 """The one-run bound adds a multiple of delta to its chance of error: bounds are taken at this delta
 too, where that multiple is far below 1e-6. Guarantees are compared at the bound's delta."""
 
-ASSUMED: dict[Method, str] = {
-    "one-run-f-dp": "the mechanism's trade-off function is that of a Gaussian mechanism",
-    "clopper-pearson": "scores of canaries in one training are independent of each other",
-}
-"""What methods assume beside the coins when all scores are of one training."""
+GAUSSIAN_CURVE = "the mechanism's trade-off function is that of a Gaussian mechanism"
+INDEPENDENT = "scores of canaries in one training are independent of each other"
+NORMAL = "they are normal with one variance on both sides"
 
 
 class Sides(NamedTuple):
@@ -68,7 +67,12 @@ class Target(NamedTuple):
 
 
 def lower_bounds(
-    one_run: Sides, trials: Sides | None, targets: Sequence[Target], delta: float
+    one_run: Sides,
+    trials: Sides | None,
+    targets: Sequence[Target],
+    delta: float,
+    *,
+    normal: bool,
 ) -> tuple[LowerBound, ...]:
     """All bounds: first those that hold without assumptions, then those that assume something.
 
@@ -79,17 +83,38 @@ def lower_bounds(
         trials: scores of one canary over independent trainings, or None.
         targets: what the canaries speak of; the first is the main one.
         delta: of the bounds.
+        normal: True if Gaussian noise makes the scores normal, as those of update canaries.
     """
     deltas = (delta, STRICT_DELTA) if delta > STRICT_DELTA else (delta,)
     sure = [bound for at in deltas for bound in _sure(one_run, trials, targets, at)]
+    evidence = curve_evidence(one_run, trials)
+    sure[: len(targets)] = [
+        bound.model_copy(update={"evidence": evidence}) for bound in sure[: len(targets)]
+    ]
     assuming = [
         LowerBound(
-            **targets[0]._asdict(), epsilon=one_run.bound(way, delta)(CONFIDENCE), delta=delta,
-            confidence=CONFIDENCE, method=way, assumptions=(assumed,),
+            **targets[0]._asdict(), epsilon=side.bound(method, delta)(CONFIDENCE), delta=delta,
+            confidence=CONFIDENCE, method=method, assumptions=assumptions,
         )
-        for way, assumed in ASSUMED.items()
+        for side, method, assumptions in _assuming(one_run, trials, normal=normal)
     ]  # fmt: skip
     return (*sure, *assuming)
+
+
+def _assuming(
+    one_run: Sides, trials: Sides | None, *, normal: bool
+) -> Iterator[tuple[Sides, Method, tuple[str, ...]]]:
+    """Scores, methods, and what they assume beside the coins or the trainings' randomness."""
+    from uedp_bench.accounting.bounds.lower_bounds import normality_p_value
+
+    yield one_run, "one-run-f-dp", (GAUSSIAN_CURVE,)
+    yield one_run, "clopper-pearson", (INDEPENDENT,)
+    if normal:
+        p = normality_p_value(*one_run)
+        measured = "too few vary to tell" if p is None else f"p {p:.2g} of skewness and kurtosis"
+        yield one_run, "nct", (GAUSSIAN_CURVE, INDEPENDENT, f"{NORMAL} ({measured})")
+    if trials is not None:
+        yield trials, "clopper-pearson-f-dp", (GAUSSIAN_CURVE,)
 
 
 def _sure(
@@ -117,6 +142,29 @@ def _sure(
     ]  # fmt: skip
 
 
+def curve_evidence(
+    one_run: Sides, trials: Sides | None, error: float = STRICT_ERROR
+) -> CurveEvidence:
+    """The counts that whole curves are tested against.
+
+    Args:
+        one_run: scores of the canaries of one training.
+        trials: scores of one canary over independent trainings, or None.
+        error: probability that all tests together refute a curve which holds, at most.
+    """
+    from uedp_bench.accounting.bounds.lower_bounds import rate_limits
+    from uedp_bench.accounting.bounds.one_run import score_guesses
+
+    ways = score_guesses(*one_run)
+    limits = () if trials is None else zip(*rate_limits(*trials, error / 2.0), strict=True)
+    return CurveEvidence(
+        canaries=sum(map(len, one_run)),
+        guesses=tuple(zip(ways.made.tolist(), ways.right.tolist(), strict=True)),
+        rates=tuple((float(likely), float(rare)) for likely, rare in limits),
+        error=error,
+    )
+
+
 def headline(
     one_run: Sides,
     trials: Sides | None,
@@ -125,15 +173,22 @@ def headline(
     rng: np.random.Generator,
 ) -> dict[str, Estimate]:
     """The metrics of the attack; see `docs/audits.md`."""
-    metrics = {
-        "epsilon_lower_bound": Estimate(value=bounds[0].epsilon),
-        "auc": one_run.estimate_auc(rng),
-        "epsilon_gaussian": Estimate(value=one_run.bound("gaussian", delta)(CONFIDENCE)),
-    }
+    areas = {"auc": one_run.estimate_auc(rng)}
+    if trials is not None:
+        areas["auc_retrainings"] = trials.estimate_auc(rng)
+    metrics = {"epsilon_lower_bound": Estimate(value=bounds[0].epsilon), **areas}
     for bound in bounds:
         if bound.assumptions:
             name = bound.method.replace("-", "_")
             metrics[f"epsilon_{name}"] = Estimate(value=bound.epsilon)
-    if trials is not None:
-        metrics["auc_retrainings"] = trials.estimate_auc(rng)
+    for name, area in areas.items():
+        metrics[f"epsilon_of_{name}"] = _epsilon_of(area, delta)
     return metrics
+
+
+def _epsilon_of(area: Estimate, delta: float) -> Estimate:
+    from uedp_bench.accounting.bounds.lower_bounds import epsilon_of_auc
+
+    ends = (area.value, area.low, area.high)
+    value, low, high = (None if end is None else epsilon_of_auc(end, delta) for end in ends)
+    return Estimate(value=value or 0.0, low=low, high=high)

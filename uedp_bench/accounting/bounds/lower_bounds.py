@@ -10,12 +10,14 @@ Imports neither torch nor, before a bound is asked for, scipy.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from uedp_bench.accounting.accountants.epsilon_at_delta import gaussian_epsilon
 from uedp_bench.accounting.bounds import one_run
 from uedp_bench.accounting.bounds.one_run import (
     check_delta,
@@ -27,25 +29,29 @@ from uedp_bench.accounting.bounds.one_run import (
 from uedp_bench.errors import InputError, nearest
 
 __all__ = [
-    "ESTIMATES",
     "METHODS",
     "Method",
     "best_of",
     "epsilon_lower_bound",
+    "epsilon_of_auc",
+    "normality_p_value",
     "one_run_bound",
     "one_run_f_dp_bound",
     "one_run_p_value",
 ]
 
 FloatArray = NDArray[np.float64]
-Method = Literal["clopper-pearson", "one-run", "one-run-f-dp", "gaussian"]
+Method = Literal["clopper-pearson", "clopper-pearson-f-dp", "one-run", "one-run-f-dp", "nct"]
 METHODS: tuple[Method, ...] = get_args(Method)
-ESTIMATES: tuple[Method, ...] = ("gaussian",)
-"""Methods that fit a distribution to the scores: estimates, not bounds."""
+WITH_GAUSSIAN: tuple[Method, ...] = ("clopper-pearson-f-dp", "one-run-f-dp", "nct")
+"""Methods that end in a Gaussian mechanism, which has no epsilon at delta 0."""
 
 STEP = 0.5**0.5
 """From one rank to the next. Wider steps find 3 % more in scores without ties, and next to nothing
 in scores of few levels, where most thresholds fall on the same level."""
+
+FEWEST_TO_TEST = 20
+"""Scores from which the normal approximation of D'Agostino and Pearson's test holds."""
 
 UNFAIR = 1e-6
 """Probability under fair coins below which the numbers of members and others are refused."""
@@ -76,16 +82,19 @@ def epsilon_lower_bound(
       (Steinke et al. 2023); holds whatever canaries do to each other.
     * `one-run-f-dp`: the same against a Gaussian trade-off curve (arXiv:2410.22235). A bound for
       mechanisms of that family only.
-    * `gaussian`: an ESTIMATE, not a bound: both sides are taken for Gaussians of one variance,
-      and epsilon is that of the Gaussian mechanism with the lower confidence limit of the
-      difference of means (Welch) and the upper one of the standard deviation. At most
-      1 - confidence of noise is above 0, but tails that are not Gaussian make it any number.
+    * `clopper-pearson-f-dp`: the same events against a Gaussian trade-off curve: mu is
+      Phi^-1(P[event | one side]) - Phi^-1(P[event | other side]), both at their limits (Nasr et al.
+      2023, arXiv:2302.07956). A bound for mechanisms of that family only.
+    * `nct`: exact if both sides are normal with one variance. The t statistic of the two means has
+      a noncentral t distribution; its noncentrality at the lower confidence limit gives mu.
+      Thresholds lose what it keeps, and scores that are not normal make it any number: look at
+      `normality_p_value`.
 
     Args:
-        members: (n,) scores of what was in training. Any reals; infinities sort, but no Gaussian
-            can be fitted to them.
+        members: (n,) scores of what was in training. Any reals; infinities sort, but no normal
+            distribution has them.
         nonmembers: (n',) scores of what was not.
-        delta: in [0, 1); above 0 for the two methods with a Gaussian.
+        delta: in [0, 1); above 0 for the methods of `WITH_GAUSSIAN`.
         confidence: in (0, 1).
         method: one of `METHODS`.
 
@@ -100,13 +109,16 @@ def epsilon_lower_bound(
         near = nearest(str(method), METHODS)
         hint = f"did you mean {near!r}?" if near else f"known: {', '.join(METHODS)}"
         raise InputError(f"method: no method named {method!r}; {hint}")
-    check_delta(delta, method if method in ("one-run-f-dp", "gaussian") else "")
+    check_delta(delta, method if method in WITH_GAUSSIAN else "")
     significance = significance_of(confidence)
     ins, outs = _scores(members, "members"), _scores(nonmembers, "nonmembers")
-    if method == "clopper-pearson":
-        return _clopper_pearson(ins, outs, delta, significance)
-    if method == "gaussian":
-        return _gaussian(ins, outs, delta, significance)
+    if method == "nct":
+        return gaussian_epsilon(_nct_shift(ins, outs, significance), delta)
+    if method in ("clopper-pearson", "clopper-pearson-f-dp"):
+        rates = rate_limits(ins, outs, significance)
+        if method == "clopper-pearson":
+            return rates.epsilon(delta)
+        return gaussian_epsilon(rates.gaussian_shift(), delta)
     _check_coins(len(ins), len(outs))
     ways = one_run.score_guesses(ins, outs)
     if not len(ways.made):
@@ -114,7 +126,7 @@ def epsilon_lower_bound(
     canaries, share = len(ins) + len(outs), significance / len(ways.made)
     if method == "one-run":
         return one_run.best_one_run(canaries, ways, delta, share)
-    return one_run.gaussian_epsilon(one_run.best_f_dp(canaries, ways, share), delta)
+    return gaussian_epsilon(one_run.best_f_dp(canaries, ways, share), delta)
 
 
 def best_of(bounds: Sequence[Callable[[float], float]], *, confidence: float = 0.95) -> float:
@@ -137,22 +149,40 @@ def best_of(bounds: Sequence[Callable[[float], float]], *, confidence: float = 0
 # ---------------------------------------------------------------------------- the methods
 
 
-def _clopper_pearson(
-    members: FloatArray, nonmembers: FloatArray, delta: float, significance: float
-) -> float:
-    # "Above a threshold" for members against non-members, then "below" the other way round.
+class RateLimits(NamedTuple):
+    """Confidence limits of the probabilities of several events, all valid at once.
+
+    Attributes:
+        likely: (events,) lower limit of the probability on the side where the event is likely.
+        rare: (events,) upper limit on the other side.
+    """
+
+    likely: FloatArray
+    rare: FloatArray
+
+    def epsilon(self, delta: float) -> float:
+        """Largest log((P[likely] - delta) / P[rare]); 0 where there is none above."""
+        usable = self.likely > delta
+        ratios = np.log(self.likely[usable] - delta) - np.log(self.rare[usable])
+        return float(max(0.0, ratios.max(initial=0.0)))
+
+    def gaussian_shift(self) -> float:
+        """Largest mu of a Gaussian trade-off curve that an event refutes; 0 for none."""
+        from scipy.special import ndtri
+
+        return float(max(0.0, (ndtri(self.likely) - ndtri(self.rare)).max(initial=0.0)))
+
+
+def rate_limits(members: FloatArray, nonmembers: FloatArray, significance: float) -> RateLimits:
+    """Limits for "above the k-th highest non-member", then for "below the k-th lowest member".
+
+    Each is at its share of the significance.
+    """
     directions = [(members, nonmembers), (-nonmembers, -members)]
     ranks = [_ranks(len(rare)) for _, rare in directions]
-    tests = sum(map(len, ranks))
-    if not tests:
-        return 0.0
-    share = significance / tests
-    found = [
-        _best_event(often, rare, at, delta, share)
-        for (often, rare), at in zip(directions, ranks, strict=True)
-        if len(at)
-    ]
-    return max(0.0, *found)
+    share = significance / max(1, sum(map(len, ranks)))
+    limits = [_limits_above(*sides, at, share) for sides, at in zip(directions, ranks, strict=True)]
+    return RateLimits(*(np.concatenate(column) for column in zip(*limits, strict=True)))
 
 
 def _ranks(scores: int) -> NDArray[np.int64]:
@@ -164,54 +194,88 @@ def _ranks(scores: int) -> NDArray[np.int64]:
     return ranks[ranks > 0]
 
 
-def _best_event(
-    often: FloatArray, rare: FloatArray, ranks: NDArray[np.int64], delta: float, share: float
-) -> float:
-    """Largest log((P[often > t] - delta) / P[rare > t]) over t = the k-th highest of `rare`.
+def _limits_above(
+    often: FloatArray, rare: FloatArray, ranks: NDArray[np.int64], share: float
+) -> RateLimits:
+    """Limits for "above the k-th highest of `rare`", each side's at half of the share.
 
-    Both probabilities are at their confidence limits, each at share / 2. P[rare > t] <= Beta(k,
-    n - k + 1) in distribution, with equality without ties.
+    P[rare > t] <= Beta(k, n - k + 1) in distribution, with equality without ties.
     """
     from scipy.special import betaincinv
 
     total, n = len(often), len(rare)
-    thresholds = np.sort(rare)[n - ranks]
-    hits = total - np.searchsorted(np.sort(often), thresholds, side="right")
-    below = betaincinv(np.maximum(hits, 1), total - hits + 1, share / 2.0)
-    usable = (hits > 0) & (below > delta)
-    if not usable.any():
-        return 0.0
-    above = betaincinv(ranks, n - ranks + 1, 1.0 - share / 2.0)
-    return float(np.max(np.log(below[usable] - delta) - np.log(above[usable])))
+    hits = total - np.searchsorted(np.sort(often), np.sort(rare)[n - ranks], side="right")
+    low = betaincinv(np.maximum(hits, 1), total - hits + 1, share / 2.0)
+    high = np.asarray(betaincinv(ranks, n - ranks + 1, 1.0 - share / 2.0), dtype=np.float64)
+    return RateLimits(np.where(hits > 0, low, 0.0), high)
 
 
-def _gaussian(
-    members: FloatArray, nonmembers: FloatArray, delta: float, significance: float
-) -> float:
-    from scipy.special import chdtri, stdtrit
+def _nct_shift(members: FloatArray, nonmembers: FloatArray, significance: float) -> float:
+    """Lower confidence limit of the difference of means in standard deviations, at least 0."""
+    from scipy.special import nctdtrinc
 
     sides = (members, nonmembers)
     for name, side in zip(("members", "nonmembers"), sides, strict=True):
         if np.isinf(side).any():
-            raise InputError(f"{name}: a Gaussian cannot be fitted to infinite scores")
+            raise InputError(f"{name}: no normal distribution has infinite scores")
     if min(map(len, sides)) < 2:
         return 0.0
     scale = max(float(np.abs(side).max()) for side in sides) or 1.0
     members, nonmembers = members / scale, nonmembers / scale
-    sizes = np.array([len(members), len(nonmembers)])
-    squares = np.array([float(side.var(ddof=1)) for side in (members, nonmembers)])
     difference = float(members.mean() - nonmembers.mean())
-    errors = squares / sizes
     if difference <= 0.0:
         return 0.0
-    if not errors.sum() > 0.0:
-        raise InputError("members: scores do not vary on either side; a Gaussian has no such fit")
-    welch = errors.sum() ** 2 / (errors**2 / (sizes - 1)).sum()
-    least = difference + float(stdtrit(welch, significance / 2.0)) * float(errors.sum()) ** 0.5
-    freedom = int(sizes.sum()) - 2
-    pooled = float(((sizes - 1) * squares).sum())
-    widest = (pooled / float(chdtri(freedom, 1.0 - significance / 2.0))) ** 0.5
-    return one_run.gaussian_epsilon(max(0.0, least / widest), delta)
+    freedom = len(members) + len(nonmembers) - 2
+    deviation = math.sqrt((_residuals(members, nonmembers) ** 2).sum() / freedom)
+    if not deviation > 0.0:
+        raise InputError("members: scores do not vary on either side; nothing normal has such")
+    precision = math.sqrt(len(members) * len(nonmembers) / (freedom + 2))
+    statistic = precision * difference / deviation
+    noncentrality = float(nctdtrinc(freedom, 1.0 - significance, statistic))
+    return float(max(0.0, noncentrality) / precision)
+
+
+def normality_p_value(members: ArrayLike, nonmembers: ArrayLike) -> float | None:
+    """How likely such skewness and kurtosis are of normal scores of one variance on both sides.
+
+    D'Agostino and Pearson's test of the distances to the mean of the own side.
+
+    Args:
+        members: (n,) finite scores.
+        nonmembers: (n',) likewise.
+
+    Returns:
+        In [0, 1]; None for fewer than 20 scores, and for scores that do not vary.
+
+    Raises:
+        InputError: for no scores, NaN, or other shapes.
+    """
+    from scipy.stats import normaltest
+
+    residuals = _residuals(_scores(members, "members"), _scores(nonmembers, "nonmembers"))
+    if len(residuals) < FEWEST_TO_TEST or not np.ptp(residuals) > 0.0:
+        return None
+    return float(normaltest(residuals / np.abs(residuals).max()).pvalue)
+
+
+def _residuals(members: FloatArray, nonmembers: FloatArray) -> FloatArray:
+    return np.concatenate([side - side.mean() for side in (members, nonmembers)])
+
+
+def epsilon_of_auc(auc: float, delta: float) -> float:
+    """Epsilon at `delta` of the Gaussian mechanism whose best attack has this AUC.
+
+    Beside a bound it says which is to be mended: where it is far above, the scores tell more than
+    the bound keeps; where it is low too, the scores tell little. No bound, and no confidence.
+
+    Args:
+        auc: in [0, 1]; at most 1/2 gives 0, and 1 infinity.
+        delta: in (0, 1).
+    """
+    from scipy.special import ndtri
+
+    shift = 2.0**0.5 * float(ndtri(auc))
+    return math.inf if math.isinf(shift) and shift > 0 else gaussian_epsilon(max(0.0, shift), delta)
 
 
 # ---------------------------------------------------------------------------- input

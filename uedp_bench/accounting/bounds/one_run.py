@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from uedp_bench.accounting.accountants.epsilon_at_delta import gaussian_epsilon
 from uedp_bench.errors import InputError
 
 IntArray = NDArray[np.int64]
@@ -174,11 +175,16 @@ def best_one_run(canaries: int, ways: Guesses, delta: float, significance: float
 
 def best_f_dp(canaries: int, ways: Guesses, significance: float) -> float:
     """Largest mu of a Gaussian trade-off that any way of guessing refutes, at `significance`."""
+    from scipy.special import ndtr, ndtri
+
     best = 0.0
     for _, made, right in _promising(ways, significance):
 
         def margin(mu: float, r: int = made, v: int = right) -> float:
-            return _f_dp_excess(canaries, r, v, mu, significance)
+            def least(probability: float) -> float:
+                return float(ndtr(ndtri(probability) - mu))
+
+            return f_dp_excess(canaries, r, v, least, significance)
 
         best = max(best, _largest_refuted(margin, best))
     return best
@@ -222,32 +228,35 @@ def _p_value(canaries: int, guesses: int, correct: int, epsilon: float, delta: f
     return min(1.0, beta + 2.0 * canaries * delta * alpha)
 
 
-def _f_dp_excess(
-    canaries: int, guesses: int, correct: int, mu: float, significance: float
+def f_dp_excess(
+    canaries: int,
+    guesses: int,
+    correct: int,
+    least: Callable[[float], float],
+    significance: float,
 ) -> float:
-    """Positive where `correct` right guesses are less likely than `significance` under mu-GDP.
+    """Positive where `correct` right guesses are less likely than `significance` under a curve.
 
     The masses of "exactly i right" and of its wrong guesses are bounded from below, from i =
     correct down; where they would add up to more than all the guesses, the hypothesis is refuted.
-    """
-    from scipy.special import ndtr, ndtri
 
+    Args:
+        canaries: each in with probability 1/2, independently.
+        guesses: how many canaries the attacker guessed on, at most all.
+        correct: how many of the guesses were right, at least 1.
+        least: of the probability that an event has with one neighbour, the least probability that
+            it has with the other: convex, increasing, and the same in both directions.
+        significance: of the test.
+    """
     right = significance * correct / canaries
     wrong = significance * (guesses - correct) / canaries
     for i in range(correct - 1, -1, -1):
-        least = float(ndtr(ndtri(right) - mu))
-        if least <= wrong:
+        implied = least(right)
+        if implied <= wrong:
             break  # Neither can change any more.
-        right = min(1.0, right + i / (guesses - i) * (least - wrong))
-        wrong = least
+        right = min(1.0, right + i / (guesses - i) * (implied - wrong))
+        wrong = implied
     return right + wrong - guesses / canaries
-
-
-def gaussian_epsilon(mu: float, delta: float) -> float:
-    """Epsilon at delta of the Gaussian mechanism with sensitivity / noise = mu."""
-    from dp_accounting import get_epsilon_gaussian
-
-    return float(get_epsilon_gaussian(1.0 / mu, delta)) if mu > 0.0 else 0.0
 
 
 # ---------------------------------------------------------------------------- input
