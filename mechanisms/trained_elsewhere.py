@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from uedp_bench.accounting.declared_claim import DeclaredClaim
+from uedp_bench.accounting.declared_claim import DeclaredTraining
 from uedp_bench.accounting.events import Claim
 from uedp_bench.component import MayBePath
 from uedp_bench.mechanism import CorpusStats, Elsewhere, Events, TrainingMechanism
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from uedp_bench.run_context import Run
 
 
-class TrainedElsewhereParams(DeclaredClaim):
+class TrainedElsewhereParams(DeclaredTraining):
     """What is claimed of the training, and what was planted before it."""
 
     coins: Annotated[str | None, MayBePath()] = Field(

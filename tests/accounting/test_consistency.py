@@ -23,7 +23,7 @@ from uedp_bench.accounting.events import (
 from uedp_bench.accounting.guarantee import CurvePoint, Guarantee
 from uedp_bench.accounting.ledger import claimed, proven, proven_at
 from uedp_bench.errors import PrivacyError
-from uedp_bench.results import LowerBound
+from uedp_bench.results import CurveEvidence, LowerBound
 
 USER = PrivacyEvent(
     unit="user",
@@ -241,3 +241,59 @@ def test_a_claim_speaks_at_the_delta_of_the_bound_through_its_own_accountant():
     assert [g.status for g in found] == ["given", "refuted"]
     assert f"{strictly[1].epsilon:.6g}" in found[1].reason
     assert found[1].epsilon == said[1].epsilon
+
+
+# ------------------------------------------------------------------------------------------ curves
+
+ONCE = PrivacyEvent(unit="user", event=Gaussian(noise_multiplier=1.0))
+"""Epsilon 4.38 at delta 1e-5; a fair coin is guessed right with probability 0.69 at most."""
+
+
+def counted(likely, rare, **more):
+    """A bound of 0 whose scores are counts of one event over many trainings."""
+    counts = CurveEvidence(canaries=20, rates=((likely, rare),), error=1e-6)
+    return bound(0.0, evidence=counts, **more)
+
+
+def test_a_proof_is_refuted_by_its_curve_where_no_point_is():
+    check(counted(0.69, 0.31), events=(ONCE,))
+    with pytest.raises(PrivacyError, match="curve proven"):
+        check(counted(0.72, 0.28), events=(ONCE,))
+    # Epsilon at a single delta allows nearly every guess to be right.
+    assert math.log(0.72 / 0.28) < value(ONCE, delta=1e-5) / 4.0
+
+
+@pytest.mark.parametrize(("likely", "status"), [(0.69, "given"), (0.72, "refuted")])
+def test_a_claimed_curve_is_tested_at_every_delta(likely, status):
+    promised = Claim(unit="user", event=ONCE.event, accountant="pld", source="paper")
+    claims = claimed([promised], 1e-5)
+    bounds = [counted(likely, 1.0 - likely)]
+    (judged,) = check_bounds(bounds, claims, None, partial(claimed, [promised]))
+    assert judged.status == status
+    (by_point,) = check_bounds(bounds, claims, None)
+    assert by_point.status == "given"
+
+
+def test_a_stated_curve_is_refuted_with_its_reason():
+    (stated,) = proven([ONCE], delta=1e-5, unreviewed=["mechanism mine"])
+    worth = partial(proven_at, [ONCE])
+    (kept,) = check_bounds([counted(0.69, 0.31)], [stated], worth)
+    (judged,) = check_bounds([counted(0.72, 0.28)], [stated], worth)
+    assert (kept.status, judged.status) == ("given", "refuted")
+    assert "audit" in judged.reason
+
+
+@pytest.mark.parametrize(
+    "other", [{"unit": "record"}, {"adjacency": "replace-one"}, {"strict_epsilon": None}]
+)
+def test_counts_of_another_unit_refute_no_curve(other):
+    check(counted(0.99, 0.01, **other), events=(ONCE,))
+
+
+def test_a_claim_of_one_entity_is_not_refuted_by_a_wider_one():
+    narrow = claim(0.1, protected=Protected(spread=1))
+    wide = counted(0.99, 0.01, unit="user-entity", spread=3, sentences=3)
+    same = counted(0.99, 0.01, unit="user-entity", spread=1, sentences=1)
+    (kept,) = check_bounds([wide], [narrow], None)
+    (judged,) = check_bounds([same], [narrow], None)
+    assert (kept.status, judged.status) == ("given", "refuted")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from uedp_bench.accounting.events import Adjacency, PrivacyUnit, Protected
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.errors import PrivacyError
 from uedp_bench.results import LowerBound
+
+if TYPE_CHECKING:
+    from uedp_bench.accounting.bounds.trade_off import TradeOffCurve
 
 STRICT_ERROR = 1e-6
 """One minus the confidence of every `LowerBound.strict_epsilon`: n bounds, over all attacks and
@@ -43,8 +46,9 @@ def check_bounds(
 
     A bound is compared at its own unit, adjacency, delta and point of the curve, and a bound for
     users with user-entity guarantees too, because a user alone is a user together with an entity
-    that nobody mentions. Bounds without `strict_epsilon` are left out: they rest on more than the
-    coins of their attack.
+    that nobody mentions. Where it has `evidence`, the whole trade-off curve of the guarantee is
+    tested, which is refuted long before its epsilon at a single delta is. Bounds without
+    `strict_epsilon` are left out: they rest on more than the coins of their attack.
 
     Args:
         bounds: of all attacks.
@@ -63,38 +67,108 @@ def check_bounds(
             or the attack.
     """
     strict = [bound for bound in bounds if bound.strict_epsilon is not None]
+    against = [bound for bound in strict if _refutes_something(bound)]
     for bound in strict:
         for guarantee in guarantees:
             if guarantee.kind == "proven" and _speaks_of(bound, guarantee):
-                _check(bound, guarantee, proven_at)
+                _check(bound, guarantee, proven_at, tested=bound in against)
+    curves = _claimed_curves(guarantees, claimed_at) if against else {}
     at_delta: dict[float, Iterator[Guarantee]] = {}
     if claimed_at is not None:
         at_delta = {
             bound.delta: iter(claimed_at(bound.delta)) for bound in strict if 0 < bound.delta < 1
         }
     judged = []
-    for guarantee in guarantees:
+    for number, guarantee in enumerate(guarantees):
         if guarantee.kind == "claimed":
             claims = {delta: next(found) for delta, found in at_delta.items()}
-            judged.append(_judged(guarantee, strict, claims))
+            by_points = _judged(guarantee, strict, claims)
+            judged.append(_judged_curve(by_points, against, curves.get(number)))
         elif guarantee.kind == "stated":
-            judged.append(_judged_stated(guarantee, strict, proven_at))
+            judged.append(_judged_stated(guarantee, strict, proven_at, against))
         else:
             judged.append(guarantee)
     return tuple(judged)
 
 
 def _judged_stated(
-    guarantee: Guarantee, bounds: Sequence[LowerBound], proven_at: ProvenAt
+    guarantee: Guarantee,
+    bounds: Sequence[LowerBound],
+    proven_at: ProvenAt,
+    against: Sequence[LowerBound],
 ) -> Guarantee:
-    """Stated guarantees, refuted where a bound lies above what its events are worth there."""
+    """Stated guarantees, refuted where a bound or its scores contradict what events are worth."""
     for bound in bounds:
         if _speaks_of(bound, guarantee):
             worth = _proven(bound, guarantee, proven_at)
             if (bound.strict_epsilon or 0.0) > worth:
-                reason = f"{_described(bound)} exceeds the stated {worth:.6g}"
-                return guarantee.model_copy(update={"status": "refuted", "reason": reason})
+                return _refuted(guarantee, f"{_described(bound)} exceeds the stated {worth:.6g}")
+            if bound in against and _contradicts(bound, guarantee, proven_at):
+                return _refuted(guarantee, _impossible(bound, "stated"))
     return guarantee
+
+
+def _refuted(guarantee: Guarantee, reason: str) -> Guarantee:
+    return guarantee.model_copy(update={"status": "refuted", "reason": reason})
+
+
+def _refutes_something(bound: LowerBound) -> bool:
+    """True if the scores behind a bound show any leak at all, at the confidence of checks."""
+    if bound.evidence is None:
+        return False
+    from uedp_bench.accounting.bounds.trade_off import PERFECT, refutes
+
+    return refutes(bound.evidence, PERFECT)
+
+
+def _contradicts(bound: LowerBound, guarantee: Guarantee, proven_at: ProvenAt) -> bool:
+    """True if the scores behind a bound are impossible under all that events are worth."""
+    from uedp_bench.accounting.bounds.trade_off import TradeOffCurve, refutes
+
+    def epsilon_at(delta: float) -> float:
+        return _proven(bound.model_copy(update={"delta": delta}), guarantee, proven_at)
+
+    return bound.evidence is not None and refutes(bound.evidence, TradeOffCurve.sampled(epsilon_at))
+
+
+def _claimed_curves(
+    guarantees: Sequence[Guarantee], claimed_at: ClaimedAt | None
+) -> dict[int, TradeOffCurve]:
+    """The curve of each claim, by its number among the guarantees: its point alone by default."""
+    from uedp_bench.accounting.bounds.trade_off import DELTAS, TradeOffCurve
+
+    numbers = [n for n, one in enumerate(guarantees) if one.kind == "claimed"]
+    rows = [[guarantees[number] for number in numbers]]
+    if claimed_at is not None and numbers:
+        rows += [list(claimed_at(delta)) for delta in DELTAS]
+    return {
+        number: TradeOffCurve.from_points(
+            (claim.epsilon, claim.delta) for claim in column if claim.status != "refused"
+        )
+        for number, column in zip(numbers, zip(*rows, strict=True), strict=True)
+    }
+
+
+def _judged_curve(
+    claim: Guarantee, against: Sequence[LowerBound], curve: TradeOffCurve | None
+) -> Guarantee:
+    """A claim, refuted where scores are impossible under its whole curve."""
+    from uedp_bench.accounting.bounds.trade_off import refutes
+
+    if claim.status == "refuted" or curve is None:
+        return claim
+    for bound in against:
+        speaks = _speaks_of(bound, claim) and _covers(claim, bound)
+        if speaks and bound.evidence is not None and refutes(bound.evidence, curve):
+            return _refuted(claim, _impossible(bound, "claimed"))
+    return claim
+
+
+def _impossible(bound: LowerBound, what: str) -> str:
+    return (
+        f"{_described(bound)}: no mechanism with the trade-off curve {what} gives such scores, "
+        f"except with probability {STRICT_ERROR:g}"
+    )
 
 
 def _speaks_of(bound: LowerBound, guarantee: Guarantee) -> bool:
@@ -105,7 +179,7 @@ def _speaks_of(bound: LowerBound, guarantee: Guarantee) -> bool:
     return same and bound.adjacency == guarantee.adjacency and guarantee.notion == "dp"
 
 
-def _check(bound: LowerBound, guarantee: Guarantee, proven_at: ProvenAt) -> None:
+def _check(bound: LowerBound, guarantee: Guarantee, proven_at: ProvenAt, *, tested: bool) -> None:
     epsilon = _proven(bound, guarantee, proven_at)
     strict = bound.strict_epsilon
     if strict is not None and strict > epsilon:
@@ -113,6 +187,11 @@ def _check(bound: LowerBound, guarantee: Guarantee, proven_at: ProvenAt) -> None
             f"{_described(bound)} exceeds the proven {epsilon:.6g} for {guarantee.unit} "
             f"({guarantee.adjacency}, {guarantee.accountant}): the mechanism, the accountant or "
             "the attack is wrong"
+        )
+    if tested and _contradicts(bound, guarantee, proven_at):
+        raise PrivacyError(
+            f"{_impossible(bound, 'proven')} ({guarantee.unit}, {guarantee.adjacency}, "
+            f"{guarantee.accountant}): the mechanism, the accountant or the attack is wrong"
         )
 
 
@@ -157,9 +236,7 @@ def _judged(
     what = (
         "it" if said.delta == guarantee.delta else f"the {said.epsilon:.6g} claimed at that delta"
     )
-    return guarantee.model_copy(
-        update={"status": "refuted", "reason": f"{_described(highest)} exceeds {what}"}
-    )
+    return _refuted(guarantee, f"{_described(highest)} exceeds {what}")
 
 
 def _refutes(bound: LowerBound, claim: Guarantee) -> bool:

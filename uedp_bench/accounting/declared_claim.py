@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from pydantic import Field, model_validator
 
-from uedp_bench.accounting.event_contract import Adjacency, PrivacyUnit
-from uedp_bench.accounting.events import DECLARED, ApproximateDP, Claim, NonPrivate, PrivacyEvent
-from uedp_bench.component import Params
+from uedp_bench.accounting.event_contract import Adjacency, Count, PrivacyUnit
+from uedp_bench.accounting.events import (
+    DECLARED,
+    ApproximateDP,
+    Claim,
+    Gaussian,
+    NonPrivate,
+    PoissonSampled,
+    PrivacyEvent,
+    Repeated,
+)
+from uedp_bench.component import Params, at
 
 MADE_ELSEWHERE = "made elsewhere: no event here describes what was done with private text"
 """Why nothing is proven of it."""
+
+UNCHECKED = f"{DECLARED}: nothing here has checked it, and attacks can only refute it"
 
 
 class DeclaredClaim(Params):
@@ -45,7 +56,7 @@ class DeclaredClaim(Params):
             )
         named = ("claimed_delta", "claimed_unit", "claimed_adjacency", "claimed_source")
         changed = [n for n in named if getattr(self, n) != type(self).model_fields[n].default]
-        if self.claimed_epsilon is None and changed:
+        if changed and not self.claims():
             raise ValueError(
                 f"{changed[0]} is given, but no claimed_epsilon: give it, or leave {changed[0]} out"
             )
@@ -62,7 +73,7 @@ class DeclaredClaim(Params):
                 event=ApproximateDP(epsilon=self.claimed_epsilon, delta=self.claimed_delta),
                 accountant=DECLARED,
                 source=self.claimed_source,
-                note=f"{DECLARED}: nothing here has checked it, and attacks can only refute it",
+                note=UNCHECKED,
             ),
         )
 
@@ -72,3 +83,57 @@ class DeclaredClaim(Params):
         return (
             PrivacyEvent(unit=self.claimed_unit, adjacency=self.claimed_adjacency, event=event),
         )
+
+
+class DeclaredTraining(DeclaredClaim):
+    """A declared claim of a training with noise: also by noise, sampling rate and steps.
+
+    Such a claim says epsilon at every delta, as the accountant of privacy losses computes it, so
+    that audits test its whole trade-off curve and not one point.
+    """
+
+    claimed_noise_multiplier: float | None = Field(
+        default=None,
+        gt=0.0,
+        exclude_if=at(None),
+        description="noise of a step over the clip bound that its maker claims; none by default",
+    )
+    claimed_sampling_rate: float = Field(
+        default=1.0,
+        gt=0.0,
+        le=1.0,
+        exclude_if=at(1.0),
+        description="probability of a unit to take part in a step, of that claim",
+    )
+    claimed_steps: Count = Field(
+        default=1, exclude_if=at(1), description="steps of the training, of that claim"
+    )
+
+    @model_validator(mode="after")
+    def _claims_noise_or_nothing_of_it(self) -> DeclaredTraining:
+        for name, needed in (
+            ("claimed_sampling_rate", "claimed_noise_multiplier"),
+            ("claimed_steps", "claimed_noise_multiplier"),
+            ("claimed_delta", "claimed_epsilon"),
+        ):
+            changed = getattr(self, name) != type(self).model_fields[name].default
+            if changed and getattr(self, needed) is None:
+                raise ValueError(f"{name} is given, but no {needed}: give it, or leave {name} out")
+        return self
+
+    def claims(self) -> tuple[Claim, ...]:
+        """The declared claims: by epsilon, by noise, or both."""
+        if self.claimed_noise_multiplier is None:
+            return super().claims()
+        step: Gaussian | PoissonSampled = Gaussian(noise_multiplier=self.claimed_noise_multiplier)
+        if self.claimed_sampling_rate < 1.0:
+            step = PoissonSampled(rate=self.claimed_sampling_rate, event=step)
+        by_noise = Claim(
+            unit=self.claimed_unit,
+            adjacency=self.claimed_adjacency,
+            event=Repeated(count=self.claimed_steps, event=step),
+            accountant="pld",
+            source=self.claimed_source,
+            note=UNCHECKED,
+        )
+        return (*super().claims(), by_noise)
