@@ -159,13 +159,20 @@ def visit(browser: Browser, tabs: list[Tab]) -> Iterator[Callable[..., Page]]:
     assert not troubles, troubles
 
 
-def serious(page: Page) -> list[str]:
-    """What axe-core finds of impact serious or critical on a page, one line each."""
+def serious(page: Page, rules: tuple[str, ...] = ()) -> list[str]:
+    """Issues of impact serious or critical that axe-core reports of a page, one line each.
+
+    Args:
+        page: what is checked, as it is now.
+        rules: names of rules; empty for all of them.
+    """
     from axe_playwright_python.sync_playwright import Axe
 
     # It would fetch style sheets again, and pages must not fetch. Every rule is checked, but only
     # what breaks one is described: describing the rest takes most of the time.
-    options = {"preload": False, "resultTypes": ["violations"]}
+    options: dict[str, object] = {"preload": False, "resultTypes": ["violations"]}
+    if rules:
+        options["runOnly"] = list(rules)
     found = Axe().run(page, options=options).response["violations"]
     return [
         f"{one['impact']}: {one['id']}: {one['help']}: {node['html'][:200]}"
@@ -176,11 +183,15 @@ def serious(page: Page) -> list[str]:
 
 
 @pytest.fixture
-def accessible() -> Callable[[Page], None]:
-    """Asserts that axe-core finds no serious issue on a page as it is now."""
+def accessible() -> Callable[..., None]:
+    """Asserts that axe-core finds no serious issue on a page as it is now, by some rules or all.
 
-    def check(page: Page) -> None:
-        found = serious(page)
+    A theme changes colours alone: where a page was checked in one, the other is checked by
+    `color-contrast`.
+    """
+
+    def check(page: Page, *rules: str) -> None:
+        found = serious(page, rules)
         assert not found, "\n".join(found)
 
     return check

@@ -24,18 +24,36 @@ def table(tmp_path_factory):
     return out / "table.html"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+VIEWS = {
+    "table": "#leaderboard tbody a",
+    "plots": "#plot-leakage .main-svg",
+    "compare": ".compare-chart .main-svg",
+}
+"""What of each view is there once it is drawn."""
+
+
 @pytest.mark.parametrize("width", [390, 1024, 1440])
-def test_every_view_fits_and_is_accessible(table, visit, accessible, width, scheme):
+def test_every_view_fits_and_is_accessible(table, visit, accessible, width):
     page = visit(table, "view=table", viewport={"width": width, "height": 900},
-                 color_scheme=scheme)  # fmt: skip
+                 color_scheme="light")  # fmt: skip
     page.locator("#leaderboard tbody a").first.wait_for()
-    for view, seen in (
-        ("table", "#leaderboard tbody a"),
-        ("plots", "#plot-leakage .main-svg"),
-        ("compare", ".compare-chart .main-svg"),
-    ):
+    for view, seen in VIEWS.items():
         page.evaluate(f"uedp.set({{ view: '{view}', rows: '{ROWS}' }})")
-        page.locator(seen).first.wait_for()
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        for scheme, rules in (("light", ()), ("dark", ("color-contrast",))):
+            page.emulate_media(color_scheme=scheme)
+            page.wait_for_function(f"document.documentElement.dataset.theme === '{scheme}'")
+            page.locator(seen).first.wait_for()
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            accessible(page, *rules)
+
+
+def test_stored_results_open_from_disk(site, visit, accessible):
+    page = visit(site / "table.html", "view=table&task=next-word", color_scheme="dark")
+    page.wait_for_load_state("load")
+    assert page.evaluate("uedp.rows.length") > 100
+    assert not page.evaluate("'Plotly' in window")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    for view in VIEWS:
+        page.evaluate(f"uedp.set({{ view: '{view}' }})")
+        page.locator(f"#view-{view}").wait_for()
         accessible(page)

@@ -82,14 +82,14 @@ def test_pages_are_accessible(runs, visit, accessible, name, scheme):
     if scheme == "dark":
         page.locator("#figure-1").scroll_into_view_if_needed()
         page.wait_for_function("document.querySelector('#figure-1').data")
+        accessible(page, "color-contrast")
     else:
         page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
-    accessible(page)
+        accessible(page)
 
 
-@pytest.mark.parametrize("name", ["everything-1", "hostile"])
-def test_phones_scroll_tables_and_not_the_page(runs, visit, name):
-    page = draw_all(visit(runs / f"{name}.html", viewport={"width": 390, "height": 844}))
+def test_phones_scroll_tables_and_not_the_page(runs, visit):
+    page = draw_all(visit(runs / "hostile.html", viewport={"width": 390, "height": 844}))
     page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     wide = page.evaluate("""[...document.querySelectorAll('.scroll')]
