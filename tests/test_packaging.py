@@ -315,6 +315,7 @@ def installed_plugin(tmp_path_factory) -> Path:
     return site
 
 
+@pytest.mark.long
 def test_an_installed_package_registers_as_built_ins_do(installed_plugin):
     listed, described = command_lines(
         installed_plugin, "list mechanisms --json", "describe shuffle-words --json"
@@ -327,6 +328,7 @@ def test_an_installed_package_registers_as_built_ins_do(installed_plugin):
     assert run_cli(["describe", "shuffle-words"]) == 2  # not installed here
 
 
+@pytest.mark.long
 def test_a_plugin_that_does_not_import_says_so_when_asked_for(installed_plugin):
     listed, asked = command_lines(installed_plugin, "list attacks", "describe broken-words")
     assert listed.returncode == 0
@@ -337,6 +339,7 @@ def test_a_plugin_that_does_not_import_says_so_when_asked_for(installed_plugin):
     assert "Traceback" not in asked.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -355,6 +358,7 @@ def test_an_entry_point_must_be_what_it_says(tmp_path, text, said):
     assert said in asked.stderr
 
 
+@pytest.mark.long
 def test_two_packages_of_one_name_are_an_error_that_shows_both(tmp_path):
     points = "[uedp_bench.mechanisms]\nnoiseless = other_words:Other\n"
     site = pip_free_site(tmp_path / "site", "other-words", points)
@@ -384,6 +388,7 @@ def alone(capsys) -> Callable[..., Done]:
     return listed
 
 
+@pytest.mark.long
 def test_a_lone_file_registers_and_may_not_take_a_name(tmp_path, alone):
     file, twin, thief = (tmp_path / f"{name}.py" for name in ("first", "twin", "thief"))
     file.write_text(lone("lone-words"))
@@ -402,6 +407,7 @@ def test_a_lone_file_registers_and_may_not_take_a_name(tmp_path, alone):
     assert f"{thief}:Shuffle" in taken.stderr
 
 
+@pytest.mark.long
 def test_a_lone_file_that_does_not_import_says_so(tmp_path, alone):
     file = tmp_path / "broken.py"
     file.write_text("import a_module_that_nobody_has\n")

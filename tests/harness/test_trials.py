@@ -159,7 +159,7 @@ def test_a_sentence_that_is_removed_lets_another_in_and_caps_have_no_common_neig
 @pytest.mark.parametrize("name", ["uedp-group", "uedp-spread"])
 def test_a_choice_over_caps_is_refused_for_entities_and_charged_for_users(name):
     key = name.replace("-", "_")
-    params = {"protected_spread": 1, "epsilon": 8.0, "rounds": 10}
+    params = {"protected_spread": 1, "noise_multiplier": 2.0, "rounds": 10}
     trials = [pipeline(name, **{key: {**params, "sentences_per_user": cap}}) for cap in (2, 6)]
     tried = {f"mechanism.{name}.sentences_per_user": [2, 6]}
     given, (made, record) = charged(Selection(tried=tried, seeds=1), *trials)

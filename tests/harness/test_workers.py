@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 from contextlib import closing
-from multiprocessing import forkserver
 from pathlib import Path
 
 import pytest
@@ -64,34 +63,38 @@ def test_one_that_is_not_fit_any_more_is_replaced(tmp_path):
     assert len(set(pids(tmp_path))) == 2
 
 
-@pytest.mark.parametrize(
-    ("chore", "kind", "said"),
-    [
-        ("exit 9", DIED, "exit code 9"),
-        ("exit 0", DIED, "exit code 0"),
-        ("signal 9", DIED, "SIGKILL"),
-        ("signal 6", DIED, "signal 6 (SIGABRT)"),
-        ("raise SystemExit", "SystemExit", "SystemExit: 0"),
-        ("raise KeyboardInterrupt", "KeyboardInterrupt", "KeyboardInterrupt"),
-        ("raise GeneratorExit", "GeneratorExit", "GeneratorExit"),
-        ("raise EOFError", "EOFError", "EOFError"),
-        ("raise UnpicklableError", "UnpicklableError", "UnpicklableError"),
-        ("orphan", DIED, "exit code 7"),
-        ("fork", DIED, "exit code 7"),
-    ],
-)
-def test_what_ends_a_process_is_told_and_the_others_go_on(tmp_path, chore, kind, said):
+ENDS = {
+    "exit 9": (DIED, "exit code 9"),
+    "exit 0": (DIED, "exit code 0"),
+    "signal 9": (DIED, "SIGKILL"),
+    "signal 6": (DIED, "signal 6 (SIGABRT)"),
+    "raise SystemExit": ("SystemExit", "SystemExit: 0"),
+    "raise KeyboardInterrupt": ("KeyboardInterrupt", "KeyboardInterrupt"),
+    "raise GeneratorExit": ("GeneratorExit", "GeneratorExit"),
+    "raise EOFError": ("EOFError", "EOFError"),
+    "raise UnpicklableError": ("UnpicklableError", "UnpicklableError"),
+    "orphan": (DIED, "exit code 7"),
+    "fork": (DIED, "exit code 7"),
+}
+"""Kind and message of the crash that each chore ends with."""
+
+
+def test_what_ends_a_process_is_told_and_the_others_go_on(tmp_path):
     began = time.monotonic()
-    ended, _ = do(tmp_path, "note 1", chore, "note 2", "note 3")
+    # Two processes: a note comes before, between and after what ends them.
+    chores = ["note first", *(one for chore in ENDS for one in (chore, f"note {chore}"))]
+    ended, _ = do(tmp_path, *chores)
     assert time.monotonic() - began < 200
-    crash = ended.pop(chore)
-    assert crash.kind == kind
-    assert said in crash.message
-    assert crash.last == chore
-    assert set(ended) == {"note 1", "note 2", "note 3"}
-    assert set(ended.values()) == {None}
-    for pid in map(int, (path.read_text() for path in tmp_path.glob("*.child"))):
-        assert soon(lambda pid=pid: not living(pid))
+    crashes = {chore: ended.pop(chore) for chore in ENDS}
+    assert {chore: crash.kind for chore, crash in crashes.items()} == {
+        chore: kind for chore, (kind, _) in ENDS.items()
+    }
+    for chore, (_, said) in ENDS.items():
+        assert said in crashes[chore].message, chore
+        assert crashes[chore].last == chore
+    assert ended == dict.fromkeys(chores[::2])
+    for file in tmp_path.glob("*.child"):
+        assert soon(lambda file=file: not living(int(file.read_text()))), file.stem
 
 
 def test_a_process_killed_between_tasks_is_replaced(tmp_path):
@@ -192,12 +195,3 @@ def test_a_command_that_ends_before_it_closes_leaves_no_process(tmp_path):
     )  # fmt: skip
     assert done.returncode == 3
     assert not any(map(living, pids(tmp_path)))
-
-
-def test_standard_output_is_left_to_the_parent(tmp_path, capfd):
-    # The server of processes may be older than this test, and would write where it wrote then.
-    forkserver._forkserver._stop()
-    do(tmp_path, "print", workers=1)
-    printed = capfd.readouterr()
-    assert printed.out == ""
-    assert "words" in printed.err

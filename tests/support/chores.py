@@ -66,8 +66,6 @@ class Chores:
             time.sleep(600)
         elif chore == "full disk":
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "somewhere")
-        elif verb == "print":
-            sys.stdout.write("words\n")
         return verb != "unfit"
 
 
