@@ -445,16 +445,8 @@ def test_no_torch_and_little_time(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "settings"),
-    [
-        ("dp-sgd", ["records=14041", "batch_size=281", "steps=150"]),
-        ("user-dp", ["users=946", "users_per_round=47", "rounds=100"]),
-    ],
-)
-def test_a_noise_as_it_is_printed_meets_the_target(
-    capsys: pytest.CaptureFixture[str], mechanism: str, settings: list[str]
-) -> None:
+def test_a_noise_as_it_is_printed_meets_the_target(capsys: pytest.CaptureFixture[str]) -> None:
+    mechanism, settings = "dp-sgd", ("records=14041", "batch_size=281", "steps=40")
     given = [part for setting in settings for part in ("--set", setting)]
     assert run_cli(["calibrate", mechanism, "--epsilon", "8", *given]) == 0
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "solved for" in line]

@@ -36,7 +36,7 @@ def scores(gold: list[list[str]], predicted: list[list[str]]) -> dict[str, tuple
     return {name: tuple(part.value for part in score) for name, score in found.items()}
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(ROWS)
 def test_scores_are_those_of_nervaluate_and_conlleval(rows: list[list[tuple[str, str]]]) -> None:
     gold, predicted = ([[pair[side] for pair in row] for row in rows] for side in (0, 1))

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from learners import EntityLearner, run_of
 from torch import Tensor
+from toy import looked_at_once
 
 from uedp_bench.mechanism import TrainingMechanism
 from uedp_bench.run_context import Run
@@ -105,7 +106,7 @@ def one_round(
 ) -> Sums:  # fmt: skip
     """The sums of a training on these sentences, `coins` (units,) deciding who takes part."""
     learner = learner_of(sentences)
-    with watched(coins) as sums:
+    with watched(coins) as sums, looked_at_once():
         mechanism.train(learner, learner.corpus, run or run_of(learner))
     return sums
 

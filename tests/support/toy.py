@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -13,6 +15,9 @@ from uedp_bench.learner import Batch, Learner, Losses
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.release import Release
 from uedp_bench.run_context import Run
+from uedp_bench.training import unit_sums
+from uedp_bench.training.clipping_rule import one_pass_refusal
+from uedp_bench.training.local import LocalTraining
 
 
 class Linear(nn.Module):
@@ -63,3 +68,24 @@ def toy_run(seed: int = 0, users: int = 10, rows: int = 10, scope: str = "") -> 
     """A run with public sizes."""
     stats = CorpusStats(users, rows, sensitive_rows=0, entities=0, public=True)
     return Run(seed, stats, scope=scope)
+
+
+_RULES: dict[tuple[type[ToyLearner], int, LocalTraining], str | None] = {}
+
+
+@contextmanager
+def looked_at_once() -> Iterator[None]:
+    """Looks at the network of toy learners once for each size, and not before each training.
+
+    All of them have the same weights and example rows, which decide by which rule updates are
+    clipped; of a training on a few rows the look takes half of the time.
+    """
+
+    def refusal(learner: ToyLearner, local: LocalTraining, device: str) -> str | None:
+        key = type(learner), learner.points.shape[1], local
+        if key not in _RULES:
+            _RULES[key] = one_pass_refusal(learner, local, device)
+        return _RULES[key]
+
+    with patch.object(unit_sums, "one_pass_refusal", refusal):
+        yield

@@ -65,7 +65,7 @@ def test_vectors_do_not_depend_on_what_is_asked_for_with_them() -> None:
     some = [" ".join(rng.choice(words, size)) for size in rng.integers(1, 40, 90)]
     embedder = SentenceEmbedder(MINILM, "cpu")
     together = embedder.embed(some, cache=False)
-    for chosen in (range(0, 90, 7), range(45), rng.permutation(90)[:60], [11]):
+    for chosen in (range(0, 90, 7), rng.permutation(90)[:45], [11]):
         alone = embedder.embed([some[at] for at in chosen], cache=False)
         assert np.array_equal(alone, together[list(chosen)])
 

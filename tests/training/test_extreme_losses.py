@@ -75,16 +75,12 @@ def test_no_loss_moves_the_sum_further_than_the_bound(name: str, form: str) -> N
     learner = _Scaled(name)
     setup = WorkerSetup(learner, LocalTraining(), "cpu", seed=1, injected=(), most=4)
     limits = FORMS[form]
+    worker = ShareWorker(setup)
     if form == "layers":
-        layers = len(ShareWorker(setup).layers())
+        layers = len(worker.layers())
         limits = Limits(BOUND, layers=(BOUND / math.sqrt(layers),) * layers)
 
-    once = ShareWorker(setup)
-
     def sums(units: list[int]) -> UnitSum:
-        # A new one looks at rows by themselves first, the extreme one among them: that comes before
-        # any limits, and one of the forms shows it.
-        worker = ShareWorker(setup) if form == "whole" else once
         work = RoundWork(worker.trainer.flat.vector.clone(), limits)
         some = np.array(units)
         return worker.unit_sum(work, Share(_cohort().take(some), WEIGHTS[some]))

@@ -95,7 +95,8 @@ def test_a_mask_of_one_share_is_found_by_who_holds_it(monkeypatch: pytest.Monkey
         monkeypatch.setattr(module, "seeds_of", seeds)
     opened = found(served())["auc_inputs"]
     assert opened.low < 0.5 < opened.high
-    assert found(served(), randomness=True)["auc_inputs"].value > 0.9
+    shares = found(served(), randomness=True, executions=24)["auc_inputs"]
+    assert shares.value > 0.9
 
 
 def test_words_that_are_not_uniform_are_found() -> None:

@@ -17,7 +17,7 @@ from uedp_bench.files import arrow_columns, parquet_files
 from uedp_bench.registry import sources
 from uedp_bench.text.public_text import SCORED_STAY
 
-EACH = 4
+EACH = 3
 
 
 class Row(NamedTuple):
@@ -95,7 +95,7 @@ KINDS: dict[str, tuple[str, Callable[[Path, list[Row]], None]]] = {
 COLUMNS = {"user_column": "who", "label_column": "label"}
 
 
-@pytest.fixture(params=[*KINDS])
+@pytest.fixture
 def read(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., Corpus]]:
@@ -137,7 +137,16 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", [*SETTINGS])
+CASES = [
+    (kind, name)
+    for kind in KINDS
+    for name in SETTINGS
+    # Rows of a table in one piece are those of JSON lines once they are read.
+    if kind not in ("csv", "parquet") or name in ("as it is", "cut", "nobody")
+]
+
+
+@pytest.mark.parametrize(("read", "name"), CASES, indirect=["read"])
 def test_who_leaves_a_file_moves_nobody_else(read: Callable[..., Corpus], name: str) -> None:
     whole, params = read(ROWS, **SETTINGS[name]), SETTINGS[name]
     tokens, documents = "gold" in whole.layers, whole.user_count < len(whole)

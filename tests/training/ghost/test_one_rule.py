@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -86,7 +87,7 @@ def _sum(
 ) -> tuple[Tensor, set[str]]:
     """The sum of a round over all of its shares, in float64, and how units were clipped."""
     local, limits = local or LocalTraining(), limits or Limits(BOUND)
-    worker = ShareWorker(WorkerSetup(learner, local, "cpu", 1, (), chunk, refusal))
+    worker = ShareWorker(_setup(learner, local, chunk, refusal))
     owner = np.repeat(np.arange(len(units)), [len(rows) for rows in units])
     rows = np.concatenate([np.array(rows, dtype=np.int64) for rows in units])
     cohort = Cohort.build(owner, rows, np.ones(len(rows)), len(units))
@@ -99,6 +100,12 @@ def _sum(
         part = worker.unit_sum(work, share)
         total, ways = total + part.total.double(), ways | set(part.clipping)
     return total, ways
+
+
+@lru_cache(maxsize=1)
+def _setup(learner: Learner, local: LocalTraining, chunk: int, refusal: str | None) -> WorkerSetup:
+    """Settings with their clipping rule, which a training decides once."""
+    return WorkerSetup(learner, local, "cpu", 1, (), chunk, refusal).decided()
 
 
 def _influence(
