@@ -115,12 +115,15 @@ class CurveEvidence(_Frozen):
         guesses: ways of guessing on them that were fixed in advance: guesses, and right ones.
         rates: events over independent trainings: the lower limit of the probability of each on
             the side where it is likely, the upper limit on the other, all at half of `error`.
+        bets: guesses of one canary over trainings that stopped early, in their order: the chance
+            that was bet on each, 0 for none, and True for a right one.
         error: of the test: the probability that a curve which holds is refuted.
     """
 
     canaries: int = Field(ge=1)
     guesses: tuple[tuple[int, int], ...] = ()
     rates: tuple[tuple[Limit, Limit], ...] = ()
+    bets: tuple[tuple[Limit, bool], ...] = Field(default=(), exclude_if=at(()))
     error: float = Field(gt=0.0, lt=1.0)
 
 

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from pydantic import Field, model_validator
 
-from uedp_bench.accounting.bounds.audits import Sides, Target, headline, lower_bounds
+from uedp_bench.accounting.bounds.audits import (
+    Sides,
+    Target,
+    Trials,
+    headline,
+    lower_bounds,
+)
 from uedp_bench.attacks._planting import person_type
 from uedp_bench.attacks.audit.canaries import (
     AuditCanary,
@@ -33,12 +39,17 @@ from uedp_bench.attacks.audit.canary_scores import (
     update_scores,
     with_texts_in,
 )
+from uedp_bench.attacks.audit.retrainings import (
+    RetrainedScores,
+    early_decision,
+    retrained_scores,
+    target_of,
+)
 from uedp_bench.component import Params, at
 from uedp_bench.errors import InputError
 from uedp_bench.leakage import Attack, Leakage
 from uedp_bench.release import Completer, RowScorer, Updates
 from uedp_bench.run_context import Run
-from uedp_bench.statistics.resampling import checked
 
 if TYPE_CHECKING:
     from uedp_bench.accounting.events import PrivacyEvent
@@ -107,6 +118,19 @@ class AuditParams(Params):
         description="trainings, half of them with one more canary, for a bound from independent "
         "trials (user, update)",
     )
+    stop: Literal["never", "early"] = Field(
+        default="never",
+        exclude_if=at("never"),
+        description="early: a coin decides each retraining, and they end as soon as what is proven "
+        "is refuted for certain; the bound holds after each of them, and progress says it",
+    )
+    target_epsilon: float | None = Field(
+        default=None,
+        ge=0,
+        exclude_if=at(None),
+        description="with stop 'early': the epsilon, at delta, that ends retrainings when it is "
+        "refuted; default: what the events of the release are worth",
+    )
     delta: float | None = Field(
         default=None, ge=0, lt=1, description="delta of the bounds; default: the run's"
     )
@@ -145,6 +169,10 @@ class AuditParams(Params):
             raise ValueError("retrainings add or remove a canary of kind 'user' or 'update' only")
         if self.references == 1:
             raise ValueError("references is 1: two at least, or 0 for the loss alone")
+        if self.stop == "early" and not self.retrainings:
+            raise ValueError("stop is 'early': give retrainings, the number of them at most")
+        if self.target_epsilon is not None and self.stop != "early":
+            raise ValueError("target_epsilon ends retrainings: give stop='early' with it")
         if self.retrainings == 1:
             raise ValueError("retrainings is 1: two at least, one with the canary and one without")
         return self
@@ -244,11 +272,10 @@ class Audit(Attack[AuditParams]):
         one_run = Sides(scores[included], scores[~included])
         if p.canary == "update" and not run.diagnostics.get("injected_updates"):
             notes.append(NOT_INJECTED)
-        trials = self._trials(asked)
-        delta = run.delta if p.delta is None else p.delta
-        bounds = lower_bounds(
-            one_run, trials, self._targets(planted), delta, normal=p.canary == "update"
-        )
+        targets, delta = self._targets(planted), run.delta if p.delta is None else p.delta
+        early, retrained = p.stop == "early", self._retrained(release, asked, targets[0], delta)
+        trials = None if retrained is None else Trials.in_order(*retrained, early=early)
+        bounds = lower_bounds(one_run, trials, targets, delta, normal=p.canary == "update")
         metrics = headline(one_run, trials, bounds, delta, run.shared("audit", "bootstrap"))
         details |= {
             "canaries": len(included),
@@ -257,8 +284,11 @@ class Audit(Attack[AuditParams]):
             "scores": {name: side.tolist() for name, side in one_run._asdict().items()},
             "notes": notes,
         }
-        if trials is not None:
-            details["retrainings"] = {n: side.tolist() for n, side in trials._asdict().items()}
+        if retrained is not None and trials is not None:
+            told = {name: side.tolist() for name, side in trials.sides._asdict().items()}
+            if early:
+                told["included"] = retrained.included.tolist()
+            details["retrainings"] = told
         return Leakage(metrics, details, bounds)
 
     def _canaries(self, corpus: Corpus) -> int:
@@ -327,27 +357,19 @@ class Audit(Attack[AuditParams]):
         scores = row_scores(release, canaries, probe, asked.corpus, asked.run)
         return scores, {"scored_by": "losses of rows"}
 
-    def _trials(self, asked: _Asked) -> Sides | None:
-        """Scores of the subject over trainings with and without it, seeds all different.
-
-        Which half has it is fixed in advance; only the trainings are random, independently.
-        """
-        planted, corpus, run = asked
-        if planted.subject is None:
+    def _retrained(
+        self, release: Release, asked: _Asked, target: Target, delta: float
+    ) -> RetrainedScores | None:
+        """Scores of the subject over trainings with and without it; None where there are none."""
+        subject, p, run = asked.planted.subject, self.params, asked.run
+        if subject is None:
             return None
-        mask = np.zeros(corpus.user_count, dtype=bool)
-        users = corpus.users[corpus.where("train")]
-        mask[users[users >= 0]] = True
-        seeds = run.shared("audit", "retrainings").choice(
-            2**31, size=self.params.retrainings, replace=False
-        )
-        scores, inside = np.empty(len(seeds)), np.arange(len(seeds)) % 2 == 0
-        for i, seed in enumerate(seeds.tolist()):
-            mask[planted.subject.user] = inside[i]
-            release = run.retrain(mask, mechanism="same", seed=seed)
-            training = Run(seed, run.stats)
-            found, _ = self._scores(release, (planted.subject,), asked, training)
-            scores[i] = found[0]
-            run.progress("audit: retrainings", i + 1, len(seeds))
-        checked(scores, "scores of retrainings")
-        return Sides(scores[inside], scores[~inside])
+        decided = None
+        if p.stop == "early":
+            fair_coin = target_of(release.events, target, p.target_epsilon, delta)
+            decided = early_decision(run, p.retrainings, delta, fair_coin)
+
+        def score(trained: Release, training: Run) -> float:
+            return float(self._scores(trained, (subject,), asked, training)[0][0])
+
+        return retrained_scores(subject, asked.corpus, run, p.retrainings, score, decided)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from uedp_bench.leaderboard.validation.components import Named, components
 from uedp_bench.leaderboard.validation.proofs import close
@@ -24,13 +24,25 @@ class _Sides(BaseModel):
     nonmembers: tuple[float, ...] = Field(min_length=1, max_length=MOST_SCORES)
 
 
+class _Retrainings(_Sides):
+    included: tuple[bool, ...] | None = None
+
+    @model_validator(mode="after")
+    def _coin_for_each(self) -> _Retrainings:
+        sides = (len(self.members), len(self.nonmembers))
+        coins = self.included
+        if coins is not None and (sum(coins), len(coins) - sum(coins)) != sides:
+            raise ValueError("included has not one coin for each score of members and nonmembers")
+        return self
+
+
 class _Details(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
     canaries: int
     included: int
     delta: float = Field(gt=0.0, lt=1.0)
     scores: _Sides
-    retrainings: _Sides | None = None
+    retrainings: _Retrainings | None = None
 
 
 def check_audit(result: Result) -> Iterator[Problem]:
@@ -98,6 +110,10 @@ def _counts(result: Result, details: _Details, named: Named) -> Iterator[Problem
         if getattr(details, name) != value:
             what = f"{getattr(details, name)} is not the number of its scores, {value}"
             yield error(f"details.{AUDIT}.{name}", what)
+    early = named.ref.params.get("stop") == "early"
+    if details.retrainings is not None and early != (details.retrainings.included is not None):
+        what = "must have the coins of retrainings that stop early, and of no others"
+        yield error(f"details.{AUDIT}.retrainings.included", what)
     wanted = named.ref.params.get("delta")
     if details.delta != (result.spec.delta if wanted is None else wanted):
         what = f"{shown(details.delta)} is not the delta that the spec asks for"
@@ -110,6 +126,19 @@ def _sides(given: _Sides) -> Any:
     from uedp_bench.accounting.bounds.audits import Sides
 
     return Sides(np.array(given.members), np.array(given.nonmembers))
+
+
+def _trials(given: _Retrainings) -> Any:
+    import numpy as np
+
+    from uedp_bench.accounting.bounds.audits import Trials
+
+    if given.included is None:
+        return Trials(_sides(given))
+    included = np.array(given.included)
+    scores = np.empty(len(included))
+    scores[included], scores[~included] = given.members, given.nonmembers
+    return Trials.in_order(scores, included, early=True)
 
 
 def _again(
@@ -127,7 +156,7 @@ def _again(
         # Whether a canary is one row is known to the run alone; a bound for records follows it.
         if any(result.lower_bounds[number].unit == "record" for number in at):
             targets.append(Target("record", params.adjacency))
-    trials = None if details.retrainings is None else _sides(details.retrainings)
+    trials = None if details.retrainings is None else _trials(details.retrainings)
     normal = params.canary == "update"
     return lower_bounds(_sides(details.scores), trials, targets, details.delta, normal=normal)
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 
 from uedp_bench.accounting.accountants.epsilon_at_delta import gaussian_epsilon
-from uedp_bench.accounting.bounds.audits import Sides, curve_evidence
+from uedp_bench.accounting.bounds.audits import Sides, Trials, curve_evidence
 from uedp_bench.accounting.bounds.one_run import one_run_p_value
 from uedp_bench.accounting.bounds.trade_off import PERFECT, TradeOffCurve, refutes
 
@@ -24,7 +24,7 @@ def drawn(mu: float, canaries: int, seed: int) -> Sides:
 
 
 def evidence(one_run: Sides, trials: Sides | None = None, error: float = 1e-6):
-    return curve_evidence(one_run, trials, error)
+    return curve_evidence(one_run, None if trials is None else Trials(trials), error)
 
 
 @pytest.mark.parametrize("mu", [0.0, 0.3, 1.1547, 1.666, 4.0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,7 @@ from tiny import MODEL, SOURCE, plugged, tiny
 from toy import ToyLearner, looked_at_once
 
 from uedp_bench.accounting.accountants.epsilon_at_delta import gaussian_epsilon
-from uedp_bench.accounting.bounds.audits import Sides, curve_evidence
+from uedp_bench.accounting.bounds.audits import Sides, Trials, curve_evidence
 from uedp_bench.accounting.bounds.trade_off import TradeOffCurve, refutes
 from uedp_bench.attacks.audit.attack import Audit
 from uedp_bench.attacks.membership.attack import Membership
@@ -25,11 +26,13 @@ from uedp_bench.harness.grid import expand
 from uedp_bench.harness.planting import plant_all, withdrawn
 from uedp_bench.harness.runner import execute
 from uedp_bench.harness.spec import parse_spec
+from uedp_bench.leaderboard.validate import check
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
 from uedp_bench.registry import mechanisms
 from uedp_bench.release import Release, Updates
-from uedp_bench.run_context import Run, Speed
+from uedp_bench.results import write_result
+from uedp_bench.run_context import Run, Speed, no_progress
 from uedp_bench.text.entities import DetectionParams
 
 LEAKY = Path(__file__).parents[2] / "support" / "leaky.py"
@@ -157,6 +160,9 @@ def test_no_other_attack_shows_who_is_out(development_corpus):
         ({"canary": "entity", "spread": 1, "adjacency": "replace-one"}, "replace-one"),
         ({"adjacency": "replace-one", "retrainings": 4}, "retrainings"),
         ({"retrainings": 1}, "retrainings is 1"),
+        ({"stop": "early"}, "give retrainings"),
+        ({"retrainings": 9, "target_epsilon": 1.0}, "stop='early'"),
+        ({"retrainings": 9, "stop": "early", "target_epsilon": -1.0}, "target_epsilon"),
         ({"prefix_words": 5}, "below canary_words"),
         ({"canaries": 10}, "canaries"),
     ],
@@ -256,7 +262,7 @@ class Weights(Release):
         self.update = module.weight.detach().numpy()
 
 
-def retrained(corpus: Corpus, what, mechanism, trials: int):
+def retrained(corpus: Corpus, what, mechanism, trials: int, progress=no_progress, **params):
     """An audit of `mechanism` on a network of 300 weights, one round in which all take part."""
 
     def train(mask, *, seed, **_):
@@ -269,12 +275,12 @@ def retrained(corpus: Corpus, what, mechanism, trials: int):
 
     everybody = np.zeros(corpus.user_count, dtype=bool)
     everybody[corpus.users[corpus.where("train")]] = True
-    run = Run(1, SIZES, injected=what.injected, delta=0.1, retrainer=train)
+    run = Run(1, SIZES, injected=what.injected, delta=0.1, retrainer=train, progress=progress)
     release = train(everybody, seed=1)
     assert isinstance(release, Updates)
-    attack = Audit.create({"canary": "update", "canaries": 20, "retrainings": trials})
+    values = {"canary": "update", "canaries": 20, "retrainings": trials, **params}
     with looked_at_once():
-        return attack.run(release, what, corpus, run)
+        return Audit.create(values).run(release, what, corpus, run)
 
 
 @pytest.mark.parametrize("really", [0.5, 1.0])
@@ -296,9 +302,37 @@ def test_halved_noise_is_caught_by_independent_trainings_and_honest_noise_is_not
     assert bound.strict_epsilon <= (true if really == 1.0 else bound.epsilon)
     claimed = TradeOffCurve.sampled(partial(gaussian_epsilon, 1.0))
     sides = Sides(*map(np.array, found.details["retrainings"].values()))
-    at_95 = curve_evidence(Sides(np.zeros(20), np.zeros(20)), sides, 0.05)
+    at_95 = curve_evidence(Sides(np.zeros(20), np.zeros(20)), Trials(sides), 0.05)
     assert refutes(at_95, claimed) == (really < 1.0)
     assert really < 1.0 or not refutes(bound.evidence, claimed)
+
+
+@pytest.mark.parametrize("really", [0.1, 1.0])
+def test_retrainings_end_once_the_target_is_refuted(make_corpus, really):
+    corpus = make_corpus(users=21, rows=1)
+    _, corpus, what = planted(corpus, canary="update", canaries=20, retrainings=2)
+    corpus = corpus.with_split(withdrawn({"audit": what}, len(corpus)), "held_out")
+    params = {"rounds": 1, "users_per_round": 21, "clip": 1.0, "noise_multiplier": 1.0}
+    mechanism = mechanisms.get("leaky-user-dp").create({**params, "really": really})
+    lines: list[tuple[str, int]] = []
+    early = {"stop": "early", "target_epsilon": 1.1664}
+    found = retrained(
+        corpus, what, mechanism, 120, lambda said, done, _: lines.append((said, done)), **early
+    )
+    said = [(text, done) for text, done in lines if "retrainings" in text]
+    trials = found.details["retrainings"]
+    assert [done for _, done in said] == list(range(1, len(trials["included"]) + 1))
+    assert all("epsilon above" in text and "target" in text for text, _ in said)
+    assert (len(trials["included"]) < 120) == (really < 1.0)
+    assert [len(trials["members"]), len(trials["nonmembers"])] == [
+        sum(trials["included"]), len(trials["included"]) - sum(trials["included"])
+    ]  # fmt: skip
+    bound = found.lower_bounds[0]
+    assert "e-values" in bound.method
+    assert not [each for each in found.lower_bounds if each.method == "clopper-pearson-f-dp"]
+    assert (bound.strict_epsilon > 1.1664) == (really < 1.0)
+    claimed = TradeOffCurve.sampled(partial(gaussian_epsilon, 1.0))
+    assert refutes(bound.evidence, claimed) == (really < 1.0)
 
 
 # ---------------------------------------------------------------------------- honest mechanisms
@@ -355,6 +389,26 @@ def test_retrainings_put_the_subject_in_and_leave_it_out(tmp_path):
     assert min(scores["members"]) > max(scores["nonmembers"])
     assert "6 retrainings" in result.lower_bounds[0].method
     assert result.cost.reference_models == 6
+
+
+def test_early_retrainings_of_a_run_are_found_again_and_validate(tmp_path):
+    params = {"rounds": 1, "users_per_round": 60, "noise_multiplier": 4.0}
+    first, again = (
+        audited({"name": "user-dp", "params": params}, canary="update", canaries=20, retrainings=4,
+                stop="early", folder=tmp_path)
+        for _ in range(2)
+    )  # fmt: skip
+    assert first.error is None, first.error
+    assert first.details["audit"]["retrainings"]["included"][:2] == [True, False]
+    assert first.details == again.details
+    assert first.lower_bounds == again.lower_bounds
+    path = tmp_path / "result.json"
+    write_result(first, path)
+    assert not check(path).errors
+    data = json.loads(path.read_text(encoding="utf-8"))
+    data["details"]["audit"]["retrainings"]["included"][:2] = [False, False]
+    path.write_text(json.dumps(data), encoding="utf-8")
+    assert {problem.where for problem in check(path).errors} == {"details.audit.retrainings"}
 
 
 def test_names_that_a_detector_would_have_to_find_are_no_entity_canaries(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from uedp_bench.accounting.bounds.e_values import Bets, e_value_bound, place_bets
 from uedp_bench.results import CurveEvidence, Estimate, LowerBound
 from uedp_bench.statistics.resampling import CONFIDENCE
 from uedp_bench.statistics.roc import Scores, auc_estimate
@@ -14,7 +16,7 @@ from uedp_bench.statistics.roc import Scores, auc_estimate
 if TYPE_CHECKING:
     from uedp_bench.accounting.bounds.lower_bounds import Method
     from uedp_bench.accounting.events import Adjacency, PrivacyUnit
-    from uedp_bench.corpus import FloatArray
+    from uedp_bench.corpus import BoolArray, FloatArray
 
 Bound = Callable[[float], float]
 """Confidence -> epsilon."""
@@ -57,6 +59,39 @@ class Sides(NamedTuple):
         return at
 
 
+class Trials(NamedTuple):
+    """Scores of one canary over independent trainings.
+
+    Attributes:
+        sides: trainings with it, and those without.
+        bets: where trainings stopped early, the guesses in their order: only such bounds hold
+            however many trainings there were. None for a number that was fixed in advance.
+    """
+
+    sides: Sides
+    bets: Bets | None = None
+
+    @classmethod
+    def in_order(cls, scores: FloatArray, included: BoolArray, *, early: bool) -> Trials:
+        """Trainings by their coins.
+
+        Args:
+            scores: (n,) in the order of the trainings.
+            included: (n,) the coins.
+            early: True if the number of trainings depends on the scores.
+        """
+        bets = place_bets(scores, included) if early else None
+        return cls(Sides(scores[included], scores[~included]), bets)
+
+    def bound(self, delta: float) -> tuple[Bound, str]:
+        """The bound that rests on the trainings' randomness alone, and its name."""
+        count, bets = sum(map(len, self.sides)), self.bets
+        if bets is None:
+            fixed = self.sides.bound("clopper-pearson", delta)
+            return fixed, f"Clopper-Pearson over {count} retrainings"
+        return partial(e_value_bound, bets, delta), f"e-values over {count} retrainings"
+
+
 class Target(NamedTuple):
     """A guarantee that the canaries speak of, as in `LowerBound`."""
 
@@ -68,7 +103,7 @@ class Target(NamedTuple):
 
 def lower_bounds(
     one_run: Sides,
-    trials: Sides | None,
+    trials: Trials | None,
     targets: Sequence[Target],
     delta: float,
     *,
@@ -102,7 +137,7 @@ def lower_bounds(
 
 
 def _assuming(
-    one_run: Sides, trials: Sides | None, *, normal: bool
+    one_run: Sides, trials: Trials | None, *, normal: bool
 ) -> Iterator[tuple[Sides, Method, tuple[str, ...]]]:
     """Scores, methods, and what they assume beside the coins or the trainings' randomness."""
     from uedp_bench.accounting.bounds.lower_bounds import normality_p_value
@@ -113,12 +148,12 @@ def _assuming(
         p = normality_p_value(*one_run)
         measured = "too few vary to tell" if p is None else f"p {p:.2g} of skewness and kurtosis"
         yield one_run, "nct", (GAUSSIAN_CURVE, INDEPENDENT, f"{NORMAL} ({measured})")
-    if trials is not None:
-        yield trials, "clopper-pearson-f-dp", (GAUSSIAN_CURVE,)
+    if trials is not None and trials.bets is None:
+        yield trials.sides, "clopper-pearson-f-dp", (GAUSSIAN_CURVE,)
 
 
 def _sure(
-    one_run: Sides, trials: Sides | None, targets: Sequence[Target], delta: float
+    one_run: Sides, trials: Trials | None, targets: Sequence[Target], delta: float
 ) -> list[LowerBound]:
     """Bounds that rest on the coins alone.
 
@@ -129,9 +164,9 @@ def _sure(
 
     valid, method = [one_run.bound("one-run", delta)], "one-run"
     if trials is not None:
-        valid.append(trials.bound("clopper-pearson", delta))
-        count = len(trials.members) + len(trials.nonmembers)
-        method = f"best of one-run and Clopper-Pearson over {count} retrainings"
+        bound, name = trials.bound(delta)
+        valid.append(bound)
+        method = f"best of one-run and {name}"
     epsilon, strict = (best_of(valid, confidence=c) for c in (CONFIDENCE, STRICT))
     return [
         LowerBound(
@@ -143,7 +178,7 @@ def _sure(
 
 
 def curve_evidence(
-    one_run: Sides, trials: Sides | None, error: float = STRICT_ERROR
+    one_run: Sides, trials: Trials | None, error: float = STRICT_ERROR
 ) -> CurveEvidence:
     """The counts that whole curves are tested against.
 
@@ -155,19 +190,22 @@ def curve_evidence(
     from uedp_bench.accounting.bounds.lower_bounds import rate_limits
     from uedp_bench.accounting.bounds.one_run import score_guesses
 
-    ways = score_guesses(*one_run)
-    limits = () if trials is None else zip(*rate_limits(*trials, error / 2.0), strict=True)
+    ways, bets = score_guesses(*one_run), None if trials is None else trials.bets
+    fixed = trials is not None and bets is None
+    limits = zip(*rate_limits(*trials.sides, error / 2.0), strict=True) if trials and fixed else ()
+    placed = () if bets is None else zip(bets.chances.tolist(), bets.right.tolist(), strict=True)
     return CurveEvidence(
         canaries=sum(map(len, one_run)),
         guesses=tuple(zip(ways.made.tolist(), ways.right.tolist(), strict=True)),
         rates=tuple((float(likely), float(rare)) for likely, rare in limits),
+        bets=tuple(placed),
         error=error,
     )
 
 
 def headline(
     one_run: Sides,
-    trials: Sides | None,
+    trials: Trials | None,
     bounds: Sequence[LowerBound],
     delta: float,
     rng: np.random.Generator,
@@ -175,7 +213,7 @@ def headline(
     """The metrics of the attack; see `docs/audits.md`."""
     areas = {"auc": one_run.estimate_auc(rng)}
     if trials is not None:
-        areas["auc_retrainings"] = trials.estimate_auc(rng)
+        areas["auc_retrainings"] = trials.sides.estimate_auc(rng)
     metrics = {"epsilon_lower_bound": Estimate(value=bounds[0].epsilon), **areas}
     for bound in bounds:
         if bound.assumptions:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from uedp_bench.accounting.bounds.e_values import Bets, e_values
 from uedp_bench.accounting.bounds.one_run import f_dp_excess
 
 if TYPE_CHECKING:
@@ -80,9 +81,13 @@ def refutes(evidence: CurveEvidence, curve: TradeOffCurve) -> bool:
 
 
 def _refuted(evidence: CurveEvidence, curve: TradeOffCurve) -> Iterable[bool]:
-    sources = 1 + bool(evidence.rates)
-    share = evidence.error / sources / max(1, len(evidence.guesses))
+    each = evidence.error / (1 + bool(evidence.rates or evidence.bets))
+    share = each / max(1, len(evidence.guesses))
     for made, right in evidence.guesses:
         yield right > 0 and f_dp_excess(evidence.canaries, made, right, curve.least, share) > 0.0
     for likely, rare in evidence.rates:
         yield rare < curve.least(likely)
+    if evidence.bets:
+        chances, hits = zip(*evidence.bets, strict=True)
+        bets = Bets(np.array(chances), np.array(hits))
+        yield float(e_values(bets, curve.fair_coin).max()) >= 1.0 / each
