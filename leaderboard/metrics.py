@@ -215,6 +215,8 @@ _LEAKAGE = (
           "false alarm in a hundred users", "lower", main=True, nothing=0.01),
     _rate("tpr_user_at_0.1pct_fpr", "user TPR at 0.1 % FPR", "share of member users found at one "
           "false alarm in a thousand users", "lower", nothing=0.001),
+    Metric("loss_gap", "loss gap", "loss of held-out records less that of training records, a "
+           "token of text; 0 where nothing is memorised", "lower", unit="nats", nothing=0.0),
     _rate("empirical_privacy", "empirical privacy", "1 - the attacker's accuracy, mean over "
           "private attributes", "higher", main=True),
     _rate("empirical_privacy_majority", "majority's privacy", "the same of always guessing the "

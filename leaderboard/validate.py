@@ -18,6 +18,7 @@ from uedp_bench.leaderboard.loading import difference, numbers_of
 from uedp_bench.leaderboard.sources import Folder
 from uedp_bench.leaderboard.validation.audits import check_audit
 from uedp_bench.leaderboard.validation.before_publishing import check_publishing, told
+from uedp_bench.leaderboard.validation.ceilings import check_ceilings
 from uedp_bench.leaderboard.validation.claims import check_claims
 from uedp_bench.leaderboard.validation.components import check_components, components
 from uedp_bench.leaderboard.validation.consistency import check_consistency, check_provenance
@@ -91,6 +92,7 @@ CHECKS: tuple[Callable[[Result], Iterator[Problem]], ...] = (
     check_identity,
     check_proofs,
     check_claims,
+    check_ceilings,
     check_selection,
     check_stored,
     check_samples,

@@ -320,6 +320,7 @@ class Result(_Frozen):
             floor; None where that is not known.
         stages: every training stage in order; None where one private stage is all there is, or
             follows public pre-training (`pretraining`).
+        ceilings: largest honest values of metrics of `leakage` that proofs bound, by attack.
         samples: what attacks read of private text, by attack; empty unless it may be shown.
         stored: private data that the folder of the result holds, by kind.
     """
@@ -337,6 +338,7 @@ class Result(_Frozen):
     guarantees: tuple[Guarantee, ...] = ()
     lower_bounds: tuple[LowerBound, ...] = ()
     leakage: dict[str, dict[str, Estimate]] = {}
+    ceilings: dict[str, dict[str, Number]] = Field(default={}, exclude_if=at({}))
     details: Annotated[dict[str, dict[str, Any]], BeforeValidator(_made_plain)] = {}
     samples: dict[str, tuple[Sample, ...]] = Field(default={}, exclude_if=at({}))
     skipped_attacks: tuple[SkippedAttack, ...] = ()

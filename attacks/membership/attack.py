@@ -22,9 +22,14 @@ from uedp_bench.attacks.membership.asked_rows import (
     AskedLosses,
     AskedTokens,
 )
-from uedp_bench.attacks.membership.records import PlantedMembership, digest, records_of
+from uedp_bench.attacks.membership.records import (
+    PlantedMembership,
+    digest,
+    judged_users,
+    records_of,
+)
 from uedp_bench.attacks.membership.reference_model import HowCompared, language_scores
-from uedp_bench.attacks.membership.score_metrics import report
+from uedp_bench.attacks.membership.score_metrics import loss_gap, report
 from uedp_bench.attacks.membership.shadow_models import Shadows, shadow_scores
 from uedp_bench.component import Params, at
 from uedp_bench.corpus import distinct, user_numbers
@@ -110,7 +115,7 @@ class Membership(Attack[MembershipParams]):
     """
 
     name = "membership"
-    version = 4
+    version = 5
     source = (
         "Yeom et al. 2018 (loss); Carlini et al. 2021 (zlib, ratio); Shi et al. 2024 (Min-K%); "
         "Zhang et al. 2025 (Min-K%++); Watson et al. 2022 (calibrated); Carlini et al. 2022 "
@@ -191,6 +196,8 @@ class Membership(Attack[MembershipParams]):
         main = next(name for name in (*MAIN, asked.own) if name in scores)
         run.progress("membership: statistics", 2, 3)
         metrics, found = report(records, scores, main, run)
+        if not isinstance(asked, AskedLabels):
+            metrics["loss_gap"] = loss_gap(mine.logp, mine.sizes, records, run)
         if not isinstance(release, Scorer):
             details[f"records_without_{asked.truth}"] = int((~known).sum())
         notes = [*details["notes"], *about["notes"], *found["notes"]]
@@ -203,6 +210,7 @@ class Membership(Attack[MembershipParams]):
                 **found,
                 "notes": notes,
                 "users": users,
+                "judged": judged_users(records, planted, corpus).model_dump(),
                 "records_replaced_by_other_attacks": replaced,
             },
         )

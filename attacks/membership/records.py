@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from uedp_bench.accounting.bounds.ceilings import JudgedUsers
 from uedp_bench.errors import InputError
 from uedp_bench.leakage import Planted
 from uedp_bench.statistics.roc import Scores
@@ -88,6 +89,16 @@ class Records(NamedTuple):
             raise InputError(f"membership: {why} every record of one side")
         texts = [self.texts[i] for i in np.flatnonzero(keep).tolist()]
         return Records(self.rows[keep], texts, self.users[keep], member)
+
+
+def judged_users(records: Records, planted: PlantedMembership, corpus: Corpus) -> JudgedUsers:
+    """Numbers of the users that are scored, and of all records that one of them trains with."""
+    users, first = np.unique(records.users, return_index=True)
+    members = int(records.member[first].sum())
+    counts = np.bincount(corpus.users[np.array(planted.rows, dtype=np.int64)])
+    return JudgedUsers(
+        members=members, non_members=len(users) - members, most_records=int(counts.max())
+    )
 
 
 def _sides(values: FloatArray, users: IntArray, member: BoolArray) -> tuple[Scores, Scores]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from uedp_bench.attacks.membership.bag_of_words import auc_of_words, out_of_fold_scores
-from uedp_bench.statistics.intervals import fraction_estimate
+from uedp_bench.statistics.intervals import fraction_estimate, sum_of_ratios_estimate
 from uedp_bench.statistics.roc import Scores, auc, auc_estimate, roc_points, tpr_at_fpr
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from uedp_bench.attacks.membership.records import Records, Score
     from uedp_bench.corpus import FloatArray
     from uedp_bench.results import Estimate
@@ -62,6 +62,25 @@ def report(
         "roc_user": roc_points(*_values(users)),
         "records": {"members": len(sides[0].values), "non_members": len(sides[1].values)},
     }
+
+
+def loss_gap(logp: FloatArray, sizes: FloatArray, records: Records, run: Run) -> Estimate:
+    """Loss of held-out records less that of members, with a bootstrap over users, in nats.
+
+    Args:
+        logp: (records,) log-probability of the truth, a mean where it consists of parts.
+        sizes: (records,) number of these parts, each of which counts alike.
+        records: that were scored.
+        run: whose random numbers are used.
+    """
+    sides = np.stack([~records.member, records.member])
+    return sum_of_ratios_estimate(
+        np.where(sides, -logp * sizes, 0.0),
+        np.where(sides, sizes, 0.0),
+        (1.0, -1.0),
+        run.shared("membership", "loss gap"),
+        records.users,
+    )
 
 
 def _values(sides: tuple[Scores, Scores]) -> tuple[FloatArray, FloatArray]:

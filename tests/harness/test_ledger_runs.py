@@ -114,6 +114,37 @@ def test_a_bound_that_chance_may_have_made_fails_nothing(out):
     assert result.lower_bounds[0].attack == "verdict"
 
 
+def seer(auc):
+    return {"name": "seer", "params": {"auc": auc}}
+
+
+def test_a_metric_above_its_ceiling_fails_the_run_loudly(out):
+    honest = run(out, USER_DP, seer(0.5))
+    ceiling = honest.ceilings["seer"]["auc_user"]
+    assert 0.5 < ceiling < 0.99
+    by_chance = run(out, USER_DP, seer(min(1.0, ceiling + 0.01)))
+    assert by_chance.status == "finished"
+    broken = run(out, USER_DP, seer(1.0))
+    assert (broken.status, broken.error.type) == ("failed", "PrivacyError")
+    assert broken.error.phase == "account"
+    for part in ("seer.auc_user is 1", "for user", f"at most {ceiling:.6g}"):
+        assert part in broken.error.message
+
+
+def test_without_a_proof_for_users_no_metric_has_a_ceiling(out):
+    for mechanism in (NOISELESS, {"name": "secretly-fixed", "params": ROUNDS}):
+        found = run(out, mechanism, seer(1.0))
+        assert (found.status, found.ceilings) == ("finished", {})
+        assert "ceilings" not in found.model_dump(mode="json")
+
+
+def test_records_of_one_user_are_a_group_of_the_proof(out):
+    params = {"steps": 2, "batch_size": 10, "noise_multiplier": 20.0}
+    found = run(out, {"name": "dp-sgd", "params": params}, seer(0.5))
+    assert only(found, "proven", "record").epsilon < 1
+    assert 0.5 < found.ceilings["seer"]["auc_user"] < 0.6
+
+
 def test_a_claim_below_a_bound_is_refuted_in_the_result(out):
     told = {"users": 60, "entities": 50, "sentences": 300, "sensitive_sentences": 200}
     uedp = {"name": "uedp", "params": {**ROUNDS, **told, "denominators": "data"}}

@@ -43,6 +43,26 @@ class Verdict(Attack[VerdictParams]):
         return Leakage({"advantage": Estimate(value=0.5)}, lower_bounds=(bound,))
 
 
+class SeerParams(Params):
+    auc: float = 0.5
+
+
+@attacks.register
+class Seer(Attack[SeerParams]):
+    """Reports the user AUC of its parameters, as if it had judged 800 users."""
+
+    name = "seer"
+    Params = SeerParams
+    needs: ClassVar[tuple[type, ...]] = (Scorer,)
+
+    def plant(self, corpus, rng):
+        return corpus, Planted()
+
+    def run(self, release, planted, corpus, run):
+        judged = {"members": 400, "non_members": 400, "most_records": 5}
+        return Leakage({"auc_user": Estimate(value=self.params.auc)}, {"judged": judged})
+
+
 @mechanisms.register
 class SecretlyFixed(UserDP):
     """DP-FedAvg that plans Poisson rounds and draws rounds of fixed size."""

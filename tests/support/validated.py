@@ -8,11 +8,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from uedp_bench.accounting.bounds.ceilings import JudgedUsers, ceilings
 from uedp_bench.harness.identity import identity_parts
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.validate import check
 from uedp_bench.leaderboard.validation.report import Report
 from uedp_bench.recorded_identity import identity_of
+from uedp_bench.results import Estimate
+from uedp_bench.statistics.intervals import fraction_estimate
 
 REFERENCE = Path(__file__).parents[2] / "leaderboard" / "results"
 GONE = object()
@@ -32,11 +37,28 @@ def reference(mechanism: str, folder: str = "quickstart", seed: int = 1) -> str:
                     "constant_accuracy": "accuracy_with_unknown"}  # fmt: skip
             for name, other in like.items() if result.spec.task.name == "next-word" else ():
                 data["utility"].setdefault(name, data["utility"][other])
+            users = data["details"].get("membership", {}).get("users")
+            if users:
+                metrics = result.leakage["membership"]
+                members = _counted(metrics["tpr_user_at_1pct_fpr"], users["members"])
+                judged = JudgedUsers(**users | {"members": members}, most_records=1)
+                limits = ceilings(metrics, judged, result.guarantees, result.events)
+                data["details"]["membership"]["judged"] = judged.model_dump()
+                data["ceilings"] = {"membership": limits} if limits else {}
             parts = identity_parts(result.spec, data["provenance"]["corpus"]["fingerprint"])
             data["id"], data["group"] = identity_of(parts)
             data["provenance"]["identity"] = parts
             return json.dumps(data)
     raise LookupError(mechanism)
+
+
+def _counted(rate: Estimate, most: int) -> int:
+    """Users whose exact interval a rate has; other attacks may have taken some."""
+    for users in range(most, 0, -1):
+        own = fraction_estimate(round(rate.value * users), users)
+        if own.low == pytest.approx(rate.low) and own.high == pytest.approx(rate.high):
+            return users
+    raise LookupError("no number of users has this interval")
 
 
 def changed(data: Data, where: str, value: Any) -> Data:

@@ -27,6 +27,7 @@ class Outcome:
         scored: its utility.
         attacked: the findings of attacks.
         guarantees: claimed and proven.
+        ceilings: limits that proofs set to metrics, by attack.
         selection: the record of how parameters were chosen.
         stored: the private data that the folder of the run holds, by kind.
     """
@@ -35,6 +36,7 @@ class Outcome:
     scored: Scored
     attacked: Attacked
     guarantees: tuple[Guarantee, ...]
+    ceilings: dict[str, dict[str, float]]
     selection: dict[str, Any]
     stored: dict[str, str]
 
@@ -56,6 +58,7 @@ def assemble(ready: Prepared, found: Outcome, cost: dict[str, Any]) -> Result:
         utility=dict(scored.utility),
         **judged(task, scored.utility, scored.public_only),
         guarantees=found.guarantees,
+        ceilings=found.ceilings,
         events=found.made.release.events,
         pretraining=dict(found.made.trained.pretraining),
         stages=found.made.trained.record,

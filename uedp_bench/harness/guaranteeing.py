@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from uedp_bench.accounting.assumptions import Condition
+from uedp_bench.accounting.bounds.ceilings import JudgedUsers, ceilings, check_measured
 from uedp_bench.accounting.consistency import check_bounds
 from uedp_bench.accounting.events import PrivacyUnit
 from uedp_bench.accounting.guarantee import Guarantee
@@ -23,6 +24,7 @@ from uedp_bench.accounting.ledger import check_plan, claimed, proven, proven_at
 from uedp_bench.clients import CLIENT
 from uedp_bench.corpus import Corpus, distinct, row_names, user_names
 from uedp_bench.errors import PrivacyError
+from uedp_bench.harness.attacking import Attacked
 from uedp_bench.harness.components import Components
 from uedp_bench.harness.planting import PlantedCorpus
 from uedp_bench.harness.preparing import Prepared
@@ -143,6 +145,28 @@ def guarantees(
     from uedp_bench.accounting.selection import charge
 
     return charge(given, trials_of(spec.selection, ready.parts.tried, stats))
+
+
+def checked_ceilings(
+    given: Sequence[Guarantee], events: Events, attacked: Attacked
+) -> dict[str, dict[str, float]]:
+    """Ceilings that proofs set to metrics, by attack and metric; compares the metrics with them.
+
+    Args:
+        given: guarantees of the run.
+        events: of its release.
+        attacked: measurements.
+
+    Raises:
+        PrivacyError: if a metric lies above its ceiling by more than chance.
+    """
+    limits = {}
+    for attack, metrics in attacked.leakage.items():
+        judged = JudgedUsers.of(attacked.details[attack])
+        if judged is not None:
+            limits[attack] = ceilings(metrics, judged, given, events)
+            check_measured(metrics, judged, given, events, attack)
+    return {attack: values for attack, values in limits.items() if values}
 
 
 def planned_guarantees(

@@ -12,7 +12,7 @@ from uedp_bench.harness.checkpointing import after_failure, forget
 from uedp_bench.harness.components import build_sources
 from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.failures import failed, reason_of
-from uedp_bench.harness.guaranteeing import guarantees
+from uedp_bench.harness.guaranteeing import checked_ceilings, guarantees
 from uedp_bench.harness.identity import Identity
 from uedp_bench.harness.meter import Meter
 from uedp_bench.harness.planting import load_data
@@ -94,5 +94,8 @@ def _finished(ready: Prepared, keeper: Keeper, meter: Meter) -> Result:
     meter.add("attack", ready.run.checkpoints.earlier_seconds - before)
     with meter("account"):
         given, selection = guarantees(ready, made, attacked.lower_bounds)
+        limits = checked_ceilings(given, made.release.events, attacked)
         stored = keeper.stored(ready, made, given, attacked)
-    return assemble(ready, Outcome(made, scored, attacked, given, selection, stored), meter.cost())
+    return assemble(
+        ready, Outcome(made, scored, attacked, given, limits, selection, stored), meter.cost()
+    )

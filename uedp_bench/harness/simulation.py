@@ -83,5 +83,7 @@ def _names(result: Result, task: type[Task[Any]], counted_sizes: bool) -> Iterat
     if isinstance(vocabulary, dict) and vocabulary.get("private"):
         yield "provenance.vocabulary"
     rest = type(result).model_fields.keys() - PUBLIC - _IN_PARTS
-    rest -= {name for name in ("samples", "failed_attacks") if not getattr(result, name)}
+    rest -= {
+        name for name in ("samples", "failed_attacks", "ceilings") if not getattr(result, name)
+    }
     yield from (name for name in type(result).model_fields if name in rest)

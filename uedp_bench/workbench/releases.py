@@ -122,7 +122,6 @@ def attack(
     name: str,
     *,
     planted: Planted | None = None,
-    base: Release | Path | str | None = None,
     seed: int = 1,
     **parameters: Any,
 ) -> Leakage:
@@ -141,8 +140,6 @@ def attack(
         corpus: its rows, with all splits.
         name: of the attack.
         planted: what the attack had planted before the release was trained.
-        base: the model before it learnt the private rows, or where it is; of `membership`, the
-            strongest scores that need no other models compare with it.
         seed: of the attack's own draws.
         parameters: of the attack.
 
@@ -164,9 +161,7 @@ def attack(
             f"the attack {live.name} plants before training, and nothing says what was planted "
             "here: run it within a benchmark (`run`), or give `planted` of the run (`load_run`)"
         )
-    if isinstance(base, Path | str):
-        base = load_checkpoint(base, corpus)
-    context = Run(seed, counted_sizes(corpus), scope=f"attack {name}").retraining(None, base)
+    context = Run(seed, counted_sizes(corpus), scope=f"attack {name}")
     return live.run(release, planted, corpus, context.within(f"attack {name}"))
 
 

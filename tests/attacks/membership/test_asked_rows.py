@@ -113,6 +113,7 @@ def test_labels_alone_tell_members_where_shadow_models_are_wrong(
     found = attack.run(_Labels(members, 0), planted, corpus, make_run(3, retrain))
     assert found.details["main_score"] == ("lira_shrunk" if shadows else "gap")
     assert found.details["scores"]["gap"]["auc"]["value"] == pytest.approx(0.75, abs=0.05)
+    assert "loss_gap" not in found.metrics  # nothing is known of its loss
     auc = found.metrics["auc"].value
     # A right label on a row that other models get wrong says more than one on an easy row.
     assert auc == pytest.approx(0.875 if shadows else 0.75, abs=0.04)

@@ -200,6 +200,46 @@ def test_intervals_contain_one_half_where_nothing_leaks(
     assert min(hits.values()) >= 8
 
 
+def test_the_loss_gap_counts_tokens_alike_and_has_an_interval(
+    development_corpus: Corpus, make_run: RunMaker
+) -> None:
+    attack, after, what = planted(development_corpus, shadow_models=0)
+    release = FakeScorer(train_texts(after), gain=0.5)
+    gap = attack.run(release, what, after, make_run(1)).metrics["loss_gap"]
+    assert gap.low < gap.value < gap.high
+    assert gap.value == pytest.approx(0.5, abs=0.1)
+    users, rows = after.users[list(what.rows)], list(what.rows)
+    scores = release.token_logprobs([after.texts[row] for row in rows])
+    out, inside = (
+        np.concatenate([one.logp for one, user in zip(scores, users, strict=True) if user in side])
+        for side in (what.non_members, what.members)
+    )
+    assert gap.value == pytest.approx(inside.mean() - out.mean())
+
+
+def test_the_loss_gap_is_0_where_nothing_leaks(
+    development_corpus: Corpus, make_run: RunMaker
+) -> None:
+    holds = 0
+    for seed in range(20):
+        attack, after, what = planted(development_corpus, seed, shadow_models=0)
+        gap = attack.run(FakeScorer(seed=seed), what, after, make_run(seed)).metrics["loss_gap"]
+        holds += gap.low <= 0.0 <= gap.high
+    assert holds >= 16
+
+
+def test_judged_users_are_those_with_scores(development_corpus: Corpus, make_run: RunMaker) -> None:
+    attack, after, what = planted(development_corpus, shadow_models=0)
+    judged = attack.run(FakeScorer(), what, after, make_run(1)).details["judged"]
+    counts = np.bincount(after.users[list(what.rows)])
+    assert judged == {"members": 200, "non_members": 200, "most_records": counts.max()}
+    gone = np.isin(after.users, what.members[:5]) & after.where("train")
+    texts = [f"{text} and more" if lost else text
+             for text, lost in zip(after.texts, gone, strict=True)]  # fmt: skip
+    found = attack.run(FakeScorer(), what, replace(after, texts=tuple(texts)), make_run(1))
+    assert found.details["judged"] == judged | {"members": 195}
+
+
 def test_canaries_of_another_attack_are_left_out(
     development_corpus: Corpus, make_run: RunMaker
 ) -> None:

@@ -1,0 +1,80 @@
+"""Ceilings of metrics computed again from proofs and events, and metrics compared with them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from uedp_bench.accounting.bounds.ceilings import JudgedUsers, ceilings, check_measured
+from uedp_bench.errors import PrivacyError
+from uedp_bench.leaderboard.validation.proofs import close
+from uedp_bench.leaderboard.validation.report import Problem, error, plain, shown
+from uedp_bench.recorded_identity import parts_of
+from uedp_bench.results import Estimate, Result
+from uedp_bench.statistics.intervals import fraction_estimate
+
+MEMBERSHIP, FIRST = "membership", 5
+"""The attack that tells users apart, and its first version that counts whom it judged."""
+
+_OFF = 1e-6
+"""By how much a count may differ from a whole number, and an interval from its own."""
+
+
+def check_ceilings(result: Result) -> Iterator[Problem]:
+    """Problems where a ceiling is not what proofs allow, or a metric lies above it."""
+    for attack in result.ceilings.keys() - result.leakage.keys():
+        yield error(f"ceilings.{attack}", "is of no attack that ran")
+    for attack, metrics in result.leakage.items():
+        judged = JudgedUsers.of(result.details.get(attack, {}))
+        if judged is None:
+            yield from _unjudged(result, attack)
+            continue
+        yield from _counts(attack, metrics, judged)
+        again = ceilings(metrics, judged, result.guarantees, result.events)
+        yield from _compared(attack, result.ceilings.get(attack, {}), again)
+        try:
+            check_measured(metrics, judged, result.guarantees, result.events, attack)
+        except PrivacyError as reason:
+            yield error(f"leakage.{attack}", plain(str(reason), 400))
+
+
+def _unjudged(result: Result, attack: str) -> Iterator[Problem]:
+    where = f"details.{attack}.judged"
+    parts = parts_of(result)
+    versions = [] if parts is None else [part.version for part in parts.attacks
+                                         if part.name == attack == MEMBERSHIP]  # fmt: skip
+    if "judged" in result.details.get(attack, {}):
+        yield error(where, "has no numbers of members, non_members and most_records")
+    elif attack in result.ceilings or (
+        result.leakage[attack] and max(versions, default=0) >= FIRST
+    ):
+        yield error(where, "is missing: ceilings depend on it")
+
+
+def _counts(attack: str, metrics: Mapping[str, Estimate], judged: JudgedUsers) -> Iterator[Problem]:
+    """Problems where rates of users are not those of so many members."""
+    for name, rate in metrics.items():
+        if not name.startswith("tpr_user_"):
+            continue
+        hits = round(rate.value * judged.members)
+        own = fraction_estimate(min(max(hits, 0), judged.members), judged.members)
+        if not all(map(_same, (rate.value, rate.low, rate.high), (own.value, own.low, own.high))):
+            what = f"is not the exact interval of {hits} of {judged.members:,} members"
+            yield error(f"leakage.{attack}.{name}", what)
+
+
+def _same(given: float | None, own: float | None) -> bool:
+    return given is not None and own is not None and math.isclose(given, own, abs_tol=_OFF)
+
+
+def _compared(
+    attack: str, given: Mapping[str, float], again: Mapping[str, float]
+) -> Iterator[Problem]:
+    for name in dict.fromkeys((*given, *again)):
+        where = f"ceilings.{attack}.{name}"
+        if name not in again:
+            yield error(where, "is there, and no proof bounds it")
+        elif name not in given:
+            yield error(where, f"is missing: proofs allow {shown(again[name])}")
+        elif not close(given[name], again[name]):
+            yield error(where, f"{shown(given[name])} is not the {shown(again[name])} of proofs")
