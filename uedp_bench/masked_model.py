@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from uedp_bench.component import P
-from uedp_bench.model import TextModel, Vocabulary
+from uedp_bench.model import TextModel, Vocabulary, load_weights, save_weights
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -76,16 +76,8 @@ class MaskedLanguageModel(TextModel[P]):
 
     def save_masked(self, module: nn.Module, folder: Path) -> None:
         """Writes the weights of a module that `build_masked` made."""
-        import torch
-
-        folder.mkdir(parents=True, exist_ok=True)
-        weights = {name: value.cpu() for name, value in module.state_dict().items()}
-        torch.save(weights, folder / "masked.pt")
+        save_weights(module, folder / "masked.pt")
 
     def load_masked(self, vocabulary: MaskedVocabulary, folder: Path) -> nn.Module:
         """The module with the weights that `save_masked` wrote, on the CPU."""
-        import torch
-
-        module = self.build_masked(vocabulary, seed=0)
-        module.load_state_dict(torch.load(folder / "masked.pt", weights_only=True))
-        return module
+        return load_weights(self.build_masked(vocabulary, seed=0), folder / "masked.pt")

@@ -124,18 +124,11 @@ class LanguageModel(TextModel[P]):
 
     def save_network(self, module: nn.Module, folder: Path) -> None:
         """Writes the weights of a module that `build` made; `load_network` reads them."""
-        import torch
-
-        weights = {name: value.cpu() for name, value in module.state_dict().items()}
-        torch.save(weights, folder / "weights.pt")
+        save_weights(module, folder / "weights.pt")
 
     def load_network(self, vocabulary: Vocabulary, folder: Path) -> nn.Module:
         """The network with the weights that `save_network` wrote, on the CPU."""
-        import torch
-
-        module = self.build(vocabulary, seed=0)
-        module.load_state_dict(torch.load(folder / "weights.pt", weights_only=True))
-        return module
+        return load_weights(self.build(vocabulary, seed=0), folder / "weights.pt")
 
 
 class NextTokenModule(Protocol):
@@ -299,15 +292,11 @@ class TextEncoder(TextModel[P]):
 
     def save_encoder(self, module: nn.Module, folder: Path) -> None:
         """Writes the weights of a module that `build_encoder` made."""
-        _save_weights(module, folder / "encoder.pt")
+        save_weights(module, folder / "encoder.pt")
 
     def load_encoder(self, vocabulary: Vocabulary | None, folder: Path) -> nn.Module:
         """The module with the weights that `save_encoder` wrote, on the CPU."""
-        import torch
-
-        module = self.build_encoder(vocabulary, seed=0)
-        module.load_state_dict(torch.load(folder / "encoder.pt", weights_only=True))
-        return module
+        return load_weights(self.build_encoder(vocabulary, seed=0), folder / "encoder.pt")
 
 
 class WordRows(Protocol):
@@ -377,15 +366,13 @@ class TokenEncoder(TextModel[P]):
 
     def save_token_encoder(self, module: nn.Module, folder: Path) -> None:
         """Writes the weights of a module that `build_token_encoder` made."""
-        _save_weights(module, folder / "token_encoder.pt")
+        save_weights(module, folder / "token_encoder.pt")
 
     def load_token_encoder(self, vocabulary: Vocabulary | None, folder: Path) -> nn.Module:
         """The module with the weights that `save_token_encoder` wrote, on the CPU."""
-        import torch
-
-        module = self.build_token_encoder(vocabulary, seed=0)
-        module.load_state_dict(torch.load(folder / "token_encoder.pt", weights_only=True))
-        return module
+        return load_weights(
+            self.build_token_encoder(vocabulary, seed=0), folder / "token_encoder.pt"
+        )
 
 
 class PairVocabulary(Vocabulary, Protocol):
@@ -450,19 +437,24 @@ class TranslationModel(TextModel[P]):
 
     def save_translator(self, module: nn.Module, folder: Path) -> None:
         """Writes the weights of a module that `build_translator` made."""
-        _save_weights(module, folder / "translator.pt")
+        save_weights(module, folder / "translator.pt")
 
     def load_translator(self, vocabulary: PairVocabulary, folder: Path) -> nn.Module:
         """The module with the weights that `save_translator` wrote, on the CPU."""
-        import torch
-
-        module = self.build_translator(vocabulary, seed=0)
-        module.load_state_dict(torch.load(folder / "translator.pt", weights_only=True))
-        return module
+        return load_weights(self.build_translator(vocabulary, seed=0), folder / "translator.pt")
 
 
-def _save_weights(module: nn.Module, file: Path) -> None:
+def save_weights(module: nn.Module, file: Path) -> None:
+    """Writes the weights of a network, or of a part of one, on the CPU."""
     import torch
 
     file.parent.mkdir(parents=True, exist_ok=True)
     torch.save({name: value.cpu() for name, value in module.state_dict().items()}, file)
+
+
+def load_weights(module: nn.Module, file: Path) -> nn.Module:
+    """Gives a module the weights that `save_weights` wrote, and returns it."""
+    import torch
+
+    module.load_state_dict(torch.load(file, weights_only=True))
+    return module

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 
 from uedp_bench.component import Params, at
 from uedp_bench.errors import InputError
+from uedp_bench.model import load_weights, save_weights
 from uedp_bench.requirements import PEFT, Requirement
 
 if TYPE_CHECKING:
@@ -102,11 +103,8 @@ def whole(module: nn.Module) -> nn.Module:
 
 def save_adapted(network: Any, folder: Path) -> None:
     """Writes the configuration of a network of `transformers`, its weights and its adapters."""
-    import torch
-
     network.config.save_pretrained(folder)
-    weights = {name: value.cpu() for name, value in network.state_dict().items()}
-    torch.save(weights, folder / _WEIGHTS)
+    save_weights(network, folder / _WEIGHTS)
 
 
 def configured(kind: Any, folder: Path) -> Any:
@@ -124,6 +122,4 @@ def configured(kind: Any, folder: Path) -> Any:
 
 def load_adapted(network: nn.Module, folder: Path) -> None:
     """Gives an adapted network the weights that `save_adapted` wrote."""
-    import torch
-
-    network.load_state_dict(torch.load(folder / _WEIGHTS, weights_only=True))
+    load_weights(network, folder / _WEIGHTS)

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from uedp_bench.errors import InputError
 from uedp_bench.files.regular_files import state_of
 from uedp_bench.masked_model import MaskedLanguageModel, MaskedVocabulary
-from uedp_bench.model import FeatureArray, TextEncoder, TokenEncoder, Vocabulary, WordRows
+from uedp_bench.model import (
+    FeatureArray,
+    TextEncoder,
+    TokenEncoder,
+    Vocabulary,
+    WordRows,
+    load_weights,
+)
 from uedp_bench.models.adapters import configured, load_adapted, save_adapted, whole
 from uedp_bench.models.bert_params import SIZES, TOKENS, BERTParams
 from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary
@@ -290,14 +297,13 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams], MaskedLanguageMode
 
     def _saved(self, folder: Path) -> tuple[Any, Projection]:
         """The network that `_save` wrote, without its adapters, and what is on top of it."""
-        import torch
         from transformers import AutoModel
 
         adapted = self.params.lora_rank is not None
         inside = folder / _FOLDER
         network = configured(AutoModel, inside) if adapted else _pretrained(str(inside))
         projection = self._projection(network.config.hidden_size, seed=0)
-        projection.load_state_dict(torch.load(folder / "projection.pt", weights_only=True))
+        load_weights(projection, folder / "projection.pt")
         return network, projection
 
     def _adapted(self, module: M, folder: Path) -> M:

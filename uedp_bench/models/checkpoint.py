@@ -12,7 +12,15 @@ from pydantic import Field
 from uedp_bench.component import MayBePath, Params
 from uedp_bench.errors import InputError
 from uedp_bench.masked_model import MaskedLanguageModel, MaskedVocabulary
-from uedp_bench.model import LanguageModel, TextEncoder, TokenEncoder, Vocabulary, WordRows
+from uedp_bench.model import (
+    LanguageModel,
+    TextEncoder,
+    TokenEncoder,
+    Vocabulary,
+    WordRows,
+    load_weights,
+    save_weights,
+)
 from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary
 from uedp_bench.text.pretrained import readable
 
@@ -297,19 +305,12 @@ def _masked(where: str, fitting: Any, vocabulary: Vocabulary) -> nn.Module:
 
 
 def _save(module: Any, folder: Path) -> None:
-    import torch
-
     folder.mkdir(parents=True, exist_ok=True)
     module.network.config.save_pretrained(folder)
-    weights = {name: value.cpu() for name, value in module.state_dict().items()}
-    torch.save(weights, folder / _WEIGHTS)
+    save_weights(module, folder / _WEIGHTS)
 
 
 def _load(folder: Path, auto: Any, kind: Any) -> nn.Module:
-    import torch
-
     from uedp_bench.models.adapters import configured
 
-    module: nn.Module = kind(configured(auto, folder))
-    module.load_state_dict(torch.load(folder / _WEIGHTS, weights_only=True))
-    return module
+    return load_weights(kind(configured(auto, folder)), folder / _WEIGHTS)
