@@ -23,7 +23,7 @@ from uedp_bench.attacks.secret_sharer.canary import random_suffix_words
 from uedp_bench.corpus import FloatArray
 from uedp_bench.models.vocabularies.words import WordVocabulary
 from uedp_bench.registry import models
-from uedp_bench.tasks.language.release import LanguageModelRelease
+from uedp_bench.tasks.language.language_model import LanguageModelRelease, LanguageReader
 from uedp_bench.training.device import choose_device, keep_freed_memory
 
 SIDES = ("full forwards in batches", "one by one", "prefix state", "tree", "all as a tree")
@@ -64,7 +64,7 @@ class Work:
         words = [f"w{i}" for i in range(setting.vocabulary - 3)]
         vocabulary = WordVocabulary(words, origin="made up")
         self.module = model.build(vocabulary, seed=1).eval().to(device)
-        self.release = LanguageModelRelease(model, self.module, vocabulary)
+        self.release = LanguageModelRelease(LanguageReader(model, vocabulary), self.module)
         self.setting, self.words, self.device = setting, words, device
         self.before = " ".join(words[: setting.prefix]) + " "
         self.start = torch.tensor([[vocabulary.begin, *range(3, 3 + setting.prefix)]]).to(device)

@@ -37,7 +37,7 @@ from workloads import (
 
 from uedp_bench.registry import mechanisms, models
 from uedp_bench.run_context import Run
-from uedp_bench.tasks.language.learner import LanguageModelLearner
+from uedp_bench.tasks.language.language_model import LanguageReader
 from uedp_bench.training.device import choose_device
 
 MODELS = (
@@ -87,7 +87,7 @@ def rows_of(model: str, quick: bool, opacus: bool) -> Rows:
         words = Numbers({"lstm-2k": 2_000, "lstm-30k": 30_000}[model])
         corpus = numbers_corpus(Sizes(count, 1), words.size)
         own = square_lstm(words.size, 128)
-        learner = LanguageModelLearner(models.create("cifg-lstm", {}), own, words, corpus)
+        learner = LanguageReader(models.create("cifg-lstm", {}), words).learner(own, corpus)
         layer = nn.LSTM
         if opacus:
             from opacus.layers import DPLSTM as layer  # noqa: N811

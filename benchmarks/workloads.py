@@ -28,8 +28,8 @@ from uedp_bench.models.networks.pooled_transformer import Projection
 from uedp_bench.models.networks.word_transformer import WordTransformer
 from uedp_bench.registry import models, sources, tasks
 from uedp_bench.run_context import Run
-from uedp_bench.tasks.language.learner import LanguageModelLearner
-from uedp_bench.tasks.masked_language.learner import MaskedLearner, MaskedReader
+from uedp_bench.tasks.language.language_model import LanguageReader
+from uedp_bench.tasks.masked_language.masked_model import MaskedReader
 
 MODELS = ("gpt", "lstm", "default")
 
@@ -112,7 +112,7 @@ def language_learner(name: str, sizes: Sizes, small: bool = False) -> Any:
     words = Numbers(200 if small else {"small": 50_257, "tiny": 2_000}[size])
     model = models.create("gpt2", {"configuration": size})
     corpus = numbers_corpus(sizes, words.size)
-    return LanguageModelLearner(model, model.build(words, seed=1), words, corpus)
+    return LanguageReader(model, words).learner(model.build(words, seed=1), corpus)
 
 
 def lstm_learner(
@@ -122,7 +122,7 @@ def lstm_learner(
     words = Numbers(vocabulary)
     module = lstm_network(vocabulary, embedding, units)
     corpus = numbers_corpus(sizes, vocabulary)
-    return LanguageModelLearner(models.create("cifg-lstm", {}), module, words, corpus)
+    return LanguageReader(models.create("cifg-lstm", {}), words).learner(module, corpus)
 
 
 def _default(users: int) -> Learner:
@@ -221,15 +221,15 @@ def small_bert(vocabulary: int, tokens: int) -> Any:
     return BertModel(config, add_pooling_layer=False)
 
 
-def masked_learner(rows: int, tokens: int, vocabulary: int) -> MaskedLearner:
+def masked_learner(rows: int, tokens: int, vocabulary: int) -> Learner:
     """Rows of random tokens of which 15 % are hidden, and a small BERT with its head tied."""
     encoder = small_bert(vocabulary, tokens)
     transformer = WordTransformer(encoder, Projection(128, None, seed=0))
     module = MaskedTransformer(transformer, fresh_head(encoder.config, seed=1))
     corpus = numbers_corpus(Sizes(rows, 1, tokens - 1), vocabulary)
     model: Any = models.create("bert", {"configuration": "tiny"})
-    reader = MaskedReader(model, MaskedNumbers(vocabulary), tokens, 0.15)
-    return MaskedLearner(reader, module, corpus)
+    reader = MaskedReader(model, MaskedNumbers(vocabulary), max_tokens=tokens, rate=0.15)
+    return reader.learner(module, corpus)
 
 
 class TorchMaskedBert(nn.Module):

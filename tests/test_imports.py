@@ -99,12 +99,6 @@ BY_DESIGN = {
     # An event brings its accountant, which knows the event.
     ("accounting.events", "accounting.accountants"),
     ("accounting.banded_factorization", "accounting.accountants"),
-    # A learner makes its release, and a release the learner of other rows.
-    ("tasks.language.release", "tasks.language.learner"),
-    ("tasks.classification.release", "tasks.classification.learner"),
-    ("tasks.masked_language.release", "tasks.masked_language.learner"),
-    ("tasks.tagging.release", "tasks.tagging.learner"),
-    ("tasks.translation.release", "tasks.translation.learner"),
 }
 """Pairs of beginnings of names that know each other."""
 

@@ -98,9 +98,6 @@ from uedp_bench.learner import Role as Role
 from uedp_bench.learner import Rows as Rows
 from uedp_bench.learner import Schedule as Schedule
 from uedp_bench.learner import SplitLearner as SplitLearner
-from uedp_bench.learner import example_ids as example_ids
-from uedp_bench.learner import on_device as on_device
-from uedp_bench.learner import row_seeds as row_seeds
 from uedp_bench.learner import take_over as take_over
 from uedp_bench.mask_filler import MaskFiller as MaskFiller
 from uedp_bench.masked_model import MaskedLanguageModel as MaskedLanguageModel
@@ -157,6 +154,7 @@ from uedp_bench.release import EntityDetector as EntityDetector
 from uedp_bench.release import Generator as Generator
 from uedp_bench.release import LabelOnly as LabelOnly
 from uedp_bench.release import PairScorer as PairScorer
+from uedp_bench.release import Predictor as Predictor
 from uedp_bench.release import Published as Published
 from uedp_bench.release import PublishedOnly as PublishedOnly
 from uedp_bench.release import Question as Question
@@ -205,6 +203,9 @@ from uedp_bench.task import Task as Task
 from uedp_bench.task import Utility as Utility
 from uedp_bench.tasks.sources.reading.splits import SplitParams as SplitParams
 from uedp_bench.tasks.sources.reading.splits import cut_missing_splits as cut_missing_splits
+from uedp_bench.tasks.tokens.reader import Reader as Reader
+from uedp_bench.tasks.tokens.supervised import SupervisedParams as SupervisedParams
+from uedp_bench.tasks.tokens.supervised import SupervisedTask as SupervisedTask
 from uedp_bench.text.annotation.automatic import AnnotationParams as AnnotationParams
 from uedp_bench.text.annotation.automatic import annotate as annotate
 from uedp_bench.text.annotation.keys import RecordTag as RecordTag

@@ -213,6 +213,16 @@ class RowScorer(Protocol):
         ...
 
 
+@capability(lambda asked, rows: asked.predictions(rows))
+@runtime_checkable
+class Predictor(Protocol):
+    """Can be asked for what it predicts of a row, where that is a number or several."""
+
+    def predictions(self, corpus: Corpus) -> FloatArray:
+        """(rows, ...) predictions, each of which depends on the text of its row alone."""
+        ...
+
+
 @capability(lambda asked, rows: _span_table(asked.spans(rows)))
 @runtime_checkable
 class Tagger(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,7 @@ from uedp_bench.learner import on_device
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import FloatArray, IntArray
-    from uedp_bench.learner import Learner
+    from uedp_bench.learner import Batch, Learner
 
 _NUMBERS_AT_ONCE = 2**23
 """Numbers in the largest tensor of one batch (32 MB), by `Learner.row_size`."""
@@ -40,14 +41,10 @@ def row_losses(learner: Learner, rows: int) -> FloatArray:
         )
     import torch
 
-    learner.module.eval()
-    numbers = at_once(_NUMBERS_AT_ONCE, _device(learner))
-    size = max(1, min(_ROWS_AT_ONCE, numbers // max(learner.row_size, 1)))
     out = np.empty(rows)
     with torch.no_grad():
-        for start in range(0, rows, size):
-            chosen = np.arange(start, min(start + size, rows))
-            out[chosen] = _losses(learner, chosen)
+        for chosen, batch in batches_of(learner):
+            out[chosen] = _losses(learner, chosen, batch)
     if (out < -_ROUNDING).any():
         raise PluginError(
             f"{type(learner).__name__}.losses gives {out.min():.3g} nats for a row: losses are at "
@@ -56,18 +53,25 @@ def row_losses(learner: Learner, rows: int) -> FloatArray:
     return np.maximum(out, 0.0)
 
 
-def _device(learner: Learner) -> str:
-    """The device of the module."""
-    return str(next((weight.device for weight in learner.module.parameters()), "cpu"))
+def batches_of(learner: Learner) -> Iterator[tuple[IntArray, Batch]]:
+    """Numbers of some rows and their batch on the device, until all rows are gone through.
+
+    The module is put into evaluation mode.
+    """
+    device = str(next((weight.device for weight in learner.module.parameters()), "cpu"))
+    numbers = at_once(_NUMBERS_AT_ONCE, device)
+    size = max(1, min(_ROWS_AT_ONCE, numbers // max(learner.row_size, 1)))
+    learner.module.eval()
+    for start in range(0, len(learner.corpus), size):
+        rows = np.arange(start, min(start + size, len(learner.corpus)))
+        # No dropout in evaluation mode. What a learner draws all the same (which tokens it hides)
+        # is drawn from the seed 0, so that whoever asks gets the same answer.
+        yield rows, on_device(learner.batch(rows, np.zeros_like(rows)), device)
 
 
-def _losses(learner: Learner, chosen: IntArray) -> FloatArray:
+def _losses(learner: Learner, chosen: IntArray, batch: Batch) -> FloatArray:
     """(rows,) mean nats of some rows."""
-    module, device = learner.module, _device(learner)
-    # No dropout in evaluation mode. What a learner draws all the same (which tokens it hides) is
-    # drawn from the seed 0, so that whoever asks gets the same answer.
-    batch = on_device(learner.batch(chosen, np.zeros_like(chosen)), device)
-    found = learner.losses(module, batch)
+    found = learner.losses(learner.module, batch)
     nats: FloatArray = (found.nats.double() / found.targets.double().clamp(min=1)).cpu().numpy()
     if nats.shape != chosen.shape:
         raise PluginError(

@@ -10,17 +10,19 @@ import torch
 from torch import Tensor, nn
 
 from uedp_bench.errors import CapabilityError
+from uedp_bench.learner import on_device
 from uedp_bench.models.module_set import modules_of
 from uedp_bench.served_release import PlainNetwork
+from uedp_bench.tasks.tokens.reader import tensors
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus
-    from uedp_bench.tasks.classification.inputs import InputReader
+    from uedp_bench.tasks.classification.classifier import ClassifierReader
 
 _ROWS = 512
 
 
-def plain_network(reader: InputReader, module: nn.Module) -> PlainNetwork:
+def plain_network(reader: ClassifierReader, module: nn.Module) -> PlainNetwork:
     """The layers of a `ClassifierNetwork` that were trained, and what they read.
 
     An encoder without weights of its own belongs to what is read, and so does the normalisation
@@ -56,22 +58,22 @@ def plain_network(reader: InputReader, module: nn.Module) -> PlainNetwork:
     return PlainNetwork(layers, (network.width,), partial(_representations, reader, network))
 
 
-def _vectors(reader: InputReader, shape: tuple[int, ...], corpus: Corpus) -> Tensor:
-    vectors = reader.read(corpus).vectors
+def _vectors(reader: ClassifierReader, shape: tuple[int, ...], corpus: Corpus) -> Tensor:
+    vectors = reader.inputs(corpus).get("vectors")
     if vectors is None:
         raise RuntimeError("layers read vectors, and the reader gave tokens")
     return torch.from_numpy(vectors).reshape(len(vectors), *shape)
 
 
 @torch.no_grad()
-def _representations(reader: InputReader, network: Any, corpus: Corpus) -> Tensor:
+def _representations(reader: ClassifierReader, network: Any, corpus: Corpus) -> Tensor:
     """(rows, d) as the head's first layer reads them."""
-    rows = reader.read(corpus)
-    device = next(network.parameters()).device
-    out = torch.empty(len(rows), network.width)
-    for start in range(0, len(rows), _ROWS):
-        chosen = np.arange(start, min(start + _ROWS, len(rows)))
-        batch = rows.batch(chosen, reader.padding)
-        z = network.represent({name: value.to(device) for name, value in batch.items()})
+    columns = reader.inputs(corpus)
+    device = str(next(network.parameters()).device)
+    out = torch.empty(len(corpus), network.width)
+    for start in range(0, len(corpus), _ROWS):
+        chosen = np.arange(start, min(start + _ROWS, len(corpus)))
+        batch = tensors(reader.batch(columns, chosen, np.zeros_like(chosen)))
+        z = network.represent(on_device(batch, device))
         out[start : start + len(chosen)] = network.normalise(z).cpu()
     return out

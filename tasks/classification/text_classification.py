@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -11,41 +10,31 @@ import numpy as np
 from pydantic import Field
 
 from uedp_bench.asking import class_labels, protected_rows
-from uedp_bench.component import MayBePath, Params
 from uedp_bench.corpus import Corpus, IntArray, or_alone
-from uedp_bench.errors import CapabilityError, InputError, nearest
-from uedp_bench.learner import Role, Schedule
-from uedp_bench.model import TextEncoder
+from uedp_bench.errors import InputError, nearest
 from uedp_bench.release import Classifier, Encoder, LabelOnly, RowScorer
 from uedp_bench.served_release import Compilable
-from uedp_bench.task import Task
-from uedp_bench.tasks.classification.inputs import InputReader
-from uedp_bench.tasks.classification.learner import ClassifierLearner
+from uedp_bench.tasks.classification.classifier import ClassifierReader
 from uedp_bench.tasks.classification.targets import with_target
-from uedp_bench.tasks.tokens.pretraining import public_stage, roles_of
 from uedp_bench.tasks.tokens.rows import Preprocessing
-from uedp_bench.tasks.tokens.vocabulary import DESCRIPTION, WORDS, make_vocabulary, words_of
+from uedp_bench.tasks.tokens.supervised import SupervisedParams, SupervisedTask
 
 if TYPE_CHECKING:
     from uedp_bench.model import Vocabulary
-    from uedp_bench.models.networks.classifier import ClassifierNetwork
     from uedp_bench.release import Release
     from uedp_bench.results import Estimate
-    from uedp_bench.run_context import Run
+    from uedp_bench.tasks.tokens.reader import Reader
     from uedp_bench.word_counts import WordCounts
 
 _BOOTSTRAP_SEED = 2020
 
 
-class TextClassificationParams(Params):
+class TextClassificationParams(SupervisedParams):
     """What is classified, and by which head on top of the model's representation."""
 
     target: str = Field(
         default="label",
         description="what to predict: 'label' (the source's labels), or the name of an attribute",
-    )
-    vocabulary: Annotated[str, MayBePath(words=WORDS)] = Field(
-        default="public", description=DESCRIPTION
     )
     preprocessing: Preprocessing = Field(
         default="none", description="'paper': lower case without punctuation (Lai et al.)"
@@ -65,16 +54,9 @@ class TextClassificationParams(Params):
         lt=1,
         description="dropout of the inputs of the head's layers, in training",
     )
-    pretraining_epochs: int = Field(
-        default=0, ge=0, description="passes over labelled public rows before private training"
-    )
-    pretraining_learning_rate: float = Field(
-        default=1e-3, gt=0, description="learning rate of Adam, on the public split"
-    )
-    pretraining_batch_size: int = Field(default=64, ge=1, description="rows a step, as above")
 
 
-class TextClassification(Task[TextClassificationParams]):
+class TextClassification(SupervisedTask[TextClassificationParams]):
     """Learn the class of a row from its text, or from the vector that was published for it.
 
     A model encodes the text into one vector, its representation; a head of fully connected layers
@@ -92,10 +74,9 @@ class TextClassification(Task[TextClassificationParams]):
         "et al. 2022 (UeDP), section VI"
     )
     Params = TextClassificationParams
+    reader_type = ClassifierReader
     needs: ClassVar[tuple[type, ...]] = (Classifier, LabelOnly)
     releases: ClassVar[tuple[type, ...]] = (Classifier, Encoder, RowScorer, Compilable)
-    models = TextEncoder
-    default_model = "bilstm"
     utility = ("error", "macro_f1", "accuracy", "majority_error", "random_error", "tfidf_error")
     optional = ("tfidf_error",)
     floors: ClassVar[Mapping[str, str]] = MappingProxyType(
@@ -108,28 +89,41 @@ class TextClassification(Task[TextClassificationParams]):
         target = self.params.target
         return frozenset({"labels" if target == "label" else f"attribute {target}"})
 
-    def words(self, corpus: Corpus) -> Sequence[Sequence[str]]:
-        """See `Task`."""
-        return words_of(self._model(), corpus.texts, self.params.preprocessing)
+    @property
+    def preprocessing(self) -> Preprocessing:
+        """See `SupervisedTask`."""
+        return self.params.preprocessing
 
     def vocabulary(self, corpus: Corpus, words: WordCounts | None = None) -> Vocabulary | None:
-        """See `Task`; None for published vectors and frozen encoders."""
-        if corpus.vectors is not None or self._model().frozen():
-            return None
-        return make_vocabulary(
-            self._model(), self.params.vocabulary, corpus, self.params.preprocessing, words
+        """See `SupervisedTask`; None for published vectors too."""
+        return None if corpus.vectors is not None else super().vocabulary(corpus, words)
+
+    def reader(self, corpus: Corpus, vocabulary: Vocabulary | None) -> Reader:
+        """See `SupervisedTask`."""
+        p, vectors = self.params, corpus.vectors
+        return ClassifierReader(
+            self.text_model(),
+            vocabulary,
+            classes=tuple(self._labelled(corpus).label_names),
+            target=p.target,
+            takes_vectors=vectors is not None,
+            vectors=None if vectors is None else vectors.shape[1],
+            preprocessing=p.preprocessing,
+            max_tokens=p.max_tokens,
+            hidden=p.hidden,
+            dropout=p.dropout,
         )
 
-    def stages(
-        self, corpus: Corpus, vocabulary: Vocabulary | None, run: Run
-    ) -> Sequence[ClassifierLearner]:
-        """See `Task`.
+    def learnable(self, corpus: Corpus, reader: Reader) -> Corpus:
+        """See `SupervisedTask`: labels are what is predicted."""
+        return self._labelled(corpus)
+
+    def training_rows(self, corpus: Corpus) -> Corpus:
+        """See `SupervisedTask`.
 
         Raises:
-            InputError: if there are no labels, fewer than two classes among the training rows, or
-                no labelled public row where pre-training is asked for.
+            InputError: if the training rows have fewer than two classes.
         """
-        corpus = self._labelled(corpus)
         train = corpus.only("train", "valid")
         classes = np.unique(_labels(train)[train.where("train")])
         if len(classes) < 2:
@@ -138,17 +132,7 @@ class TextClassification(Task[TextClassificationParams]):
                 f"text-classification needs training rows of at least two classes of "
                 f"{self.params.target!r}; there are: {names}"
             )
-        module = self._network(corpus, vocabulary, run)
-        stages = []
-        missing = "no public row has a label; set it to 0"
-        if (before := public_stage(self.params, corpus, missing)) is not None:
-            stages.append(self._learner(module, vocabulary, before[0], run, before[1]))
-        stages.append(self._learner(module, vocabulary, train, run))
-        return stages
-
-    def roles(self) -> tuple[Role, ...]:
-        """See `Task`."""
-        return roles_of(self.params)
+        return train
 
     def score(self, release: Release, corpus: Corpus) -> dict[str, Estimate]:
         """See `Task`.
@@ -184,17 +168,6 @@ class TextClassification(Task[TextClassificationParams]):
             **({} if cheap is None else {"tfidf_error": mean(cheap != truth)}),
         }
 
-    def load(self, folder: Path) -> Release:
-        """See `Task`."""
-        from uedp_bench.tasks.classification.release import ClassifierRelease
-
-        return ClassifierRelease.load(folder)
-
-    def _model(self) -> TextEncoder[Any]:
-        if not isinstance(self.model, TextEncoder):
-            raise CapabilityError("text-classification needs a text encoder (such as bilstm)")
-        return self.model
-
     def _labelled(self, corpus: Corpus) -> Corpus:
         """The rows that have a class, with what is to be predicted as their labels."""
         target = self.params.target
@@ -212,40 +185,6 @@ class TextClassification(Task[TextClassificationParams]):
                 f"{', '.join(corpus.attribute_names) or 'no attributes either'} (task.target)"
             )
         return corpus.take(np.flatnonzero(corpus.labels >= 0))
-
-    def _network(
-        self, corpus: Corpus, vocabulary: Vocabulary | None, run: Run
-    ) -> ClassifierNetwork:
-        from uedp_bench.models.networks.classifier import ClassifierNetwork, Given
-        from uedp_bench.models.networks.output_layer import take_head
-
-        p = self.params
-        if corpus.vectors is not None:
-            encoder: Any = Given(corpus.vectors.shape[1])
-        else:
-            encoder = self._model().build_encoder(vocabulary, run.shared_seed("init"))
-        seed = run.shared_seed("init", "head")
-        names = corpus.label_names
-        network = ClassifierNetwork(encoder, len(names), p.hidden, p.dropout, seed)
-        take_head(encoder, network.output_layer(), names)
-        return network
-
-    def _learner(
-        self,
-        module: ClassifierNetwork,
-        vocabulary: Vocabulary | None,
-        corpus: Corpus,
-        run: Run,
-        schedule: Schedule | None = None,
-    ) -> ClassifierLearner:
-        p = self.params
-        reader = InputReader(self._model(), vocabulary, p.preprocessing, p.max_tokens, run.device)
-        learner = ClassifierLearner(
-            reader, module, corpus, score_rows=run.speed.score_rows, schedule=schedule
-        )
-        learner.target = p.target
-        run.count({"rows_truncated": learner.truncated})
-        return learner
 
 
 def _yardstick(release: Release, corpus: Corpus) -> IntArray | None:

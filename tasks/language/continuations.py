@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from uedp_bench.corpus import BoolArray, FloatArray, IntArray
-from uedp_bench.errors import UedpBenchError
+from uedp_bench.tasks.tokens.token_scores import no_nan
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -248,14 +248,3 @@ def _distinct(rows: IntArray) -> tuple[IntArray, IntArray]:
     place = np.empty(len(rows), dtype=np.int64)
     place[order] = np.cumsum(new) - 1
     return ordered[new], place
-
-
-def no_nan(values: FloatArray) -> FloatArray:
-    """The values.
-
-    Raises:
-        UedpBenchError: if one is NaN.
-    """
-    if np.isnan(values).any():
-        raise UedpBenchError("the released model gives NaN: its weights or logits are not finite")
-    return values

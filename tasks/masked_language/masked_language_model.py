@@ -2,60 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from uedp_bench.component import MayBePath, Params
 from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.learner import Role
 from uedp_bench.mask_filler import MaskFiller
 from uedp_bench.masked_model import MaskedLanguageModel
 from uedp_bench.release import Completer, RowScorer, Scorer, Tokenised
-from uedp_bench.task import Task, Utility
-from uedp_bench.tasks.masked_language.learner import (
-    MaskedLearner,
-    MaskedReader,
-    masked_stages,
-    with_mask,
-)
+from uedp_bench.task import Utility
+from uedp_bench.tasks.masked_language.masked_model import MaskedReader
 from uedp_bench.tasks.masked_language.scores import score_masked
-from uedp_bench.tasks.tokens.pretraining import roles_of
-from uedp_bench.tasks.tokens.vocabulary import DESCRIPTION, WORDS, make_vocabulary, words_of
+from uedp_bench.tasks.tokens.supervised import SupervisedParams, SupervisedTask, train_first
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus
     from uedp_bench.model import Vocabulary
     from uedp_bench.release import Release
-    from uedp_bench.run_context import Run
     from uedp_bench.word_counts import WordCounts
 
 
-class MaskedLanguageModelParams(Params):
+class MaskedLanguageModelParams(SupervisedParams):
     """How text becomes tokens, how many are hidden, and what happens before private training."""
 
-    vocabulary: Annotated[str, MayBePath(words=WORDS)] = Field(
-        default="public", description=DESCRIPTION
-    )
-    max_tokens: int = Field(
-        default=128,
-        ge=3,
-        description="tokens of a row past this many are left out of training, the first and last "
-        "special token among them; the number of such rows is in the cost",
-    )
     masked: float = Field(
         default=0.15, gt=0, lt=1, description="share of a row's tokens that are hidden at a visit"
     )
-    pretraining_epochs: int = Field(
-        default=0, ge=0, description="passes over the public split before private training"
-    )
-    pretraining_learning_rate: float = Field(
-        default=1e-3, gt=0, description="learning rate of Adam, on the public split"
-    )
-    pretraining_batch_size: int = Field(default=64, ge=1, description="rows a step, as above")
     scored_words: int = Field(
         default=20_000,
         ge=1,
@@ -70,7 +44,7 @@ class MaskedLanguageModelParams(Params):
     )
 
 
-class MaskedLanguageModelling(Task[MaskedLanguageModelParams]):
+class MaskedLanguageModelling(SupervisedTask[MaskedLanguageModelParams]):
     """Learn to predict hidden words of a row from all others.
 
     In training a share of the tokens of a row is hidden, anew at every visit: by the mask (80 %),
@@ -99,6 +73,7 @@ class MaskedLanguageModelling(Task[MaskedLanguageModelParams]):
     version = 2
     source = "Devlin et al. 2019 (BERT), section 3.1; Hoory et al. 2021, section 4"
     Params = MaskedLanguageModelParams
+    reader_type = MaskedReader
     needs: ClassVar[tuple[type, ...]] = (MaskFiller,)
     releases: ClassVar[tuple[type, ...]] = (MaskFiller, Scorer, Completer, RowScorer)
     models = MaskedLanguageModel
@@ -129,47 +104,32 @@ class MaskedLanguageModelling(Task[MaskedLanguageModelParams]):
     floors: ClassVar[Mapping[str, str]] = MappingProxyType({"unigrams": "unigram_perplexity"})
     counted = ("unigram_perplexity", "bigram_perplexity", "constant_accuracy")
 
-    def words(self, corpus: Corpus) -> Sequence[Sequence[str]]:
-        """See `Task`."""
-        return words_of(self._model(), corpus.texts, "none")
-
-    def vocabulary(self, corpus: Corpus, words: WordCounts | None = None) -> Vocabulary:
-        """See `Task`; a pretrained model brings its own, whatever the parameter says.
+    def vocabulary(self, corpus: Corpus, words: WordCounts | None = None) -> Vocabulary | None:
+        """See `SupervisedTask`.
 
         Raises:
             InputError: if vectors were published in place of text, or the model is frozen.
         """
-        if corpus.vectors is not None:
+        if self.text_model().frozen():
             raise InputError(
-                f"{self.name} learns from text, and the mechanism publishes vectors: use it for "
-                "text-classification"
+                f"{self.name} trains the encoder, and {self.model.name} is frozen: leave out frozen"
             )
-        if self._model().frozen():
-            raise InputError(
-                f"{self.name} trains the encoder, and {self._model().name} is frozen: leave out "
-                "frozen"
-            )
-        return make_vocabulary(self._model(), self.params.vocabulary, corpus, "none", words)
+        return super().vocabulary(corpus, words)
 
-    def stages(
-        self, corpus: Corpus, vocabulary: Vocabulary | None, run: Run
-    ) -> Sequence[MaskedLearner]:
-        """See `Task`.
-
-        Raises:
-            InputError: if there is nothing to train on, or public pre-training is asked for
-                without public text; if the vocabulary has no mask.
-        """
+    def reader(self, corpus: Corpus, vocabulary: Vocabulary | None) -> MaskedReader:
+        """See `SupervisedTask`."""
         p = self.params
-        reader = MaskedReader(
-            self._model(), with_mask(vocabulary), p.max_tokens, p.masked, run.speed.score_rows,
-            p.scored_tokens,
-        )  # fmt: skip
-        return masked_stages(reader, p, corpus, run)
+        return MaskedReader(
+            self.text_model(),
+            vocabulary,
+            max_tokens=p.max_tokens,
+            rate=p.masked,
+            scored_tokens=p.scored_tokens,
+        )
 
-    def roles(self) -> tuple[Role, ...]:
-        """See `Task`."""
-        return roles_of(self.params)
+    def training_rows(self, corpus: Corpus) -> Corpus:
+        """See `SupervisedTask`: rows of `train` come first."""
+        return train_first(super().training_rows(corpus))
 
     def score(self, release: Release, corpus: Corpus) -> Utility:
         """See `Task`.
@@ -179,18 +139,5 @@ class MaskedLanguageModelling(Task[MaskedLanguageModelParams]):
         """
         if not isinstance(release, MaskFiller) or not isinstance(release, Tokenised):
             raise CapabilityError(f"{self.name} scores MaskFillers with a vocabulary")
-        reader = MaskedReader(
-            self._model(), with_mask(release.vocabulary), self.params.max_tokens, self.params.masked
-        )
+        reader = self.reader(corpus, release.vocabulary)
         return score_masked(release, reader, corpus, self.params.scored_words)
-
-    def load(self, folder: Path) -> Release:
-        """See `Task`."""
-        from uedp_bench.tasks.masked_language.release import MaskedLanguageModelRelease
-
-        return MaskedLanguageModelRelease.load(folder)
-
-    def _model(self) -> MaskedLanguageModel[Any]:
-        if not isinstance(self.model, MaskedLanguageModel):
-            raise CapabilityError(f"{self.name} needs a masked language model (such as bert)")
-        return self.model

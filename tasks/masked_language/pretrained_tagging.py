@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
 
-import numpy as np
 from pydantic import Field
 
-from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.errors import InputError
 from uedp_bench.learner import Learner, Role, Schedule, take_over
-from uedp_bench.masked_model import MaskedLanguageModel
 from uedp_bench.source import SourceRef
-from uedp_bench.tasks.masked_language.learner import MaskedReader, masked_stages, with_mask
-from uedp_bench.tasks.tagging.learner import TaggerLearner, TaggerReader
+from uedp_bench.tasks.masked_language.masked_language_model import (
+    MaskedLanguageModelling,
+    MaskedLanguageModelParams,
+)
 from uedp_bench.tasks.tagging.tagging import Tagging, TaggingParams
-from uedp_bench.tasks.tagging.targets import annotation_of, chosen_types
-from uedp_bench.tasks.tokens.pretraining import roles_of
+from uedp_bench.tasks.tokens.reader import Reader, SupervisedLearner
 
 if TYPE_CHECKING:
     from torch import nn
@@ -54,25 +54,24 @@ class PretrainedTaggingParams(TaggingParams):
     pretraining_batch_size: int = Field(default=64, ge=1, description="rows a step, as above")
 
 
-class DownstreamTagger(TaggerLearner):
+_SHARED = (
+    "max_tokens", "masked", "pretraining_epochs", "pretraining_learning_rate",
+    "pretraining_batch_size",
+)  # fmt: skip
+"""Parameters that a masked language model has as well."""
+
+
+class DownstreamTagger(SupervisedLearner):
     """A tagger whose encoder comes from a masked language model; its head is its own.
 
-    Args:
-        reader, module, corpus, score_rows, schedule: see `TaggerLearner`; without a schedule the
-            mechanism trains it.
+    Without a schedule the mechanism trains it.
     """
 
     def __init__(
-        self,
-        reader: TaggerReader,
-        module: nn.Module,
-        corpus: Corpus,
-        *,
-        score_rows: int = 512,
-        schedule: Schedule | None = None,
+        self, reader: Reader, module: nn.Module, corpus: Corpus, schedule: Schedule | None
     ) -> None:
-        super().__init__(reader, module, corpus, score_rows=score_rows, schedule=schedule)
-        self.role: Role = "private" if schedule is None else "downstream"
+        super().__init__(reader, module, corpus, schedule)
+        self.role = "private" if schedule is None else "downstream"
 
     def start_from(self, module: nn.Module) -> None:
         """See `Learner`: the encoder is shared, and the masked language model's head is left."""
@@ -107,43 +106,31 @@ class PretrainedTagging(Tagging):
 
     def roles(self) -> tuple[Role, ...]:
         """See `Task`."""
-        return (*roles_of(self.params), self.params.labelled_rows)
+        return (*super().roles(), self.params.labelled_rows)
 
-    def stages(self, corpus: Corpus, vocabulary: Vocabulary | None, run: Run) -> Sequence[Any]:
+    def stages(self, corpus: Corpus, vocabulary: Vocabulary | None, run: Run) -> Sequence[Learner]:
         """See `Task`.
 
         Raises:
             InputError: if a stage has nothing to train on, or the vocabulary has no mask.
         """
-        p, model, labelled = self.params, self._masked_model(), run.downstream
+        p, labelled = self.params, run.downstream
         if labelled is None:
             raise InputError(f"{self.name} needs the rows of task.labelled")
-        masked = MaskedReader(model, with_mask(vocabulary), p.max_tokens, p.masked)
-        before: list[Learner] = [*masked_stages(masked, p, corpus, run)]
-        types = chosen_types(annotation_of(labelled, p.layer), p.types)
-        reader = TaggerReader(
-            self._model(), vocabulary, p.layer, types, p.words, p.max_tokens, p.reduction,
-            run.device,
-        )  # fmt: skip
-        rows = labelled.take(np.flatnonzero(reader.learnable(labelled))).only("train")
+        shared = {name: getattr(p, name) for name in _SHARED}
+        masked = MaskedLanguageModelling(MaskedLanguageModelParams(**shared), self.model)
+        before = masked.stages(corpus, vocabulary, run)
+        reader = replace(
+            self.reader(labelled, vocabulary), device=run.device, score_rows=run.speed.score_rows
+        )
+        rows = self.learnable(labelled, reader).only("train")
         if not len(rows):
             raise InputError(
                 f"task.labelled: {p.layer} annotates no row of the split 'train' completely"
             )
         plan = Schedule(p.epochs, p.batch_size, p.learning_rate)
-        tagger = DownstreamTagger(
-            reader,
-            self._network(reader, run),
-            rows,
-            score_rows=run.speed.score_rows,
-            schedule=plan if p.labelled_rows == "downstream" else None,
-        )
+        module = reader.network(run.shared_seed("init"), run.shared_seed("init", "head"))
+        schedule = plan if p.labelled_rows == "downstream" else None
+        tagger = DownstreamTagger(reader, module, rows, schedule)
         run.count({"rows_truncated": tagger.truncated})
         return [*before, tagger]
-
-    def _masked_model(self) -> MaskedLanguageModel[Any]:
-        if not isinstance(self.model, MaskedLanguageModel):
-            raise CapabilityError(
-                f"{self.name} needs a token encoder that is a masked language model (such as bert)"
-            )
-        return self.model

@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from uedp_bench.corpus import BoolArray, FloatArray, IntArray, or_alone
 from uedp_bench.errors import InputError
@@ -20,12 +19,12 @@ from uedp_bench.task import Utility
 from uedp_bench.tasks.language.ngrams import NGramModel
 from uedp_bench.tasks.masked_language.masks import uniforms
 from uedp_bench.tasks.tokens.rows import TextRows
+from uedp_bench.tasks.tokens.token_scores import perplexity, ratio
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus
     from uedp_bench.masked_model import MaskedVocabulary
-    from uedp_bench.results import Estimate
-    from uedp_bench.tasks.masked_language.learner import MaskedReader
+    from uedp_bench.tasks.masked_language.masked_model import MaskedReader
 
 _BINS: Mapping[str, tuple[int, float]] = {
     "frequent": (0, 100),
@@ -34,7 +33,6 @@ _BINS: Mapping[str, tuple[int, float]] = {
 }
 """Ranks of words in public text, from 0 and below the second number, by the name of the bin."""
 
-_BOOTSTRAP_SEED = 2022
 _TURN = 7
 """Purpose of the numbers that say in which pass a word is hidden."""
 
@@ -59,7 +57,7 @@ class WordPieces:
     def of(texts: Sequence[str], reader: MaskedReader) -> WordPieces:
         """The words of texts; pieces of a word past the model's limit are left out."""
         rows = [text.split() for text in texts]
-        room = reader.limit - 2
+        room = reader.room
         known = pieces_of(rows, reader.vocabulary)
         words: list[str] = []
         row: list[int] = []
@@ -144,21 +142,21 @@ def score_masked(release: MaskFiller, reader: MaskedReader, corpus: Corpus, enou
     every, words = np.ones_like(known), [read.words[word] for word in asked.tolist()]
     spelt = np.log(256.0) * np.array([len(word.encode("utf-8", "replace")) + 1 for word in words])
     metrics = {
-        "pseudo_perplexity": _perplexity(nats, every, users),
-        "pseudo_perplexity_open": _perplexity(nats + spelt * ~known, every, users),
-        "pseudo_perplexity_piece": _perplexity(nats, lengths, users),
-        "oov_rate": _ratio(~known, every, users),
-        "unigram_perplexity": _perplexity(one, every, users),
-        "bigram_perplexity": _perplexity(two, every, users),
+        "pseudo_perplexity": perplexity(nats, every, users),
+        "pseudo_perplexity_open": perplexity(nats + spelt * ~known, every, users),
+        "pseudo_perplexity_piece": perplexity(nats, lengths, users),
+        "oov_rate": ratio(~known, every, users),
+        "unigram_perplexity": perplexity(one, every, users),
+        "bigram_perplexity": perplexity(two, every, users),
     }
     if known.any():
         constant = np.array([word == most for word in pieces])
-        metrics["pseudo_perplexity_known"] = _perplexity(nats * known, known, users)
-        metrics["accuracy"] = _ratio(right & known, known, users)
-        metrics["constant_accuracy"] = _ratio(constant, known, users)
+        metrics["pseudo_perplexity_known"] = perplexity(nats * known, known, users)
+        metrics["accuracy"] = ratio(right & known, known, users)
+        metrics["constant_accuracy"] = ratio(constant, known, users)
     for name, members in _bins(words, corpus).items():
         if (here := members & known).any():
-            metrics[f"{name}_accuracy"] = _ratio(right & here, here, users)
+            metrics[f"{name}_accuracy"] = ratio(right & here, here, users)
     details = {"words": len(read.words), "scored_words": len(asked)}
     return Utility(metrics, {**details, "pieces_per_word": float(read.lengths.mean())})
 
@@ -229,22 +227,3 @@ def _bins(words: Sequence[str], corpus: Corpus) -> dict[str, BoolArray]:
         name: ((low <= rank) & (rank < high) & ~unseen) | (unseen & np.isinf(high))
         for name, (low, high) in _BINS.items()
     }
-
-
-def _ratio(top: ArrayLike, bottom: ArrayLike, users: IntArray) -> Estimate:
-    """Every metric sees the same resamples of users."""
-    from uedp_bench.statistics.intervals import ratio_estimate
-
-    rng = np.random.default_rng(_BOOTSTRAP_SEED)
-    return ratio_estimate(
-        np.asarray(top, dtype=np.float64), np.asarray(bottom, dtype=np.float64), rng, users
-    )
-
-
-def _perplexity(nats: ArrayLike, divisor: ArrayLike, users: IntArray) -> Estimate:
-    from uedp_bench.results import Estimate
-
-    rate = _ratio(nats, divisor, users)
-    with np.errstate(over="ignore"):  # a broken model may be infinitely surprised
-        low, high = (None if x is None else float(np.exp(x)) for x in (rate.low, rate.high))
-        return Estimate(value=float(np.exp(rate.value)), low=low, high=high)

@@ -2,38 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-import numpy as np
 from pydantic import Field
 
-from uedp_bench.component import MayBePath, Params
-from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.learner import Role, Schedule
+from uedp_bench.errors import CapabilityError
 from uedp_bench.model import TokenEncoder
 from uedp_bench.release import RowScorer, Tagger
-from uedp_bench.task import Task, Utility
-from uedp_bench.tasks.tagging.labels import label_names
-from uedp_bench.tasks.tagging.learner import Reduction, TaggerLearner, TaggerReader
+from uedp_bench.task import Utility
 from uedp_bench.tasks.tagging.scores import score_tagger
+from uedp_bench.tasks.tagging.tagger import Reduction, TaggerReader
 from uedp_bench.tasks.tagging.targets import ENTITIES, annotation_of, chosen_types
 from uedp_bench.tasks.tagging.words import WordRule
-from uedp_bench.tasks.tokens.pretraining import public_stage, roles_of
-from uedp_bench.tasks.tokens.vocabulary import DESCRIPTION, WORDS, make_vocabulary, words_of
+from uedp_bench.tasks.tokens.supervised import SupervisedParams, SupervisedTask
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus
     from uedp_bench.model import Vocabulary
-    from uedp_bench.models.networks.tagger import TaggerNetwork
     from uedp_bench.release import Release
-    from uedp_bench.run_context import Run
-    from uedp_bench.word_counts import WordCounts
+    from uedp_bench.tasks.tokens.reader import Reader
 
 
-class TaggingParams(Params):
+class TaggingParams(SupervisedParams):
     """Which annotation is learnt, and how labels are decoded."""
 
     layer: str = Field(
@@ -66,9 +58,6 @@ class TaggingParams(Params):
         description="loss of a row: the mean over its words, so that a bound on gradients means "
         "the same for short and long rows, or their sum",
     )
-    vocabulary: Annotated[str, MayBePath(words=WORDS)] = Field(
-        default="public", description=DESCRIPTION
-    )
     max_tokens: int = Field(
         default=128,
         ge=3,
@@ -76,16 +65,10 @@ class TaggingParams(Params):
         "past this many are left out of training, and predicted as outside of all entities; the "
         "number of such rows is in the cost",
     )
-    pretraining_epochs: int = Field(
-        default=0, ge=0, description="passes over annotated public rows before private training"
-    )
-    pretraining_learning_rate: float = Field(
-        default=1e-3, gt=0, description="learning rate of Adam, on the public split"
-    )
     pretraining_batch_size: int = Field(default=32, ge=1, description="rows a step, as above")
 
 
-class Tagging(Task[TaggingParams]):
+class Tagging(SupervisedTask[TaggingParams]):
     """Learn which words are entities, and of what type.
 
     Words have BIO2 labels. Scores are of whole entities, on the test rows that are completely
@@ -104,6 +87,7 @@ class Tagging(Task[TaggingParams]):
         "Nejadgholi and Bolic 2021"
     )
     Params = TaggingParams
+    reader_type = TaggerReader
     needs: ClassVar[tuple[type, ...]] = (Tagger,)
     releases: ClassVar[tuple[type, ...]] = (Tagger, RowScorer)
     models = TokenEncoder
@@ -140,55 +124,24 @@ class Tagging(Task[TaggingParams]):
             return frozenset()
         return frozenset({layer if layer == ENTITIES else f"layer {layer}"})
 
-    def words(self, corpus: Corpus) -> Sequence[Sequence[str]]:
-        """See `Task`."""
-        return words_of(self._model(), corpus.texts, "none")
-
-    def vocabulary(self, corpus: Corpus, words: WordCounts | None = None) -> Vocabulary | None:
-        """See `Task`; None for frozen encoders.
+    def reader(self, corpus: Corpus, vocabulary: Vocabulary | None) -> Reader:
+        """See `SupervisedTask`.
 
         Raises:
-            InputError: if vectors were published in place of text.
-        """
-        if corpus.vectors is not None:
-            raise InputError(
-                "tagging learns from text, and the mechanism publishes vectors: use it for "
-                "text-classification"
-            )
-        if self._model().frozen():
-            return None
-        return make_vocabulary(self._model(), self.params.vocabulary, corpus, "none", words)
-
-    def stages(
-        self, corpus: Corpus, vocabulary: Vocabulary | None, run: Run
-    ) -> Sequence[TaggerLearner]:
-        """See `Task`.
-
-        Raises:
-            InputError: if there are no types, no annotated training rows, no annotated public rows
-                where pre-training is asked for, or spans that do not fit the words of their row.
+            InputError: if there are no types.
         """
         p = self.params
         types = chosen_types(annotation_of(corpus, p.layer), p.types)
-        reader = TaggerReader(
-            self._model(), vocabulary, p.layer, types, p.words, p.max_tokens, p.reduction,
-            run.device,
-        )  # fmt: skip
-        corpus = corpus.take(np.flatnonzero(reader.learnable(corpus)))
-        train = corpus.only("train", "valid")
-        if not train.where("train").any():
-            raise InputError(f"tagging: {p.layer} annotates no row of the split 'train' completely")
-        module = self._network(reader, run)
-        stages = []
-        missing = f"{p.layer} annotates no public row; set it to 0"
-        if (before := public_stage(p, corpus, missing)) is not None:
-            stages.append(_learner(reader, module, before[0], run, before[1]))
-        stages.append(_learner(reader, module, train, run))
-        return stages
-
-    def roles(self) -> tuple[Role, ...]:
-        """See `Task`."""
-        return roles_of(self.params)
+        return TaggerReader(
+            self.text_model(),
+            vocabulary,
+            layer=p.layer,
+            types=types,
+            rule=p.words,
+            max_tokens=p.max_tokens,
+            reduction=p.reduction,
+            decoder=p.decoder,
+        )
 
     def score(self, release: Release, corpus: Corpus) -> Utility:
         """See `Task`.
@@ -200,40 +153,3 @@ class Tagging(Task[TaggingParams]):
             raise CapabilityError("tagging scores releases that are Taggers")
         p = self.params
         return score_tagger(release, corpus, p.scored_layer or p.layer, p.types, p.words)
-
-    def load(self, folder: Path) -> Release:
-        """See `Task`."""
-        from uedp_bench.tasks.tagging.release import TaggerRelease
-
-        return TaggerRelease.load(folder)
-
-    def _model(self) -> TokenEncoder[Any]:
-        if not isinstance(self.model, TokenEncoder):
-            raise CapabilityError("tagging needs a token encoder (such as bilstm)")
-        return self.model
-
-    def _network(self, reader: TaggerReader, run: Run) -> TaggerNetwork:
-        from uedp_bench.models.networks.output_layer import take_head
-        from uedp_bench.models.networks.tagger import TaggerNetwork
-
-        seed = run.shared_seed("init")
-        encoder = reader.model.build_token_encoder(reader.vocabulary, seed)
-        crf = self.params.decoder == "crf"
-        head = run.shared_seed("init", "head")
-        network = TaggerNetwork(encoder, reader.labels, crf=crf, seed=head)
-        take_head(encoder, network.output_layer(), label_names(reader.types))
-        return network
-
-
-def _learner(
-    reader: TaggerReader,
-    module: TaggerNetwork,
-    corpus: Corpus,
-    run: Run,
-    schedule: Schedule | None = None,
-) -> TaggerLearner:
-    learner = TaggerLearner(
-        reader, module, corpus, score_rows=run.speed.score_rows, schedule=schedule
-    )
-    run.count({"rows_truncated": learner.truncated})
-    return learner

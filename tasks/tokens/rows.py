@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeVar
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray, some_texts
+from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
 from uedp_bench.learner import LengthsOnDemand, RowLengths
 
 if TYPE_CHECKING:
     from uedp_bench.model import Vocabulary
 
 Preprocessing = Literal["none", "paper"]
-
-Encoded = TypeVar("Encoded")
 
 IGNORED = -100
 """Target of padded positions; the default `ignore_index` of torch's cross-entropy."""
@@ -57,20 +55,29 @@ class TextRows:
         flat: (tokens,) target ids.
         offsets: (rows + 1,).
         begin, padding: ids that start a row's inputs and that fill them up.
+        truncated: rows that lost tokens to a limit.
     """
 
     flat: IntArray
     offsets: IntArray
     begin: int
     padding: int
+    truncated: int = 0
 
     @staticmethod
-    def build(rows: Sequence[Sequence[int]], vocabulary: Vocabulary) -> TextRows:
-        """Rows of these targets; none may be empty."""
+    def build(rows: Sequence[Sequence[int]], vocabulary: Vocabulary, cut: int = 0) -> TextRows:
+        """Rows of these targets; none may be empty, and `cut` of them lost tokens to a limit."""
         lengths = np.array([len(row) for row in rows], dtype=np.int64)
         offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
         flat = np.fromiter((t for row in rows for t in row), dtype=np.int64, count=offsets[-1])
-        return TextRows(flat, offsets, vocabulary.begin, vocabulary.end)
+        return TextRows(flat, offsets, vocabulary.begin, vocabulary.end, cut)
+
+    @staticmethod
+    def framed(ids: Sequence[Sequence[int]], vocabulary: Vocabulary, room: int | None) -> TextRows:
+        """Rows of at most `room` ids, each between a begin and an end token."""
+        rows = [[vocabulary.begin, *row[:room], vocabulary.end] for row in ids]
+        cut = sum(room is not None and len(row) > room for row in ids)
+        return TextRows.build(rows, vocabulary, cut)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -80,17 +87,22 @@ class TextRows:
         """(rows,) number of targets."""
         return np.diff(self.offsets)
 
-    def padded(self, rows: IntArray) -> tuple[IntArray, IntArray]:
-        """Inputs and targets (rows, longest of these rows), padded on the right."""
+    def table(self, rows: IntArray, padding: int, least: int = 1) -> IntArray:
+        """(rows, longest of these rows) tokens, padded on the right to `least` columns or more."""
         starts = self.offsets[rows]
         lengths = self.offsets[rows + 1] - starts  # of these rows: there may be millions of others
-        columns = np.arange(lengths.max(initial=1))
+        columns = np.arange(lengths.max(initial=least))
         inside = columns < lengths[:, None]
         at = starts[:, None] + np.where(inside, columns, 0)
-        targets = np.where(inside, self.flat[at], IGNORED)
+        return np.where(inside, self.flat[at], padding)
+
+    def padded(self, rows: IntArray) -> tuple[IntArray, IntArray]:
+        """Inputs and targets (rows, longest of these rows), padded on the right."""
+        targets = self.table(rows, IGNORED)
         inputs = np.full_like(targets, self.padding)
         inputs[:, 0] = self.begin
-        inputs[:, 1:] = np.where(inside[:, 1:], targets[:, :-1], self.padding)
+        inside = targets[:, 1:] != IGNORED
+        inputs[:, 1:] = np.where(inside, targets[:, :-1], self.padding)
         return inputs, targets
 
     def row_sums(self, values: FloatArray | BoolArray) -> FloatArray:
@@ -100,118 +112,88 @@ class TextRows:
 
 
 @dataclass(frozen=True, eq=False)
-class Held(Generic[Encoded]):
-    """Encoded rows of a task, all of them in memory.
+class Columns:
+    """Rows as a network reads them.
 
     Attributes:
-        known: of all rows.
+        columns: by name: an array with an entry a row, or tokens with `lengths` and `truncated`.
+        sized: names of the columns whose lengths add up to that of a row.
     """
 
-    known: Encoded
+    columns: Mapping[str, Any]
+    sized: tuple[str, ...]
 
-    def some(self, rows: IntArray) -> tuple[Encoded, IntArray]:
+    @cached_property
+    def lengths(self) -> IntArray:
+        """(rows,) tokens of each row; 1 where it has none."""
+        sizes = [self.columns[name].lengths for name in self.sized if name in self.columns]
+        if not sizes:
+            return np.ones(len(next(iter(self.columns.values()))), dtype=np.int64)
+        return np.asarray(sum(sizes[1:], sizes[0]))
+
+    @property
+    def truncated(self) -> int:
+        """Rows that lost tokens to a limit."""
+        return sum(self.columns[name].truncated for name in self.sized if name in self.columns)
+
+
+Read = Callable[[IntArray], Columns]
+"""Reads n different rows, in order; it can be pickled."""
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """Encoded rows, all of them in memory.
+
+    Attributes:
+        known: all rows.
+    """
+
+    known: Columns
+
+    def some(self, rows: IntArray) -> tuple[Columns, IntArray]:
         """Encoded rows among which these are, and (rows,) where each is in them."""
         return self.known, rows
 
 
-class OnDemand(Generic[Encoded]):
-    """Encoded rows of a task whose texts stay in a file: each is encoded when it is asked for.
+class OnDemand:
+    """Rows whose texts stay in a file: each is encoded when it is asked for.
 
     Args:
-        rows: how many there are.
-        read: n different rows, in order, to what a task reads of them, numbered from 0. It can be
-            pickled.
-        looked_at: how many rows, at even distances, are read now, to know how long rows are; None
-            for `LOOKED_AT`.
+        rows: number of rows.
+        read: encodes some of them.
+        looked_at: rows, at even distances, that are read first, to know how long rows are;
+            `LOOKED_AT` by default.
 
     Attributes:
-        known: of these rows: how many rows are computed side by side depends on their lengths,
-            and nothing that is private.
+        known: these rows: how many rows are computed side by side depends on their lengths, and
+            nothing that is private.
     """
 
-    def __init__(
-        self, rows: int, read: Callable[[IntArray], Encoded], looked_at: int | None = None
-    ) -> None:
+    def __init__(self, rows: int, read: Read, looked_at: int | None = None) -> None:
         self._read = read
-        some = np.unique(np.linspace(0, rows - 1, looked_at or LOOKED_AT).astype(np.int64))
+        size = LOOKED_AT if looked_at is None else looked_at
+        some = np.unique(np.linspace(0, rows - 1, size).astype(np.int64))
         self.known = read(some if rows else some[:0])
 
-    def some(self, rows: IntArray) -> tuple[Encoded, IntArray]:
-        """What is read of the different ones of some rows, and (rows,) which of them each is."""
+    def some(self, rows: IntArray) -> tuple[Columns, IntArray]:
+        """The different ones of some rows, and (rows,) which of them each is."""
         different, place = np.unique(rows, return_inverse=True)
         return self._read(different), place.reshape(np.shape(rows))
 
 
-class _WithLengths(Protocol):
-    @property
-    def lengths(self) -> IntArray: ...
-
-
-Measured = TypeVar("Measured", bound=_WithLengths)
-
-
-def encoded_rows(
-    corpus: Corpus,
-    read: Callable[[IntArray], Measured],
-    find: Callable[[IntArray], IntArray] | None = None,
-) -> tuple[Held[Measured] | OnDemand[Measured], RowLengths]:
-    """The rows of a corpus as a task reads them, and their lengths.
-
-    Rows are read at once and held; where texts stay in a file they are read when asked for.
-
-    Args:
-        corpus: says where its texts are.
-        read: n different rows, in order, to what the task reads of them, whose `lengths` are (n,).
-            It can be pickled.
-        find: (n,) lengths of n different rows, where that takes less than to read them.
-    """
+def encoded_rows(corpus: Corpus, read: Read) -> tuple[Held | OnDemand, RowLengths]:
+    """Encoded rows of a corpus and their lengths: held, or where texts stay in a file on demand."""
     if not corpus.stored:
         held = Held(read(np.arange(len(corpus))))
         return held, held.known.lengths
     rows = OnDemand(len(corpus), read)
     longest = int(rows.known.lengths.max(initial=0))
-    return rows, LengthsOnDemand(len(corpus), longest, find or partial(_lengths_read, read))
+    return rows, LengthsOnDemand(len(corpus), longest, partial(_lengths, read))
 
 
-def _lengths_read(read: Callable[[IntArray], Measured], rows: IntArray) -> IntArray:
+def _lengths(read: Read, rows: IntArray) -> IntArray:
     return read(rows).lengths
-
-
-class RowsOnDemand:
-    """Target tokens of texts that stay in a file; see `OnDemand`.
-
-    Args:
-        texts: of the rows.
-        vocabulary: their tokens.
-        how: texts are preprocessed.
-        limit: targets of a row after so many are left out; None for all.
-
-    Attributes:
-        longest: targets of the longest of the rows that were looked at.
-    """
-
-    def __init__(
-        self, texts: Sequence[str], vocabulary: Vocabulary, how: Preprocessing, limit: int | None
-    ) -> None:
-        read = partial(_read, texts, vocabulary, how, limit)
-        self._rows = OnDemand(len(texts), read)
-        self.longest = int(self._rows.known.lengths.max(initial=1))
-
-    def padded(self, rows: IntArray) -> tuple[IntArray, IntArray]:
-        """See `TextRows.padded`."""
-        found, place = self._rows.some(rows)
-        return found.padded(place)
-
-
-def _read(
-    texts: Sequence[str],
-    vocabulary: Vocabulary,
-    how: Preprocessing,
-    limit: int | None,
-    rows: IntArray,
-) -> TextRows:
-    targets = encode_targets(some_texts(texts, rows), vocabulary, how)
-    return TextRows.build([row[:limit] for row in targets], vocabulary)
 
 
 def texts_in_parts(texts: Sequence[str], rows: int) -> Iterator[list[str]]:

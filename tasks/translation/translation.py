@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.component import MayBePath, Params
+from uedp_bench.component import MayBePath
 from uedp_bench.corpus import Corpus, FloatArray, IntArray
 from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.learner import Role, Schedule
 from uedp_bench.model import PairVocabulary, TranslationModel
 from uedp_bench.release import PairScorer, RowScorer, Tokenised, Translator
 from uedp_bench.requirements import SACREBLEU, Requirement
 from uedp_bench.results import Estimate
 from uedp_bench.statistics.intervals import ratio_estimate
-from uedp_bench.task import Task, Utility
-from uedp_bench.tasks.tokens.pretraining import public_stage, roles_of
-from uedp_bench.tasks.tokens.vocabulary import DESCRIPTION, WORDS, make_vocabulary, words_of
-from uedp_bench.tasks.translation.learner import PairReader, TranslationLearner, translated_rows
+from uedp_bench.task import Utility
+from uedp_bench.tasks.tokens.supervised import SupervisedParams, SupervisedTask
+from uedp_bench.tasks.tokens.vocabulary import DESCRIPTION, WORDS, words_of
 from uedp_bench.tasks.translation.scores import (
     Lexicon,
     Translations,
@@ -31,14 +28,11 @@ from uedp_bench.tasks.translation.scores import (
     metrics,
     unseen_terms,
 )
+from uedp_bench.tasks.translation.translator import PairReader, TranslatorRelease, translated_rows
 
 if TYPE_CHECKING:
-    from torch import nn
-
-    from uedp_bench.model import PairVocabulary, Vocabulary
+    from uedp_bench.model import Vocabulary
     from uedp_bench.release import Release
-    from uedp_bench.results import Estimate
-    from uedp_bench.run_context import Run
     from uedp_bench.word_counts import WordCounts
 
 
@@ -103,7 +97,7 @@ LOSSES = ("loss", "other_text_loss", "unigram_loss", "train_unigram_loss")
 """Metrics of releases that say how likely a translation is; older results have none."""
 
 
-class TranslationParams(Params):
+class TranslationParams(SupervisedParams):
     """How texts become tokens, and how translations are found."""
 
     vocabulary: Annotated[str, MayBePath(words=WORDS)] = Field(
@@ -121,20 +115,16 @@ class TranslationParams(Params):
         le=100,
         description="hypotheses of beam search; 1 takes the most probable token at each step",
     )
-    pretraining_epochs: int = Field(
-        default=0, ge=0, description="passes over the public pairs before private training"
-    )
     pretraining_learning_rate: float = Field(
         default=2e-3, gt=0, description="learning rate of Adam, on the public pairs"
     )
-    pretraining_batch_size: int = Field(default=64, ge=1, description="rows a step, as above")
 
     def requires(self) -> tuple[Requirement, ...]:
         """The library of the scores."""
         return (*super().requires(), SACREBLEU)
 
 
-class Translation(Task[TranslationParams]):
+class Translation(SupervisedTask[TranslationParams]):
     """Learn to translate texts into the targets of a corpus.
 
     Scores are of the original test rows, whole sentences without tags, whatever was published:
@@ -153,6 +143,7 @@ class Translation(Task[TranslationParams]):
     name = "translation"
     source = "Kim, Bisazza and Turkmen 2021, sections 3.2 and 4; Post 2018 (sacrebleu)"
     Params = TranslationParams
+    reader_type = PairReader
     needs: ClassVar[tuple[type, ...]] = (Translator,)
     releases: ClassVar[tuple[type, ...]] = (Translator, PairScorer, RowScorer)
     models = TranslationModel
@@ -188,10 +179,10 @@ class Translation(Task[TranslationParams]):
     def words(self, corpus: Corpus) -> Sequence[Sequence[str]]:
         """See `Task`: those of a text and of its translation."""
         both = (corpus.texts, corpus.targets or [""] * len(corpus))
-        sides = (words_of(self._model(), texts, "none") for texts in both)
+        sides = (words_of(self.text_model(), texts, "none") for texts in both)
         return [[*text, *target] for text, target in zip(*sides, strict=True)]
 
-    def vocabulary(self, corpus: Corpus, words: WordCounts | None = None) -> Vocabulary:
+    def vocabulary(self, corpus: Corpus, words: WordCounts | None = None) -> Vocabulary | None:
         """See `Task`: of texts and targets, those of the public split by default.
 
         Raises:
@@ -206,38 +197,35 @@ class Translation(Task[TranslationParams]):
         twice = corpus.take(np.repeat(np.arange(len(corpus)), 2))
         texts = [side for pair in zip(corpus.texts, corpus.targets, strict=True) for side in pair]
         both = replace(twice.with_texts(texts), targets=None)
-        return make_vocabulary(self._model(), self.params.vocabulary, both, "none", words)
+        return super().vocabulary(both, words)
 
-    def stages(
-        self, corpus: Corpus, vocabulary: Vocabulary | None, run: Run
-    ) -> Sequence[TranslationLearner]:
-        """See `Task`.
+    def reader(self, corpus: Corpus, vocabulary: Vocabulary | None) -> PairReader:
+        """See `SupervisedTask`."""
+        model, most = self.text_model(), self.params.max_tokens
+        limit = min(most, model.max_length() or most)
+        return PairReader(model, vocabulary, max_tokens=limit, beams=self.params.beams)
+
+    def training_rows(self, corpus: Corpus) -> Corpus:
+        """See `SupervisedTask`.
 
         Raises:
-            InputError: if no training row has a translation, or no public row where pre-training
-                is asked for.
+            InputError: if no training row has a translation.
         """
-        p, model = self.params, self._model()
-        read: PairVocabulary = vocabulary  # type: ignore[assignment]
-        reader = PairReader(model, read, self._most(), p.beams, run.speed.score_rows)
-        corpus = corpus.take(np.flatnonzero(translated_rows(corpus)))
-        train = corpus.only("train", "valid")
-        if not train.where("train").any():
+        if not corpus.where("train").any():
             raise InputError(
                 "translation: no row of the split 'train' has a text and a target; a mechanism "
                 "that publishes phrases publishes none where none passes its threshold"
             )
-        module = model.build_translator(read, run.shared_seed("init"))
-        stages = []
-        missing = "no public row has a translation; set it to 0"
-        if (before := public_stage(p, corpus, missing)) is not None:
-            stages.append(_learner(reader, module, _pairs_alone(before[0]), run, before[1]))
-        stages.append(_learner(reader, module, train, run))
-        return stages
+        return super().training_rows(corpus)
 
-    def roles(self) -> tuple[Role, ...]:
-        """See `Task`."""
-        return roles_of(self.params)
+    def public_rows(self, corpus: Corpus) -> Corpus:
+        """See `SupervisedTask`: without what a translator does not read, such as entities.
+
+        Publishers lose that of public rows too, and what is trained on them shall be found again.
+        """
+        rows = super().public_rows(corpus)
+        users = {"user": rows.users}
+        return Corpus(rows.texts, users, rows.split, origin=rows.origin, targets=rows.targets)
 
     def score(self, release: Release, corpus: Corpus) -> Utility:
         """See `Task`.
@@ -245,9 +233,8 @@ class Translation(Task[TranslationParams]):
         Raises:
             InputError: if no test row has a text and a target.
         """
-        from uedp_bench.tasks.translation.release import TranslatorRelease
-
-        known = release.reader if isinstance(release, TranslatorRelease) else None
+        # A saved release is scored without the folder that its model was read from.
+        own = release.reader if isinstance(release, TranslatorRelease) else None
         if not isinstance(release, Translator):
             raise CapabilityError("translation scores releases that are Translators")
         test = corpus.only("test")
@@ -262,9 +249,8 @@ class Translation(Task[TranslationParams]):
             utility["term_recall"] = recall
         if isinstance(release, PairScorer) and isinstance(release, Tokenised):
             read: PairVocabulary = release.vocabulary  # type: ignore[assignment]
-            # A saved release is scored without the folder that its model was read from.
-            most = self._most() if known is None else known.max_tokens
-            losses = TokenLosses(read, most, test)
+            reader = own or self.reader(corpus, read)
+            losses = TokenLosses(read, reader.max_tokens, test)
             utility.update({**losses.of(release), **self._frequencies(corpus, losses)})
         details = {
             "signatures": metric.signatures(),
@@ -275,12 +261,6 @@ class Translation(Task[TranslationParams]):
             **floors[1],
         }
         return Utility({**utility, **floors[0]}, details)
-
-    def load(self, folder: Path) -> Release:
-        """See `Task`."""
-        from uedp_bench.tasks.translation.release import TranslatorRelease
-
-        return TranslatorRelease.load(folder)
 
     def _counted(self, corpus: Corpus, test: Corpus) -> tuple[dict[str, Estimate], dict[str, Any]]:
         """Floors and what stands behind them; a run asks twice where a public stage is scored."""
@@ -300,16 +280,6 @@ class Translation(Task[TranslationParams]):
             found = {n: losses.unigram(one.targets or ()) for n, one in rows.items() if len(one)}
             self._loss_floors = now = (corpus, of, found)
         return now[2]
-
-    def _most(self) -> int:
-        """Tokens of a text, and of a translation, that the model reads."""
-        most = self.params.max_tokens
-        return min(most, self._model().max_length() or most)
-
-    def _model(self) -> TranslationModel[Any]:
-        if not isinstance(self.model, TranslationModel):
-            raise CapabilityError("translation needs a translation model (transformer-small)")
-        return self.model
 
 
 def _floors(corpus: Corpus, test: Corpus) -> tuple[dict[str, Estimate], dict[str, Any]]:
@@ -334,26 +304,3 @@ def _floors(corpus: Corpus, test: Corpus) -> tuple[dict[str, Estimate], dict[str
         floors[f"{name}_bleu"] = bleu([lexicon.translate(text) for text in test.texts])
         details[f"{name}_words"] = len(lexicon)
     return floors, details
-
-
-def _pairs_alone(rows: Corpus) -> Corpus:
-    """The rows without what a translator does not read, such as entities.
-
-    Publishers lose that of public rows too, and what is trained on them shall be found again.
-    """
-    return Corpus(
-        rows.texts, {"user": rows.users}, rows.split, origin=rows.origin, targets=rows.targets
-    )
-
-
-def _learner(
-    reader: PairReader,
-    module: nn.Module,
-    corpus: Corpus,
-    run: Run,
-    schedule: Schedule | None = None,
-) -> TranslationLearner:
-    learner = TranslationLearner(reader, module, corpus, schedule=schedule)
-    if not corpus.stored:  # of rows in a file, those alone are tokenised that train
-        run.count({"rows_truncated": reader.cut(corpus.texts, corpus.targets or ())})
-    return learner

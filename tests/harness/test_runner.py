@@ -307,7 +307,7 @@ def test_a_full_disk_ends_everything_at_once(tmp_path, monkeypatch, number):
         except OSError as error:
             raise RuntimeError("writer failed") from error
 
-    monkeypatch.setattr("uedp_bench.tasks.language.release.LanguageModelRelease.save", save)
+    monkeypatch.setattr("uedp_bench.tasks.language.language_model.LanguageModelRelease.save", save)
     with pytest.raises(OSError, match="no space left") as full:
         run_all(tmp_path, USER_DP)
     assert full.value.errno == errno.ENOSPC
@@ -318,7 +318,7 @@ def test_a_writer_that_hides_a_full_disk_is_seen_through(tmp_path, monkeypatch):
     def save(self, folder):
         raise RuntimeError("unexpected pos 704 vs 598")  # torch's words for a full disk
 
-    monkeypatch.setattr("uedp_bench.tasks.language.release.LanguageModelRelease.save", save)
+    monkeypatch.setattr("uedp_bench.tasks.language.language_model.LanguageModelRelease.save", save)
     (result,) = run_all(tmp_path, USER_DP)
     assert result.error.phase == "save"
     usage = output_folder.shutil.disk_usage(tmp_path)

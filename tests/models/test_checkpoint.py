@@ -181,7 +181,7 @@ def test_saved_adapters_are_merged_into_their_network(beside: bool, tmp_path: Pa
     wanted = logs[torch.arange(tokens.shape[1] - 1), tokens[0, 1:]].numpy()
     assert release.token_logprobs([text])[0].logp == pytest.approx(wanted, abs=1e-4)
     release.save(tmp_path / "saved")
-    again = type(release).load(tmp_path / "saved")
+    again = type(release.reader).load(tmp_path / "saved")
     assert again.token_logprobs([text])[0].logp == pytest.approx(wanted, abs=1e-4)
 
 

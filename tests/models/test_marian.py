@@ -12,8 +12,10 @@ import torch
 
 from uedp_bench.errors import InputError
 from uedp_bench.models.marian import Marian, MarianParams
-from uedp_bench.tasks.translation.learner import PairReader, TranslationLearner
-from uedp_bench.tasks.translation.release import TranslatorRelease
+from uedp_bench.tasks.translation.translator import (
+    PairReader,
+    TranslatorRelease,
+)
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping_rule import ONE_PASS
 from uedp_bench.training.cohort import Cohort
@@ -96,14 +98,14 @@ def test_rows_are_translated_by_themselves_and_a_saved_model_answers_as_before(
     together = release.translate(texts)
     assert together == [release.translate([text])[0] for text in texts]
     release.save(tmp_path)
-    again = TranslatorRelease.load(tmp_path)
+    again = PairReader.load(tmp_path)
     assert again.translate(texts) == together
     assert again.vocabulary.fingerprint == release.vocabulary.fingerprint
 
 
 def test_gradients_of_rows_are_their_own(release: TranslatorRelease) -> None:
     rows = parallel_rows.corpus().only("test").take(np.arange(3))
-    learner = TranslationLearner(release.reader, release.module, rows)
+    learner = release.learner(rows)
     together = learner.losses(learner.module, learner.batch([0, 1, 2], np.zeros(3, np.int64)))
     one = learner.losses(learner.module, learner.batch([1], np.zeros(1, np.int64)))
     weight = learner.module.network.model.encoder.layers[0].fc1.weight
@@ -125,7 +127,7 @@ def test_places_are_not_trained(release: TranslatorRelease) -> None:
 
 def test_a_share_of_pairs_is_the_sum_of_clipped_updates(release: TranslatorRelease) -> None:
     rows = parallel_rows.corpus().only("train").take(np.arange(6))
-    learner = TranslationLearner(release.reader, release.module, rows)
+    learner = release.learner(rows)
     worker = ShareWorker(WorkerSetup(learner, LocalTraining(), "cpu", seed=1, injected=(), most=4))
     units = np.arange(6)
     cohort = Cohort.build(units, units, np.ones(6), 6)

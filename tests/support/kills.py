@@ -27,7 +27,7 @@ uedp_bench.cli.main
 uedp_bench.tracking.runs
 uedp_bench.leaderboard.table"""
 MODULES = """uedp_bench.harness.scheduler
-uedp_bench.tasks.language.release
+uedp_bench.tasks.language.language_model
 uedp_bench.mechanisms.noiseless
 uedp_bench.mechanisms.private_training.user_dp
 uedp_bench.training.federated

@@ -10,8 +10,8 @@ from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.mechanism import CorpusStats
 from uedp_bench.registry import models, tasks
 from uedp_bench.run_context import Run
-from uedp_bench.tasks.masked_language.learner import MaskedLearner
-from uedp_bench.tasks.masked_language.release import MaskedLanguageModelRelease
+from uedp_bench.tasks.masked_language.masked_model import MaskedLanguageModelRelease
+from uedp_bench.tasks.tokens.reader import SupervisedLearner
 
 STATS = CorpusStats(users=40, rows=200, sensitive_rows=0, entities=0, public=False)
 SMALL = {
@@ -41,8 +41,8 @@ def task_with(model: dict[str, Any] | None = None, **params: Any) -> Any:
     return kind(kind.create(params).params, made)
 
 
-def learner_of(task: Any, corpus: Corpus, seed: int = 1) -> MaskedLearner:
-    learner: MaskedLearner = task.stages(corpus, task.vocabulary(corpus), Run(seed, STATS))[-1]
+def learner_of(task: Any, corpus: Corpus, seed: int = 1) -> SupervisedLearner:
+    learner: SupervisedLearner = task.stages(corpus, task.vocabulary(corpus), Run(seed, STATS))[-1]
     return learner
 
 

@@ -10,8 +10,7 @@ from uedp_bench.tasks.sources.parallel_embedded.source import (
     ParallelEmbedded,
     ParallelEmbeddedParams,
 )
-from uedp_bench.tasks.translation.learner import PairReader
-from uedp_bench.tasks.translation.release import TranslatorRelease
+from uedp_bench.tasks.translation.translator import PairReader, TranslatorRelease
 
 SOURCE = {
     "documents": 30, "valid_documents": 1, "test_documents": 3, "sentences": 3,

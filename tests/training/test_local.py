@@ -16,7 +16,8 @@ from uedp_bench.learner import Batch, Losses
 from uedp_bench.models.lstm import LSTMSmall, LSTMSmallParams
 from uedp_bench.models.networks.lstm import Dropout, LayerShape, NetworkShape, RecurrentNetwork
 from uedp_bench.models.vocabularies.words import WordVocabulary
-from uedp_bench.tasks.language.learner import LanguageModelLearner
+from uedp_bench.tasks.language.language_model import LanguageReader
+from uedp_bench.tasks.tokens.reader import SupervisedLearner
 from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.local import (
     SIDE_BY_SIDE_WEIGHTS,
@@ -150,7 +151,7 @@ def test_a_user_is_not_moved_by_another_user_s_infinite_loss() -> None:
     assert short[0].tolist() == [0.5, 0.5]
 
 
-def _language_learner(vectorised: bool) -> LanguageModelLearner:
+def _language_learner(vectorised: bool) -> SupervisedLearner:
     """A tied CIFG with dropout; rows of one to nine tokens, repeated ones among them."""
     texts = ("a b c d a a b c d", "a", "b b", "c d a b", "d", "a c", "b d c", "a b a b", "c")
     words = WordVocabulary(("a", "b", "c", "d"), origin="test", private=False)
@@ -162,12 +163,12 @@ def _language_learner(vectorised: bool) -> LanguageModelLearner:
     users = np.arange(len(texts), dtype=np.int64)
     corpus = Corpus(texts=texts, groups={"user": users}, split=np.zeros(len(texts), np.int64))
     model, network = LSTMSmall(LSTMSmallParams()), RecurrentNetwork(shape, 1)
-    learner = LanguageModelLearner(model, network, words, corpus)
+    learner = LanguageReader(model, words).learner(network, corpus)
     learner.vectorised = vectorised
     return learner
 
 
-def _by_hand(learner: LanguageModelLearner, local: LocalTraining, cohort: Cohort) -> torch.Tensor:
+def _by_hand(learner: SupervisedLearner, local: LocalTraining, cohort: Cohort) -> torch.Tensor:
     """A copy of the network for each user, and torch's own optimiser and cross-entropy."""
     found = []
     for unit in range(len(cohort.rows)):

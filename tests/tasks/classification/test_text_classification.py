@@ -24,7 +24,7 @@ from uedp_bench.mechanisms.noiseless import Noiseless
 from uedp_bench.release import Classifier, Encoder, RowScorer, capabilities
 from uedp_bench.results import Result
 from uedp_bench.run_context import Run
-from uedp_bench.tasks.classification.release import ClassifierRelease
+from uedp_bench.tasks.classification.classifier import ClassifierReader, ClassifierRelease
 from uedp_bench.tasks.classification.text_classification import TextClassification
 
 PUBLIC = CorpusStats(users=10, rows=60, sensitive_rows=0, entities=0, public=True)
@@ -399,7 +399,7 @@ def test_a_release_knows_its_target(tmp_path: Path) -> None:
     corpus = words()
     release = trained(task(target="who"), corpus)
     release.save(tmp_path)
-    loaded = ClassifierRelease.load(tmp_path)
+    loaded = ClassifierReader.load(tmp_path)
     assert (loaded.target, loaded.takes_vectors) == (release.target, False) == ("who", False)
     assert (true_classes(loaded, corpus, "x") == corpus.attributes["who"]).all()
     with pytest.raises(InputError, match=r"classifier.*vectors"):

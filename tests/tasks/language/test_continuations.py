@@ -13,7 +13,7 @@ from uedp_bench.errors import InputError, UedpBenchError
 from uedp_bench.pool_completer import AskedByText, PoolCompleter, by_pool, texts_of
 from uedp_bench.registry import models
 from uedp_bench.tasks.language import continuations
-from uedp_bench.tasks.language.release import LanguageModelRelease
+from uedp_bench.tasks.language.language_model import LanguageModelRelease, LanguageReader
 from uedp_bench.tasks.language.word_pool import WordPool
 
 SMALL: dict[str, dict[str, Any]] = {
@@ -57,7 +57,7 @@ def made(name: str) -> LanguageModelRelease:
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.mul_(6.0)
-    return LanguageModelRelease(model, module, vocabulary)
+    return LanguageModelRelease(LanguageReader(model, vocabulary), module)
 
 
 @pytest.fixture(params=[*SMALL, "plain", "resumed"])

@@ -17,7 +17,7 @@ from uedp_bench.models.vocabularies.words import WordVocabulary
 from uedp_bench.registry import models, tasks
 from uedp_bench.release import Completer, Generator, Scorer
 from uedp_bench.run_context import Run
-from uedp_bench.tasks.language.release import LanguageModelRelease
+from uedp_bench.tasks.language.language_model import LanguageModelRelease
 from uedp_bench.training.plain import train_plain
 
 STATS = CorpusStats(users=40, rows=200, sensitive_rows=0, entities=0, public=False)

@@ -10,7 +10,7 @@ from masked_rows import SMALL, release_of, rows_of_words, task_with
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.models import bert
-from uedp_bench.tasks.masked_language.learner import MaskedReader
+from uedp_bench.tasks.masked_language.masked_model import MaskedReader
 from uedp_bench.tasks.masked_language.scores import WordPieces
 
 
@@ -82,7 +82,7 @@ def test_long_rows_are_windows_of_whole_words() -> None:
     corpus = rows_of_words()
     task = task_with()
     release = release_of(task, corpus)
-    reader = MaskedReader(task.model, release.vocabulary, 9, 0.15)
+    reader = MaskedReader(task.model, release.vocabulary, max_tokens=9, rate=0.15)
     text = "clinic unseenable nurse the old zebra went home"
     read = WordPieces.of([text, "", "home"], reader)
     assert read.words == (*text.split(), "home")

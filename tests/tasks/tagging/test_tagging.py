@@ -21,7 +21,7 @@ from uedp_bench.models.bilstm import BiLSTM
 from uedp_bench.models.module_set import ModuleSet
 from uedp_bench.release import Release, RowScorer, Tagger, capabilities
 from uedp_bench.run_context import Run
-from uedp_bench.tasks.tagging.release import TaggerRelease
+from uedp_bench.tasks.tagging.tagger import TaggerReader, TaggerRelease
 from uedp_bench.tasks.tagging.tagging import Tagging
 
 PUBLIC = CorpusStats(users=10, rows=60, sensitive_rows=0, entities=0, public=True)
@@ -162,7 +162,7 @@ def test_a_saved_release_answers_as_it_did(
     assert again.spans(corpus).mentions() == release.spans(corpus).mentions()
     assert again.row_losses(corpus) == pytest.approx(release.row_losses(corpus))
     with pytest.raises(InputError, match=r"nowhere.*tagger\.json"):
-        TaggerRelease.load(tmp_path / "nowhere")
+        TaggerReader.load(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize("decoder", ["softmax", "crf"])
@@ -170,11 +170,11 @@ def test_two_of_one_network_answer_as_it_does(
     decoder: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     release, corpus = request.getfixturevalue(decoder), sentences().only("test")
-    twice = TaggerRelease(release.reader, ModuleSet([release.module] * 2), score_rows=7)
+    twice = TaggerRelease(release.reader, ModuleSet([release.module] * 2))
     assert twice.spans(corpus).mentions() == release.spans(corpus).mentions()
     assert twice.row_losses(corpus) == pytest.approx(release.row_losses(corpus), abs=1e-5)
     twice.save(tmp_path)
-    again = TaggerRelease.load(tmp_path)
+    again = TaggerReader.load(tmp_path)
     assert again.row_losses(corpus) == pytest.approx(release.row_losses(corpus), abs=1e-5)
 
 

@@ -23,7 +23,7 @@ from uedp_bench.models.transformer_small import TransformerSmall
 from uedp_bench.run_context import Run
 from uedp_bench.tasks.classification.text_classification import TextClassification
 from uedp_bench.tasks.language.next_word import NextWord
-from uedp_bench.tasks.tagging import learner as tagging
+from uedp_bench.tasks.tagging import tagger as tagging
 from uedp_bench.tasks.tagging.tagging import Tagging
 from uedp_bench.tasks.tokens import rows as tokens
 from uedp_bench.tasks.translation.translation import Translation

@@ -9,13 +9,13 @@ import parallel_rows
 import pytest
 
 from uedp_bench.corpus import Corpus, FloatArray
-from uedp_bench.tasks.translation.release import TranslatorRelease
 from uedp_bench.tasks.translation.translation import (
     LOSSES,
     TokenLosses,
     Translation,
     TranslationParams,
 )
+from uedp_bench.tasks.translation.translator import TranslatorRelease
 
 
 @pytest.fixture(scope="module")

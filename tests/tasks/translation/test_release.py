@@ -11,7 +11,7 @@ import pytest
 from uedp_bench.errors import InputError
 from uedp_bench.models.module_set import ModuleSet
 from uedp_bench.release import PairScorer, RowScorer, Translator, capabilities
-from uedp_bench.tasks.translation.release import TranslatorRelease
+from uedp_bench.tasks.translation.translator import PairReader, TranslatorRelease
 
 TEXTS = ["der Arzt hat die Tablette gesehen .", "eine Frau", "", "ohne den Vertrag", "Xylo 東"]
 
@@ -77,7 +77,7 @@ def test_losses_are_those_of_training(release: TranslatorRelease) -> None:
 
 def test_a_saved_translator_answers_as_before(release: TranslatorRelease, tmp_path: Path) -> None:
     release.save(tmp_path)
-    again = TranslatorRelease.load(tmp_path)
+    again = PairReader.load(tmp_path)
     assert again.translate(TEXTS) == release.translate(TEXTS)
     assert again.pair_losses(TEXTS[:2], TEXTS[:2]) == pytest.approx(
         release.pair_losses(TEXTS[:2], TEXTS[:2])

@@ -19,7 +19,7 @@ from uedp_bench.models.networks.bert_masked import MaskedTransformer, fresh_head
 from uedp_bench.models.networks.pooled_transformer import Projection
 from uedp_bench.models.networks.word_transformer import WordTransformer
 from uedp_bench.registry import models
-from uedp_bench.tasks.masked_language.learner import MaskedLearner, MaskedReader
+from uedp_bench.tasks.masked_language.masked_model import MaskedReader
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping_rule import ONE_PASS
 from uedp_bench.training.cohort import Cohort
@@ -69,7 +69,9 @@ def _worker(scale: float) -> tuple[ShareWorker, int]:
         tuple(texts), {"user": np.arange(rows) // 3}, np.full(rows, SPLITS.index("train"))
     )
     model: Any = models.create("bert", {"configuration": "tiny"})
-    learner = MaskedLearner(MaskedReader(model, _Numbers(), 64, 0.3), _network(scale), corpus)
+    learner = MaskedReader(model, _Numbers(), max_tokens=64, rate=0.3).learner(
+        _network(scale), corpus
+    )
     return ShareWorker(WorkerSetup(learner, LocalTraining(), "cpu", 1, (), 64)), rows
 
 

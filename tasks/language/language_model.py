@@ -1,9 +1,9 @@
-"""A released language model: everything that an adversary with its weights can ask."""
+"""A language model: how it reads rows, what it loses on each, and what it answers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,59 +12,139 @@ import numpy as np
 from uedp_bench.at_once import at_once
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
 from uedp_bench.errors import InputError
+from uedp_bench.learner import Batch, Losses, example_ids
+from uedp_bench.model import FeatureModule, StopsAtEnds
 from uedp_bench.pool_completer import AskedByText
-from uedp_bench.release import TokenScores, TrainedRelease
-from uedp_bench.tasks.language.continuations import Continuations, no_nan, padded
+from uedp_bench.release import TokenScores
+from uedp_bench.tasks.language.continuations import Continuations, padded
 from uedp_bench.tasks.language.word_pool import ENCODED, WordPool, common_prefix
-from uedp_bench.tasks.tokens.rows import IGNORED, Preprocessing, TextRows, encode_targets, prepare
-from uedp_bench.tasks.tokens.saved_model import (
-    TrainedModel,
-    batches_by_length,
-    load_model,
-    save_model,
+from uedp_bench.tasks.tokens.reader import Reader, SupervisedRelease, batches_by_length
+from uedp_bench.tasks.tokens.rows import (
+    IGNORED,
+    Columns,
+    Preprocessing,
+    TextRows,
+    encode_targets,
+    prepare,
 )
+from uedp_bench.tasks.tokens.token_scores import no_nan, token_columns
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
-
-    from uedp_bench.model import LanguageModel, Vocabulary
-    from uedp_bench.tasks.language.learner import LanguageModelLearner
-
-_FILE = "release.json"
 
 _LOGITS_AT_ONCE = 2**23
 """Logits that one batch may make (32 MB), so that large vocabularies do not fill the memory."""
 
 
-class LanguageModelRelease(TrainedRelease):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LanguageReader(Reader):
+    """How a language model reads text: a row's targets are its tokens and one end.
+
+    Attributes:
+        max_tokens: targets of a row after the first so many are left out of training and of its
+            loss; None for no limit but the model's own.
+        preprocessing: what is done to every text, in training and when the release is asked.
+    """
+
+    preprocessing: Preprocessing = "none"
+
+    sized = ("targets",)
+
+    @property
+    def limit(self) -> int | None:
+        """Most targets of a row; its inputs are as many, and the model's limit counts both ends."""
+        own = self.model.max_length()
+        limits = (self.max_tokens, None if own is None else own - 1)
+        return min((value for value in limits if value is not None), default=None)
+
+    def scorable(self, corpus: Corpus) -> BoolArray:
+        """See `Reader`: every row."""
+        return np.ones(len(corpus), dtype=bool)
+
+    def read(self, corpus: Corpus) -> Mapping[str, TextRows]:
+        """See `Reader`."""
+        rows = encode_targets(corpus.texts, self.vocabulary, self.preprocessing)
+        train, limit = corpus.where("train").tolist(), self.limit
+        cut = sum(
+            own and limit is not None and len(row) > limit
+            for own, row in zip(train, rows, strict=True)
+        )
+        return {"targets": TextRows.build([row[:limit] for row in rows], self.vocabulary, cut)}
+
+    def examples(self, corpus: Corpus) -> Mapping[str, TextRows]:
+        """See `Reader`: random targets."""
+        ids = example_ids(self.vocabulary.size, self.limit)
+        return {"targets": TextRows.build(ids, self.vocabulary)}
+
+    def batch(self, columns: Mapping[str, Any], rows: IntArray, seeds: IntArray) -> dict[str, Any]:
+        """`tokens` and `targets` (rows, longest of these rows) and dropout `seeds` (rows,)."""
+        tokens, targets = columns["targets"].padded(rows)
+        return {"tokens": tokens, "targets": targets, "seeds": seeds}
+
+    def truncated(self, columns: Columns, corpus: Corpus) -> int | None:
+        """See `Reader`: training rows; none of a model whose own rows are scored whole."""
+        if self.model.trained_elsewhere:
+            return None
+        if corpus.stored:
+            return None if self.limit else 0
+        return columns.truncated
+
+    def row_size(self, columns: Columns, longest: int, module: nn.Module) -> int:
+        """See `Reader`: its logits."""
+        return longest * int(self.vocabulary.size)
+
+    def network(self, seed: int, head_seed: int) -> nn.Module:
+        """See `Reader`.
+
+        Raises:
+            InputError: if the network sees the token that it is to predict.
+        """
+        from uedp_bench.models.networks.probes import Probe, log_probabilities
+
+        model = self.model
+        module: nn.Module = model.build(self.vocabulary, seed)
+        name, limit = f"the network of the model {model.name!r}", model.max_length()
+        Probe(name, module, log_probabilities(module), self.vocabulary, limit).check_causal()
+        return module
+
+    def losses(self, module: nn.Module, batch: Batch) -> Losses:
+        """Cross-entropy of each row; dropout acts where the module is in training mode."""
+        from uedp_bench.models.fast.cross_entropy import token_nats
+        from uedp_bench.models.fast.output_nats import output_nats
+        from uedp_bench.models.networks.output_layer import OutputLayer
+
+        targets = batch["targets"]
+        seeds = batch["seeds"] if module.training else None
+        network: Any = module
+        layer = network.output_layer() if isinstance(network, FeatureModule) else None
+        if layer is None:
+            nats = token_nats(module(batch["tokens"], seeds), targets)
+        else:
+            features = _features(network, batch["tokens"], seeds, targets)
+            nats = output_nats(features, OutputLayer(*layer), targets)
+        return Losses(nats.sum(dim=1), (targets != IGNORED).sum(dim=1).to(nats.dtype))
+
+    def release(self, module: nn.Module) -> LanguageModelRelease:
+        """See `Reader`."""
+        return LanguageModelRelease(self, module)
+
+    def save_network(self, module: nn.Module, folder: Path) -> None:
+        """See `Reader`."""
+        self.model.save_network(module, folder)
+
+    def load_network(self, folder: Path) -> nn.Module:
+        """See `Reader`."""
+        module: nn.Module = self.model.load_network(self.vocabulary, folder)
+        return module
+
+
+class LanguageModelRelease(SupervisedRelease):
     """Scorer, Completer, Generator and RowScorer; `events` are set by the harness.
 
     Texts are preprocessed here in the way the model was trained; prefixes of token ids are not.
-
-    Args:
-        model: made the network.
-        module: the network; it is put into evaluation mode.
-        vocabulary: its tokens.
-        preprocessing: what is done to every text.
-        max_tokens: targets of a row after so many were left out of training, and of its loss.
-        score_rows: rows scored at once, at most.
     """
 
-    view = "model weights"
-
-    def __init__(
-        self,
-        model: LanguageModel[Any],
-        module: nn.Module,
-        vocabulary: Vocabulary,
-        *,
-        preprocessing: Preprocessing = "none",
-        max_tokens: int | None = None,
-        score_rows: int = 512,
-    ) -> None:
-        self.model, self.module, self.vocabulary = model, module.eval(), vocabulary
-        self.preprocessing, self.score_rows = preprocessing, score_rows
-        self.max_tokens = max_tokens
+    reader: LanguageReader
 
     def token_logprobs(self, texts: Sequence[str]) -> list[TokenScores]:
         """See `Scorer`.
@@ -76,10 +156,10 @@ class LanguageModelRelease(TrainedRelease):
         Raises:
             UedpBenchError: if a log-probability is NaN.
         """
-        targets = encode_targets(texts, self.vocabulary, self.preprocessing)
-        limit = self.model.max_length()
+        targets = encode_targets(texts, self.vocabulary, self.reader.preprocessing)
+        limit = self.reader.model.max_length()
         width = None if limit is None else limit - 1
-        context = width // 2 if width and self.model.trained_elsewhere else 0
+        context = width // 2 if width and self.reader.model.trained_elsewhere else 0
         cuts = [(row, cut) for row in targets for cut in windows_of(len(row), width, context)]
         windows = [row[start:end] for row, (start, _, end) in cuts]
         rows = TextRows.build(windows, self.vocabulary)
@@ -99,7 +179,7 @@ class LanguageModelRelease(TrainedRelease):
 
     def row_losses(self, corpus: Corpus) -> FloatArray:
         """See `RowScorer`; of a model that was trained elsewhere, of rows past its limit too."""
-        if not self.model.trained_elsewhere or self.max_tokens is not None:
+        if not self.reader.model.trained_elsewhere or self.reader.max_tokens is not None:
             return super().row_losses(corpus)
         scores = self.token_logprobs(corpus.texts)
         return np.array([-score.logp.mean() for score in scores], dtype=np.float64)
@@ -167,7 +247,7 @@ class LanguageModelRelease(TrainedRelease):
         from uedp_bench.models.networks.token_tree import TokenTree
 
         table = np.asarray(prefixes, dtype=np.int64).reshape(len(prefixes), -1)
-        limit = self.model.max_length()
+        limit = self.reader.model.max_length()
         if limit is not None:
             table = table[:, max(0, table.shape[1] - limit + 2) :]
         tree, ends = TokenTree.of(table)
@@ -188,86 +268,31 @@ class LanguageModelRelease(TrainedRelease):
 
     def decode(self, tokens: Sequence[int]) -> str:
         """See `Generator`."""
-        return self.vocabulary.decode(tokens)
+        return str(self.vocabulary.decode(tokens))
 
-    def learner(self, corpus: Corpus) -> LanguageModelLearner:
-        """See `TrainedRelease`."""
-        from uedp_bench.tasks.language.learner import LanguageModelLearner
-
-        return LanguageModelLearner(
-            self.model,
-            self.module,
-            self.vocabulary,
-            corpus,
-            preprocessing=self.preprocessing,
-            max_tokens=self.max_tokens,
-            score_rows=self.score_rows,
-        )
-
-    def save(self, folder: Path) -> None:
-        """Writes weights, vocabulary and the model's name and parameters; `load` reads them."""
-        trained = TrainedModel(self.model, self.vocabulary, self.module)
-        content = {"preprocessing": self.preprocessing, "max_tokens": self.max_tokens}
-        save_model(folder / _FILE, trained, self.model.save_network, content)
-
-    @staticmethod
-    def load(folder: Path) -> LanguageModelRelease:
-        """The release that `save` wrote.
-
-        Raises:
-            InputError: if there is none in the folder.
-        """
-        from uedp_bench.models.module_set import load_modules
-
-        model, vocabulary, content = load_model(folder / _FILE, "language model")
-        if vocabulary is None:
-            raise InputError(f"{folder} holds no vocabulary: the saved language model is damaged")
-        module = load_modules(folder, partial(model.load_network, vocabulary))
-        return LanguageModelRelease(
-            model,
-            module,
-            vocabulary,
-            preprocessing=content["preprocessing"],
-            max_tokens=content.get("max_tokens"),
-        )
-
-    def _score(
-        self, tokens: IntArray, targets: IntArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray]:
+    def _score(self, tokens: IntArray, targets: IntArray) -> Any:
+        """Columns of `TokenScores` of all targets of padded rows."""
         import torch
 
+        inside = targets != IGNORED
         with torch.no_grad():
-            inside = self._tensor(targets != IGNORED)
-            wanted = self._tensor(targets)[inside][:, None]
-            logs = torch.log_softmax(self.module(self._tensor(tokens))[inside].float(), dim=-1)
-            p = logs.exp()
-            # 0 log 0 = 0: an impossible token adds nothing to an expectation.
-            logs_or_0 = torch.where(p > 0, logs, torch.zeros_like(logs))
-            mean = (p * logs_or_0).sum(dim=-1)
-            centred = (logs_or_0 - mean[:, None]) ** 2
-            std = (p * centred).sum(dim=-1).sqrt()
-            values = [v.double().cpu().numpy() for v in (logs.gather(1, wanted)[:, 0], mean, std)]
-            correct = (logs.argmax(dim=-1) == wanted[:, 0]).cpu().numpy()
-        return no_nan(values[0]), no_nan(values[1]), no_nan(values[2]), correct
+            logits = self.module(self._tensor(tokens))[self._tensor(inside)]
+            return token_columns(logits, targets[inside])
 
     def _rows_at_once(self, length: int) -> int:
-        logits = length * self.vocabulary.size
-        most = at_once(_LOGITS_AT_ONCE, self._device)
-        return max(1, min(self.score_rows, most // max(logits, 1)))
+        logits = length * int(self.vocabulary.size)
+        most = at_once(_LOGITS_AT_ONCE, self.device)
+        return max(1, min(self.reader.score_rows, most // max(logits, 1)))
 
     def _tensor(self, values: Any) -> Tensor:
         import torch
 
-        return torch.from_numpy(np.ascontiguousarray(values)).to(self._device)
-
-    @property
-    def _device(self) -> Any:
-        return next(self.module.parameters()).device
+        return torch.from_numpy(np.ascontiguousarray(values)).to(self.device)
 
     def _fitting_prefix(self, prefix: list[int], tail: int) -> list[int]:
         """Begin token and prefix, without the oldest tokens where all would be too long."""
         start = [self.vocabulary.begin, *prefix]
-        limit = self.model.max_length()
+        limit = self.reader.model.max_length()
         if limit is None:
             return start
         if tail + 1 > limit:
@@ -275,13 +300,26 @@ class LanguageModelRelease(TrainedRelease):
         return start[-(limit - tail) :]
 
     def _encoded(self, texts: Sequence[str]) -> list[list[int]]:
-        return self.vocabulary.encode(prepare(texts, self.preprocessing))
+        ids: list[list[int]] = self.vocabulary.encode(prepare(texts, self.reader.preprocessing))
+        return ids
 
     def _after(self, prefix: list[int], tail: int) -> Continuations:
         """What follows the prefix; its continuations have at most `tail` tokens."""
         start = self._fitting_prefix(prefix, tail)
         rows = self._rows_at_once(len(start) + tail)
         return Continuations(self.module, self._tensor(np.array([start])), rows)
+
+
+def _features(network: Any, tokens: Tensor, seeds: Tensor | None, targets: Tensor) -> Tensor:
+    """What the output layer reads; what stands after the last target of a row may be anything."""
+    if not isinstance(network, StopsAtEnds):
+        found: Tensor = network.outputs(tokens, seeds)
+        return found
+    import torch
+
+    places = torch.arange(1, targets.shape[1] + 1, device=targets.device)
+    lengths = torch.where(targets == IGNORED, 0, places).amax(dim=1)
+    return network.outputs_until(tokens, seeds, lengths)
 
 
 def windows_of(length: int, width: int | None, context: int) -> list[tuple[int, int, int]]:

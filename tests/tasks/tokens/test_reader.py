@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from uedp_bench.errors import InputError
-from uedp_bench.tasks.tokens.saved_model import batches_by_length, load_model
+from uedp_bench.tasks.tagging.tagger import TaggerReader
+from uedp_bench.tasks.tokens.reader import batches_by_length
 
 
 @pytest.mark.parametrize("tokens", [1, 7, 40, 10_000])
@@ -29,4 +30,4 @@ def test_rows_that_are_too_short_are_left_out() -> None:
 
 def test_a_folder_without_a_release_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"tagger\.json"):
-        load_model(tmp_path / "tagger.json", "tagger")
+        TaggerReader.load(tmp_path)

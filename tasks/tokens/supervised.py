@@ -1,0 +1,193 @@
+"""Supervised tasks: a network learns rows of public text first, if asked for, then private ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+
+import numpy as np
+from pydantic import Field
+
+from uedp_bench.component import MayBePath, Params
+from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.learner import Learner, Role, Schedule
+from uedp_bench.model import TextEncoder
+from uedp_bench.release import Predictor, RowScorer
+from uedp_bench.task import Task
+from uedp_bench.tasks.tokens.reader import Reader
+from uedp_bench.tasks.tokens.rows import Preprocessing
+from uedp_bench.tasks.tokens.vocabulary import DESCRIPTION, WORDS, make_vocabulary, words_of
+
+if TYPE_CHECKING:
+    from uedp_bench.corpus import Corpus
+    from uedp_bench.model import Vocabulary
+    from uedp_bench.release import Release
+    from uedp_bench.run_context import Run
+    from uedp_bench.word_counts import WordCounts
+
+
+class SupervisedParams(Params):
+    """How text becomes tokens, and how public text is learnt before private text."""
+
+    vocabulary: Annotated[str, MayBePath(words=WORDS)] = Field(
+        default="public", description=DESCRIPTION
+    )
+    max_tokens: int = Field(
+        default=128,
+        ge=3,
+        description="tokens of a row past this many are left out of training, the first and last "
+        "special token among them; the number of such rows is in the cost",
+    )
+    pretraining_epochs: int = Field(
+        default=0,
+        ge=0,
+        description="passes over the public rows that have what is learnt, before private training",
+    )
+    pretraining_learning_rate: float = Field(
+        default=1e-3, gt=0, description="learning rate of Adam, on the public split"
+    )
+    pretraining_batch_size: int = Field(default=64, ge=1, description="rows a step, as above")
+
+
+SP = TypeVar("SP", bound=SupervisedParams)
+
+
+class SupervisedTask(Task[SP]):
+    """Base of tasks whose network learns rows of text, each with its own loss.
+
+    A `Reader` says how rows are read, which network learns them and what it loses; `score` says how
+    useful the release is. Vocabulary, stages, batches, saving and loading are here.
+
+    Attributes:
+        reader_type: reader of the rows.
+    """
+
+    Params = SupervisedParams
+    reader_type: ClassVar[type[Reader]]
+    needs: ClassVar[tuple[type, ...]] = (Predictor,)
+    releases: ClassVar[tuple[type, ...]] = (Predictor, RowScorer)
+    models: ClassVar[type] = TextEncoder
+    default_model = "bilstm"
+
+    @property
+    def preprocessing(self) -> Preprocessing:
+        """What is done to every text."""
+        return "none"
+
+    def words(self, corpus: Corpus) -> Sequence[Sequence[str]]:
+        """See `Task`."""
+        return words_of(self.text_model(), corpus.texts, self.preprocessing)
+
+    def vocabulary(self, corpus: Corpus, words: WordCounts | None = None) -> Vocabulary | None:
+        """See `Task`; None for a frozen model, and a pretrained one brings its own.
+
+        Raises:
+            InputError: if vectors were published in place of text, or there is no text to make a
+                vocabulary from.
+        """
+        model = self.text_model()
+        if corpus.vectors is not None:
+            raise InputError(
+                f"{self.name} learns from text, and the mechanism publishes vectors: use it for "
+                "text-classification"
+            )
+        if model.frozen():
+            return None
+        return make_vocabulary(model, self.params.vocabulary, corpus, self.preprocessing, words)
+
+    def reader(self, corpus: Corpus, vocabulary: Vocabulary | None) -> Reader:
+        """The reader of rows; its fields have the values of parameters of the same name.
+
+        Args:
+            corpus: whole; what a reader tells apart (classes, types) is that of its columns.
+            vocabulary: tokens of the model.
+        """
+        own = {each.name for each in fields(self.reader_type)} - {"vocabulary"}
+        values = {name: value for name, value in self.params if name in own}
+        return self.reader_type(self.text_model(), vocabulary, **values)
+
+    def stages(self, corpus: Corpus, vocabulary: Vocabulary | None, run: Run) -> Sequence[Learner]:
+        """See `Task`.
+
+        Raises:
+            InputError: if no training row has what is learnt, or no public row where pre-training
+                is asked for.
+        """
+        reader = self.reader(corpus, vocabulary)
+        reader = replace(reader, device=run.device, score_rows=run.speed.score_rows)
+        corpus = self.learnable(corpus, reader)
+        train = self.training_rows(corpus)
+        module = reader.network(run.shared_seed("init"), run.shared_seed("init", "head"))
+        learners = [reader.learner(module, train)]
+        if self.params.pretraining_epochs:
+            public = self.public_rows(corpus)
+            learners.insert(0, reader.learner(module, public, self._schedule()))
+        for learner in learners:
+            run.count({"rows_truncated": learner.truncated})
+        return learners
+
+    def roles(self) -> tuple[Role, ...]:
+        """See `Task`: public pre-training comes first."""
+        return ("public", "private") if self.params.pretraining_epochs else ("private",)
+
+    def load(self, folder: Path) -> Release:
+        """See `Task`."""
+        release: Release = self.reader_type.load(folder)
+        return release
+
+    def learnable(self, corpus: Corpus, reader: Reader) -> Corpus:
+        """The rows that have what is learnt."""
+        rows = reader.scorable(corpus)
+        return corpus if rows.all() else corpus.take(np.flatnonzero(rows))
+
+    def training_rows(self, corpus: Corpus) -> Corpus:
+        """Rows of `train`, and those of `valid`, by which mechanisms may choose a network.
+
+        Raises:
+            InputError: if there is nothing to train on.
+        """
+        rows = corpus.only("train", "valid")
+        if not rows.where("train").any():
+            raise InputError(f"{self.name}: no row of the split 'train' has what it learns")
+        return rows
+
+    def public_rows(self, corpus: Corpus) -> Corpus:
+        """Rows of `public` as training rows.
+
+        Raises:
+            InputError: if there is none.
+        """
+        public = corpus.only("public")
+        if not len(public):
+            raise InputError(
+                f"task.pretraining_epochs is {self.params.pretraining_epochs}, but no public row "
+                f"has what {self.name} learns: give source.public files, or set it to 0"
+            )
+        return public.with_split(np.ones(len(public), dtype=bool), "train")
+
+    def text_model(self) -> Any:
+        """The model.
+
+        Raises:
+            CapabilityError: if it cannot learn the task.
+        """
+        if not isinstance(self.model, self.models):
+            kind = self.models.__name__
+            raise CapabilityError(f"{self.name} needs a {kind} (such as {self.default_model})")
+        return self.model
+
+    def _schedule(self) -> Schedule:
+        p = self.params
+        return Schedule(
+            epochs=p.pretraining_epochs,
+            batch_size=p.pretraining_batch_size,
+            learning_rate=p.pretraining_learning_rate,
+        )
+
+
+def train_first(corpus: Corpus) -> Corpus:
+    """The rows of `train`, then those of `valid`."""
+    order = [np.flatnonzero(corpus.where(split)) for split in ("train", "valid")]
+    return corpus.take(np.concatenate(order))

@@ -1,0 +1,185 @@
+"""A translator: how it reads pairs of texts, what it loses on each, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from uedp_bench.at_once import at_once
+from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
+from uedp_bench.errors import InputError, UedpBenchError
+from uedp_bench.learner import Batch, Losses, example_ids, on_device
+from uedp_bench.tasks.tokens.reader import Reader, SupervisedRelease, batches_by_length
+from uedp_bench.tasks.tokens.rows import IGNORED, Columns, TextRows
+
+if TYPE_CHECKING:
+    from torch import nn
+
+_NUMBERS_AT_ONCE = 2**23
+"""Logits of one batch, at most (32 MB)."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PairReader(Reader):
+    """How a translator reads texts and their translations.
+
+    Attributes:
+        max_tokens: tokens of a text, and of a translation, past this many are left out; the end of
+            a text is kept.
+        beams: hypotheses of a translation.
+    """
+
+    max_tokens: int
+    beams: int = 1
+
+    FILE: ClassVar[str] = "translator.json"
+    similar: ClassVar[bool] = True
+    sized: ClassVar[tuple[str, ...]] = ("tokens", "targets")
+
+    def sources(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of texts, each with an end."""
+        return self._ended(self.vocabulary.encode(texts))
+
+    def scorable(self, corpus: Corpus) -> BoolArray:
+        """See `Reader`: rows with a text and a translation."""
+        return translated_rows(corpus)
+
+    def read(self, corpus: Corpus) -> Mapping[str, TextRows]:
+        """See `Reader`; the end of a translation that is too long is left out."""
+        texts = self.vocabulary.encode(corpus.texts)
+        targets = self.vocabulary.encode_targets(corpus.targets or ())
+        pairs = zip(texts, targets, strict=True)
+        cut = sum(max(len(one), len(other)) >= self.max_tokens for one, other in pairs)
+        ended = [[*ids, self.vocabulary.end][: self.max_tokens] for ids in targets]
+        return {"tokens": self._rows(self._ended(texts), cut), "targets": self._rows(ended)}
+
+    def examples(self, corpus: Corpus) -> Mapping[str, TextRows]:
+        """See `Reader`: random tokens on both sides."""
+        ids = example_ids(self.vocabulary.size, self.max_tokens)
+        return {"tokens": self._rows(ids), "targets": self._rows(ids[::-1])}
+
+    def batch(self, columns: Mapping[str, Any], rows: IntArray, seeds: IntArray) -> dict[str, Any]:
+        """See `Reader`: `tokens`, `lengths`, `inputs` and `targets`; seeds decide nothing."""
+        inputs, targets = columns["targets"].padded(rows)
+        source = super().batch({"tokens": columns["tokens"]}, rows, seeds)
+        return {**source, "inputs": inputs, "targets": targets}
+
+    def row_size(self, columns: Columns, longest: int, module: nn.Module) -> int:
+        """See `Reader`: the logits of a translation."""
+        return int(columns.columns["targets"].lengths.max(initial=1)) * int(self.vocabulary.size)
+
+    def network(self, seed: int, head_seed: int) -> nn.Module:
+        """See `Reader`."""
+        module: nn.Module = self.model.build_translator(self.vocabulary, seed)
+        return module
+
+    def losses(self, module: nn.Module, batch: Batch) -> Losses:
+        """Cross-entropy of the target of each row and its end, given the text."""
+        from uedp_bench.models.fast.cross_entropy import token_nats
+        from uedp_bench.models.fast.output_nats import output_nats
+        from uedp_bench.models.module_set import ModuleSet
+        from uedp_bench.models.networks.output_layer import OutputLayer
+
+        targets, lengths = batch["targets"], batch["lengths"]
+        if isinstance(module, ModuleSet):
+            nats = token_nats(module(batch["tokens"], lengths, batch["inputs"]), targets)
+        else:
+            network: Any = module
+            memory = network.encode(batch["tokens"], lengths)
+            features = network.decode(batch["inputs"], memory, lengths)
+            nats = output_nats(features, OutputLayer(*network.output_layer()), targets)
+        return Losses(nats.sum(dim=1), (targets != IGNORED).sum(dim=1).to(nats.dtype))
+
+    def release(self, module: nn.Module) -> TranslatorRelease:
+        """See `Reader`."""
+        return TranslatorRelease(self, module)
+
+    def save_network(self, module: nn.Module, folder: Path) -> None:
+        """See `Reader`."""
+        self.model.save_translator(module, folder)
+
+    def load_network(self, folder: Path) -> nn.Module:
+        """See `Reader`."""
+        module: nn.Module = self.model.load_translator(self.vocabulary, folder)
+        return module
+
+    def _ended(self, ids: Sequence[Sequence[int]]) -> list[list[int]]:
+        return [[*row[: self.max_tokens - 1], self.vocabulary.end] for row in ids]
+
+    def _rows(self, ids: list[list[int]], cut: int = 0) -> TextRows:
+        return replace(TextRows.build(ids, self.vocabulary, cut), begin=self.vocabulary.start)
+
+
+def translated_rows(corpus: Corpus) -> BoolArray:
+    """(rows,) True where a row has a text and a translation."""
+    if corpus.targets is None:
+        return np.zeros(len(corpus), dtype=bool)
+    pairs = zip(corpus.texts, corpus.targets, strict=True)
+    both = (bool(text.strip() and target.strip()) for text, target in pairs)
+    return np.fromiter(both, dtype=bool, count=len(corpus))
+
+
+class TranslatorRelease(SupervisedRelease):
+    """Translator, PairScorer and RowScorer; `events` are set by the harness."""
+
+    reader: PairReader
+
+    def translate(self, texts: Sequence[str]) -> list[str]:
+        """See `Translator`; a text without words has an empty translation."""
+        rows = self.reader.sources(texts)
+        # The end alone is no text: nothing is asked about it.
+        lengths = np.array([len(row) if len(row) > 1 else 0 for row in rows], dtype=np.int64)
+        translations = [""] * len(texts)
+        for chosen in batches_by_length(lengths, self._rows_at_once, least=1):
+            numbers = chosen.tolist()
+            for row, ids in zip(numbers, self._translated([rows[i] for i in numbers]), strict=True):
+                translations[row] = self.vocabulary.decode(ids)
+        return translations
+
+    def pair_losses(self, texts: Sequence[str], targets: Sequence[str]) -> FloatArray:
+        """See `PairScorer`.
+
+        Raises:
+            InputError: if there are not as many texts as targets.
+            UedpBenchError: if a loss is NaN.
+        """
+        import torch
+
+        if len(texts) != len(targets):
+            raise InputError(f"pair_losses: {len(texts)} texts and {len(targets)} targets")
+        rows = np.zeros(len(texts), dtype=np.int64)
+        corpus = Corpus(tuple(texts), {"user": rows - 1}, rows, targets=tuple(targets))
+        learner, out = self.learner(corpus), np.empty(len(texts))
+        with torch.no_grad():
+            for chosen in batches_by_length(learner.row_lengths, self._rows_at_once):
+                batch = on_device(learner.batch(chosen, np.zeros_like(chosen)), str(self.device))
+                out[chosen] = learner.losses(self.module, batch).nats.double().cpu().numpy()
+        if np.isnan(out).any():
+            raise UedpBenchError(f"the loss of pair {int(np.isnan(out).argmax())} is NaN")
+        return out
+
+    def _rows_at_once(self, length: int) -> int:
+        numbers = max(length, 1) * int(self.vocabulary.size) * self.reader.beams
+        most = at_once(_NUMBERS_AT_ONCE, self.device)
+        return max(1, min(self.reader.score_rows, most // numbers))
+
+    def _translated(self, rows: list[list[int]]) -> list[list[int]]:
+        """Tokens of the translations of some rows, which are not empty."""
+        import torch
+
+        from uedp_bench.models.module_set import modules_of
+        from uedp_bench.models.networks.translation_search import Search, translated
+
+        vocabulary, reader = self.vocabulary, self.reader
+        search = Search(
+            vocabulary.start, vocabulary.end, vocabulary.never, reader.beams, reader.max_tokens
+        )
+        networks: Any = modules_of(self.module)
+        sources = TextRows.build(rows, vocabulary)
+        table = sources.table(np.arange(len(rows)), vocabulary.end)
+        tokens, sizes = torch.from_numpy(table), torch.from_numpy(sources.lengths)
+        return translated(networks, tokens.to(self.device), sizes.to(self.device), search)
