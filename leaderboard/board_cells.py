@@ -17,18 +17,18 @@ from uedp_bench.leaderboard.cell_text import (
     stat_text,
 )
 from uedp_bench.leaderboard.headline import NOTHING
-from uedp_bench.leaderboard.metrics import metric
 from uedp_bench.leaderboard.older_code import NOTE as OLDER_NOTE
 from uedp_bench.leaderboard.older_code import OLDER
 from uedp_bench.leaderboard.rows import Row, Stat, headline
+from uedp_bench.leaderboard.table_columns import flattering, heading, natural, value_text
 from uedp_bench.leaderboard.upper_end import (
-    BASELINE_METRICS,
     BETTER,
     WHY,
     better_than_unprotected,
     choice_note,
     references,
 )
+from uedp_bench.metric import Declared, Kind, Metric
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,9 @@ def sheets(rows: Sequence[Row]) -> list[Sheet]:
 def _left(board: Sequence[Row]) -> list[Column]:
     columns: list[Column] = [("seeds", seeds_text)]
     first, better = headline(board[0])[0], better_than_unprotected(board)
-    columns += [_of_utility(name, first, better) for name in _utility_names(board)]
+    for known in _utility(board):
+        column = _column(known, "utility")
+        columns.append(_marked(column, better) if known.name == first else column)
     columns += [
         ("claimed ε", lambda row: guarantees_text(row, "claimed")),
         ("proven ε", lambda row: guarantees_text(row, "proven")),
@@ -89,144 +91,87 @@ def _left(board: Sequence[Row]) -> list[Column]:
         columns.append(("stated ε", lambda row: guarantees_text(row, "stated")))
     if any(row.lower_bounds for row in board):
         columns.append(("ε at least", bounds_text))
-    if any("signal_to_noise" in row.diagnostics for row in board):
-        columns.append(
-            _column("signal/noise", lambda row: row.diagnostics, "signal_to_noise", "diagnostics")
-        )
-    return columns
+    return columns + [_column(one, "diagnostics") for one in measured(board, "diagnostics")
+                      if one.main]  # fmt: skip
 
 
-def _utility_names(board: Sequence[Row]) -> list[str]:
-    """The headline metric and one more, with the unknown rate that flatters both.
+def _utility(board: Sequence[Row]) -> list[Metric]:
+    """The headline metric and one more, with the main ones beside them that are no better or worse.
 
-    Floors stand in rows of their own, and variants on the run's own page.
+    Floors stand in rows of their own, and all others on the run's own page.
     """
-    first = headline(board[0])[0]
-    names = list(dict.fromkeys(name for row in board for name in row.utility))
-    told = [n for n in names if n != first and n not in _FLOORS and n not in _VARIANTS]
-    told.sort(key=lambda name: not metric("utility", name).main)
-    beside = [name for name in _BESIDE if name in names]
-    told = [n for n in told if n not in beside]
-    return [*([first] if first in names else []), *told][:2] + beside
+    first, known = headline(board[0])[0], measured(board, "utility")
+    told = [one for one in known if one.better or one.name == first]
+    told.sort(key=lambda one: (one.name != first, not one.main))
+    return told[:2] + flattering(known)
 
 
-_FLOORS = (
-    "unigram_perplexity", "majority_error", "random_error", "constant_accuracy",
-    "all_outside_weighted_token_f1", *BASELINE_METRICS,
-)  # fmt: skip
-"""Values that need no mechanism; they stand below the table, but for those of the headline."""
+def measured(board: Sequence[Row], kind: Kind, attack: str = "") -> list[Metric]:
+    """The metrics of a kind, or an attack, that any row has, in the order of declarations.
 
-_VARIANTS = ("accuracy_with_unknown", "perplexity_known", "perplexity_token")
-_BESIDE = ("oov_rate",)
-"""Rates that flatter other metrics; they stand beside these wherever they were measured."""
+    Undeclared ones come last, in the order of the results.
+    """
+    first: dict[str, Row] = {}
+    for row in board:
+        for name in _stats(row, kind, attack):
+            first.setdefault(name, row)
+
+    def place(at: int, name: str, metrics: Declared) -> tuple[Any, ...]:
+        source = metrics.place(kind, name, attack)
+        declares = source < len(metrics.declarations(kind, attack))
+        return source, natural(name if declares else str(at))
+
+    named = [(place(at, name, row.metrics), row.metrics.metric(kind, name, attack))
+             for at, (name, row) in enumerate(first.items())]  # fmt: skip
+    return [one for _, one in sorted(named, key=lambda each: each[0])]
 
 
 def _reference_cells(board: Sequence[Row], columns: Sequence[Column]) -> Iterator[tuple[str, ...]]:
     """A row of the table for every baseline and floor of the headline metric."""
-    name = headline(board[0])[0]
-    known = metric("utility", name or "")
-    head = next((head for head, _ in columns if name and head == _head(known.label, name)), None)
+    name = headline(board[0])[0] or ""
+    known = board[0].metrics.metric("utility", name)
+    head = heading(known) if any(name in row.utility for row in board) else None
     for one in references(board):
         ends = (number(end * (100.0 if known.percent else 1.0)) for end in (one.low, one.high))
         text = " to ".join(dict.fromkeys(ends))
         yield (one.label, *(text if title == head else NONE for title, _ in columns))
 
 
-_KNOWN: dict[str, tuple[tuple[str, str], ...]] = {
-    "secret-sharer": (
-        ("exposure_max_repeats", "exposure"),
-        ("exposure_entity", "entity exposure"),
-        ("exposure_limit", "limit"),
-        ("extracted_random_sampling", "extracted % (RS)"),
-        ("extracted_beam_search", "extracted % (BS)"),
-    ),
-    "membership": (
-        ("auc", "member AUC"),
-        ("auc_user", "user AUC"),
-        ("auc_bag_of_words", "bag of words AUC"),
-        ("tpr_at_1pct_fpr", "TPR % at 1 % FPR"),
-        ("tpr_user_at_1pct_fpr", "user TPR % at 1 % FPR"),
-    ),
-    "attribute-inference": (
-        ("empirical_privacy", "empirical privacy"),
-        ("empirical_privacy_majority", "majority's privacy"),
-    ),
-    "embedding-inversion": (
-        ("gain_bits", "inversion gain bits"),
-        ("gain_average_precision", "inversion gain AP"),
-        ("average_precision", "inversion AP"),
-    ),
-    "gradient-inversion": (
-        ("words_recall", "words read %"),
-        ("names_precision", "names right %"),
-        ("names_recall", "names read %"),
-        ("labels_precision", "labels right %"),
-        ("rows_recovered", "rows read %"),
-    ),
-    "annotation-leak": (
-        ("exposure", "exposure of records"),
-        ("exposure_chance", "chance"),
-        ("exposure_without_model", "without model"),
-        ("exposure_held_out", "of others"),
-    ),
-    "fragment-reassembly": (
-        ("sentences_recovered", "sentences reassembled %"),
-        ("sentences_recovered_floor", "of other documents %"),
-        ("longest_run_90", "words in a row, 90th percentile"),
-    ),
-    "reidentify": (
-        ("recall_at_1", "reidentified %"),
-        ("recall_at_10", "reidentified % in 10"),
-        ("recall_at_1_unprotected", "reidentified % unprotected"),
-    ),
-}
-"""Columns of the built-in attacks; any other attack shows its first metric."""
-
-_SPREAD = "exposure_entity_spread_"
-_SENT = "message_mb_a_round"
-_WITHOUT_INTERVAL = {
-    "exposure_limit", "auc_bag_of_words", "train_seconds", "peak_memory_mb", _SENT
-}  # fmt: skip
-"""Shown as means alone, to keep the table narrow; JSON and CSV have their intervals."""
-
-
 def _right(board: Sequence[Row]) -> list[Column]:
     columns = []
     for attack in dict.fromkeys(name for row in board for name in row.leakage):
-        have = list(dict.fromkeys(m for row in board for m in row.leakage.get(attack, ())))
-        chosen = _KNOWN.get(attack) or tuple((name, f"{attack} {name}") for name in have[:1])
-        chosen += tuple((name, f"spread {k}") for k, name in _by_spread(have))
-        columns += [
-            _column(head, _of_attack(attack), name) for name, head in chosen if name in have
-        ]
-    columns.append(_column("train s", lambda row: row.cost, "train_seconds", "cost"))
-    columns.append(_column("peak MB", lambda row: row.cost, "peak_memory_mb", "cost"))
-    if any(_SENT in row.cost for row in board):
-        columns.append(_column("MB a round", lambda row: row.cost, _SENT, "cost"))
-    return columns
+        columns += [_column(one, "leakage", attack) for one in shown(board, attack)]
+    return columns + [_column(one, "cost") for one in measured(board, "cost") if one.main]
 
 
-def _by_spread(metrics: Sequence[str]) -> list[tuple[int, str]]:
-    """The exposures of entity canaries of chosen spread, the narrowest first."""
-    found = [(name.removeprefix(_SPREAD), name) for name in metrics if name.startswith(_SPREAD)]
-    return sorted((int(spread), name) for spread, name in found)
+def shown(board: Sequence[Row], attack: str) -> list[Metric]:
+    """The main metrics of an attack; the first one where none is."""
+    known = measured(board, "leakage", attack)
+    return [one for one in known if one.main] or known[:1]
 
 
-def _of_attack(attack: str) -> Callable[[Row], Mapping[str, Stat]]:
-    return lambda row: row.leakage.get(attack, {})
+def _stats(row: Row, kind: Kind, attack: str) -> Mapping[str, Stat]:
+    found: Mapping[str, Stat] = row.leakage.get(attack, {}) if attack else getattr(row, kind)
+    return found
 
 
-def _of_utility(name: str, first: str | None, better: frozenset[str]) -> Column:
-    """A column of utility; the one that ranks marks rows that contradict the table.
+def _column(known: Metric, kind: Kind, attack: str = "") -> Column:
+    """A column of a metric. References and costs are means alone, to keep the table narrow."""
+    plain = kind == "cost" or (kind != "diagnostics" and not known.better)
+    scale = 100.0 if known.percent else 1.0
+    return heading(known), lambda row: stat_text(
+        _stats(row, kind, attack).get(known.name), scale, plain, (known.low, known.high)
+    )
+
+
+def _marked(column: Column, better: frozenset[str]) -> Column:
+    """The column that ranks, with marks at rows that contradict the table.
 
     Args:
-        name: of the metric.
-        first: the one that ranks.
+        column: of the headline metric.
         better: groups of private rows that are better than the unprotected one.
     """
-    title, cell = _column(metric("utility", name).label, lambda row: row.utility, name, "utility")
-    if name != first:
-        return title, cell
+    title, cell = column
 
     def marked(row: Row) -> str:
         marks = [NOTHING] * (row.learned is False) + [BETTER] * (row.group in better)
@@ -235,32 +180,7 @@ def _of_utility(name: str, first: str | None, better: frozenset[str]) -> Column:
     return title, marked
 
 
-def _head(label: str, name: str, kind: str = "utility") -> str:
-    percent = metric(kind, name).percent
-    return f"{label} %" if percent and "%" not in label else label
-
-
-def _column(
-    head: str,
-    stats: Callable[[Row], Mapping[str, Stat]],
-    name: str,
-    kind: str = "leakage",
-) -> Column:
-    known = metric(kind, name)
-    plain = name in _WITHOUT_INTERVAL
-    return _head(head, name, kind), lambda row: stat_text(
-        stats(row).get(name), 100.0 if known.percent else 1.0, plain, (known.low, known.high)
-    )
-
-
 # ------------------------------------------------------------------------------------------- notes
-
-
-def _floor(name: str, values: Sequence[float]) -> str:
-    """A floor, from the least to the largest where rows of a table were trained on others."""
-    percent = "perplexity" not in name
-    ends = dict.fromkeys(number(100.0 * v if percent else v) for v in (min(values), max(values)))
-    return f"{name.replace('_', ' ')} {' to '.join(ends)}{' %' if percent else ''}"
 
 
 def _left_notes(board: Sequence[Row]) -> tuple[str, ...]:
@@ -282,16 +202,7 @@ def _left_notes(board: Sequence[Row]) -> tuple[str, ...]:
     if any(row.learned is None and row.seeds for row in board):
         unknown = len([row for row in board if row.learned is None and row.seeds])
         notes.append(f"{unknown} of {len(board)} rows do not say if anything was learnt")
-    beside: dict[str, list[float]] = {}
-    for name, stat in (item for row in reversed(board) for item in row.utility.items()):
-        if name in _FLOORS and name not in BASELINE_METRICS:
-            beside.setdefault(name, []).append(stat.value)
-    if beside:
-        shown = ", ".join(_floor(name, values) for name, values in beside.items())
-        notes.append(f"without privacy: {shown}")
-    if any("oov_rate" in row.utility for row in board):
-        notes.append("unknown words: share of targets outside the vocabulary, which flatters "
-                     "perplexity; accuracy is of known words")  # fmt: skip
+    notes += [f"{one.label}: {one.about}" for one in flattering(measured(board, "utility"))]
     failures = (f"failed: {row.label}, seed {run.seed}: {run.error}"
                 for row in board for run in row.failed)  # fmt: skip
     if any(row.lower_bounds for row in board):
@@ -327,12 +238,11 @@ def _right_notes(board: Sequence[Row]) -> tuple[str, ...]:
     skipped = (f"{row.label}: {attack.name} does not apply: {attack.reason}"
                for row in board for attack in row.skipped_attacks)  # fmt: skip
     facts = [f"device: {devices}"] if devices else []
-    if any("exposure_max_repeats" in row.leakage.get("secret-sharer", ()) for row in board):
-        facts.insert(0, "exposure: bits, of the most repeated canaries and of those that are "
-                     "labelled entities; 1.44 where nothing leaks, the limit where all does; "
-                     "RS: random sampling, BS: beam search")  # fmt: skip
-    if any(m.startswith(_SPREAD) for row in board for m in row.leakage.get("secret-sharer", ())):
-        facts.append("spread k: exposure of the entity canaries that k + 1 users mention")
+    attacks = dict.fromkeys(name for row in board for name in row.leakage)
+    floors = [f"{one.label} {value_text(one, one.no_leak)}" for attack in attacks
+              for one in shown(board, attack) if one.no_leak is not None]  # fmt: skip
+    if floors:
+        facts.insert(0, f"where nothing leaks: {', '.join(floors)}")
     failures = (f"{row.label}: {attack.name} failed: {attack.reason}"
                 for row in board for attack in row.failed_attacks)  # fmt: skip
     return tuple(dict.fromkeys([*facts, *skipped, *failures]))

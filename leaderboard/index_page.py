@@ -28,7 +28,6 @@ from uedp_bench.leaderboard.cell_text import (
     seeds_text,
     stat_text,
 )
-from uedp_bench.leaderboard.metrics import Metric, metric
 from uedp_bench.leaderboard.plots import (
     FRAME,
     MARKS,
@@ -48,6 +47,7 @@ from uedp_bench.leaderboard.table_columns import (
     short,
 )
 from uedp_bench.leaderboard.upper_end import better_than_unprotected, references
+from uedp_bench.metric import Metric
 from uedp_bench.results import LowerBound, Result
 
 _SAFE = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -137,7 +137,7 @@ def _letter(at: int) -> str:
 
 def _set(board: Sequence[Row]) -> dict[str, Any]:
     name, larger = headline(board[0])
-    percent = metric("utility", name or "").percent
+    percent = board[0].metrics.metric("utility", name or "").percent
     return {
         "id": identity(board),
         "title": title(board),
@@ -216,7 +216,8 @@ def _numbers(row: Row, places: Mapping[str, int], results: Mapping[str, Result])
     for kind, attack, values in metrics_of(row):
         for name, stat in values.items():
             key = column_key(kind, attack, name)
-            stats[key], texts[key] = stat, _text(metric(kind, name), stat, len(row.seeds))
+            known = row.metrics.metric(kind, name, attack)
+            stats[key], texts[key] = stat, _text(known, stat, len(row.seeds))
     shown = [key for key in stats if key in places]
     runs = {str(run.seed): _of_run(results[run.id]) for run in row.runs
             if run.status == "finished" and run.id in results}  # fmt: skip

@@ -187,7 +187,7 @@ def _main_leakage(board: Sequence[Row], offered: Sequence[Column]) -> str:
 
 def _of_metric(board: Sequence[Row], column: Column, stats: Sequence[Stat]) -> dict[str, Any]:
     by = 100.0 if column["percent"] else 1.0
-    floors = [] if column["nothing"] is None else [("where nothing leaks", [column["nothing"]])]
+    floors = [] if column["no_leak"] is None else [("where nothing leaks", [column["no_leak"]])]
     if column["key"] == f"utility.{headline(board[0])[0]}":
         floors += [(one.label, sorted({one.low, one.high})) for one in references(board)]
     low, high = float(column["low"]), float(column["high"])

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from uedp_bench.accounting.guarantee import Guarantee, Number
 from uedp_bench.errors import UnknownNameError
 from uedp_bench.harness.public_sizes import NOTE
 from uedp_bench.leaderboard import headline as headlines
-from uedp_bench.leaderboard.metrics import metric
 from uedp_bench.leaderboard.older_code import is_older
 from uedp_bench.leaderboard.promises_over_seeds import highest_bounds, same_point, worst_guarantees
+from uedp_bench.metric import Declared, Kind, Metric, declared
 from uedp_bench.results import FailedAttack, Headline, LowerBound, Result, RunSpec, SkippedAttack
 
 
@@ -62,6 +62,7 @@ class Row(_Frozen):
             interval over seeds is; None where that is not known.
         corpus, vocabulary: fingerprints; None where no run finished. Utility compares only where
             the task, the source and both are equal.
+        metrics: how its numbers are read.
         guarantees: over seeds, the largest epsilon of each kind and unit; a claim that any run
             refutes is refuted, and a proof that any run lacks or refuses is no proof of the row.
         lower_bounds: over seeds and attacks, the largest of each unit and point, at the confidence
@@ -83,6 +84,7 @@ class Row(_Frozen):
     headline: Headline | None = None
     floors: dict[str, Stat] = {}
     learned: bool | None = None
+    metrics: Declared = Field(default=Declared(), exclude=True)
     guarantees: tuple[Guarantee, ...] = ()
     lower_bounds: tuple[LowerBound, ...] = ()
     leakage: dict[str, dict[str, Stat]] = {}
@@ -207,7 +209,10 @@ def _row(group: Sequence[Result], paths: Mapping[str, Path | str]) -> Row:
         for result in done
         for each in result.failed_attacks
     }
-    utility = _stats("utility", [_values(result.utility) for result in done])
+    metrics = declared(first)
+    utility = _within_limits(
+        _stats([_values(result.utility) for result in done]), metrics, "utility"
+    )
     ranked_by = headlines.headline(done or ordered)
     leading = utility.get(ranked_by.metric) if ranked_by else None
     over_seeds = (leading.low, leading.high) if leading and leading.n == len(done) else (None, None)
@@ -219,18 +224,28 @@ def _row(group: Sequence[Result], paths: Mapping[str, Path | str]) -> Row:
         vocabulary=_fingerprint(first, "vocabulary"),
         utility=utility,
         headline=ranked_by,
-        floors=_stats("", [result.floors for result in done]),
+        floors=_stats([result.floors for result in done]),
         learned=headlines.learned(done, ranked_by, over_seeds),
+        metrics=metrics,
         guarantees=worst_guarantees([result.guarantees for result in done]),
         lower_bounds=highest_bounds([bound for result in done for bound in result.lower_bounds]),
         leakage={
-            name: _stats("leakage", [_values(r.leakage[name]) for r in done if name in r.leakage])
+            name: _within_limits(
+                _stats([_values(r.leakage[name]) for r in done if name in r.leakage]),
+                metrics,
+                "leakage",
+                name,
+            )
             for name in attacks
         },
-        diagnostics=_stats("diagnostics", [_numbers(result.diagnostics) for result in done]),
-        epsilon_at=_stats("", [_numbers(_within(r.diagnostics, "epsilon_at")) for r in done]),
+        diagnostics=_within_limits(
+            _stats([_numbers(result.diagnostics) for result in done]), metrics, "diagnostics"
+        ),
+        epsilon_at=_stats([_numbers(_within(r.diagnostics, "epsilon_at")) for r in done]),
         public_sizes=next((dict(s) for r in done if (s := _within(r.diagnostics, NOTE))), {}),
-        cost=_stats("cost", [_numbers(result.cost.model_dump()) for result in done]),
+        cost=_within_limits(
+            _stats([_numbers(result.cost.model_dump()) for result in done]), metrics, "cost"
+        ),
         device=", ".join(devices),
         skipped_attacks=tuple(SkippedAttack(name=name, reason=why) for name, why in skipped),
         failed_attacks=tuple(failures.values()),
@@ -291,17 +306,24 @@ def _float(value: float) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def _stats(kind: str, runs: Sequence[Mapping[str, float]]) -> dict[str, Stat]:
+def _stats(runs: Sequence[Mapping[str, float]]) -> dict[str, Stat]:
     """Mean and interval of every name, over the runs that have it; left out where there is none."""
     # Needs scipy only where there is an interval to compute: one seed has none.
     names = dict.fromkeys(name for run in runs for name in run)
     found = {name: _stat([run[name] for run in runs if name in run]) for name in names}
-    return {name: _possible(kind, name, stat) for name, stat in found.items() if stat is not None}
+    return {name: stat for name, stat in found.items() if stat is not None}
 
 
-def _possible(kind: str, name: str, stat: Stat) -> Stat:
-    """The same, with an interval that goes no further than honest values of the metric can."""
-    known = metric(kind, name)
+def _within_limits(
+    stats: Mapping[str, Stat], metrics: Declared, kind: Kind, attack: str = ""
+) -> dict[str, Stat]:
+    """The same, with intervals that go no further than honest values of the metrics can."""
+    return {
+        name: _possible(stat, metrics.metric(kind, name, attack)) for name, stat in stats.items()
+    }
+
+
+def _possible(stat: Stat, known: Metric) -> Stat:
     if stat.low is None or stat.high is None or not known.low <= stat.value <= known.high:
         return stat
     low, high = max(stat.low, known.low), min(stat.high, known.high)

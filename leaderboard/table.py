@@ -17,8 +17,8 @@ import regex
 from uedp_bench.files.printable import plain
 from uedp_bench.leaderboard.board_cells import Sheet, sheets
 from uedp_bench.leaderboard.cell_text import PER_DISTANCE
+from uedp_bench.leaderboard.column_names import column_prefix, quoted
 from uedp_bench.leaderboard.loading import load_results
-from uedp_bench.leaderboard.metrics import column_prefix, quoted
 from uedp_bench.leaderboard.rows import Row, Stat, aggregate, select
 from uedp_bench.leaderboard.upper_end import BETTER, warnings
 

@@ -9,76 +9,103 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from uedp_bench.leaderboard.cell_text import number
+from uedp_bench.leaderboard.column_names import column_prefix
 from uedp_bench.leaderboard.glossary.page import places
-from uedp_bench.leaderboard.metrics import Metric, column_prefix, metric, order, ranking
 from uedp_bench.leaderboard.rows import Row, Stat, headline
+from uedp_bench.metric import Kind, Metric
 
 
 def metric_columns(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Facts of every metric of any row, in the order in which tables show them.
 
-    `place` is where the glossary explains it.
+    A metric has no direction where rows disagree on it. `place` is where the glossary explains it.
     """
     kinds = ("utility", "leakage", "cost", "diagnostics")
-    turned = _directions(rows)
-    found: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {}
+    columns: dict[str, dict[str, Any]] = {}
+    orders: dict[tuple[str, str], list[str]] = {}
+    sources: dict[str, str] = {}
+    seen: set[Any] = set()
     for row in rows:
         for kind, attack, values in metrics_of(row):
-            # An attack whose metrics nobody knows still shows its first one.
-            known = any(metric(kind, name).main for name in values)
-            for at, name in enumerate(values):
-                key = column_key(kind, attack, name)
-                if key in found or (kind in _COUNTS and not metric(kind, name).about):
+            listed = row.metrics.declarations(kind, attack)
+            if (alike := (kind, attack, listed, tuple(values))) in seen:
+                continue
+            seen.add(alike)
+            _merge(orders.setdefault((kind, attack), []), [one.name for one in listed])
+            metrics = {name: row.metrics.metric(kind, name, attack) for name in values}
+            # An attack without a main metric still shows its first one.
+            alone = kind == "leakage" and not any(one.main for one in metrics.values())
+            for at, (name, one) in enumerate(metrics.items()):
+                key, rank = column_key(kind, attack, name), row.metrics.place(kind, name, attack)
+                source = listed[rank].name if rank < len(listed) else ""
+                if source and sources.get(key) and columns[key]["better"] != one.better:
+                    columns[key]["better"] = None
+                # What one row does not declare, another may.
+                if sources.get(key) or (key in columns and not source):
                     continue
-                told = asdict(metric(kind, name))
-                if kind == "utility" and name in turned:
-                    told |= {"better": turned[name], "main": True}
-                told |= {end: short(told[end]) for end in ("low", "high")}
-                told["main"] |= kind == "leakage" and not known and at == 0
-                place = (kinds.index(kind), attack, order(kind, name), _natural(name))
-                group = f"leakage: {attack}" if kind == "leakage" else kind
-                named = {"key": key, "kind": kind, "attack": attack, "group": group,
-                         "heading": _heading(metric(kind, name)),
-                         "floor": _floor(metric(kind, name))}  # fmt: skip
-                found[key] = place, named | told
-    shown = [column for _, column in sorted(found.values(), key=lambda one: one[0])]
-    return [column | {"place": place} for column, place in zip(shown, places(shown), strict=True)]
+                if kind in _COUNTS and not one.about:
+                    continue
+                sources[key] = source
+                columns[key] = asdict(one) | {
+                    "key": key, "kind": kind, "attack": attack,
+                    "group": f"leakage: {attack}" if kind == "leakage" else kind,
+                    "heading": heading(one), "floor": floor_text(one),
+                    "low": short(one.low), "high": short(one.high),
+                    "main": one.main or (alone and at == 0),
+                }  # fmt: skip
+
+    def place(column: Mapping[str, Any]) -> tuple[Any, ...]:
+        kind, attack, source = column["kind"], column["attack"], sources[column["key"]]
+        order = orders[kind, attack]
+        at = order.index(source) if source in order else len(order)
+        return kinds.index(kind), attack, at, natural(column["name"])
+
+    shown = sorted(columns.values(), key=place)
+    return [column | {"place": at} for column, at in zip(shown, places(shown), strict=True)]
 
 
-def _heading(known: Metric) -> str:
-    """A metric's label with its unit, unless the label ends with it."""
+def _merge(order: list[str], names: Sequence[str]) -> None:
+    """Puts new names behind those that they follow."""
+    at = 0
+    for name in names:
+        if name not in order:
+            order.insert(at, name)
+        at = order.index(name) + 1
+
+
+def heading(known: Metric) -> str:
+    """A metric's label with its unit, unless the label has it."""
     if known.percent:
         return f"{known.label} %"
-    plain = not known.unit or known.label.rpartition(" ")[2] == known.unit
+    plain = not known.unit or known.unit in known.label.split()
     return known.label if plain else f"{known.label} ({known.unit})"
 
 
-def _floor(known: Metric) -> str:
+def flattering(known: Sequence[Metric]) -> list[Metric]:
+    """Main metrics that are neither better nor worse: they say how to read those beside them."""
+    return [one for one in known if one.main and not one.better]
+
+
+def value_text(known: Metric, value: float) -> str:
+    """A value of a metric with its unit."""
+    scale, unit = (100.0, " %") if known.percent else (1.0, f" {known.unit}" if known.unit else "")
+    return f"{number(value * scale)}{unit}"
+
+
+def floor_text(known: Metric) -> str:
     """Value of a metric where nothing leaks, as text; empty where that is not known."""
-    if known.nothing is None:
-        return ""
-    return f"{number(100.0 * known.nothing)} %" if known.percent else number(known.nothing)
-
-
-def _directions(rows: Sequence[Row]) -> dict[str, str | None]:
-    """Which way is better, for each metric that ranks some rows; None where rows disagree."""
-    said: dict[str, set[str | None]] = {}
-    for row in rows:
-        if row.headline is not None:
-            name = row.headline.metric
-            said.setdefault(name, set()).add(ranking(metric("utility", name), row.headline).better)
-    return {name: found.pop() if len(found) == 1 else None for name, found in said.items()}
+    return "" if known.no_leak is None else value_text(replace(known, unit=""), known.no_leak)
 
 
 _COUNTS = {"cost", "diagnostics"}
-"""Kinds of which only what `metrics` knows is a column; there are many, and few compare."""
+"""Kinds of which only what is explained is a column; there are many, and few compare."""
 
 
-def _natural(name: str) -> tuple[str | int, ...]:
+def natural(name: str) -> tuple[str | int, ...]:
     """A key that sorts numbers in names as numbers."""
     parts = re.split(r"(\d+)", name)
     return tuple(int(part) if part.isdigit() else part for part in parts)
@@ -122,8 +149,8 @@ def presets(board: Sequence[Row], columns: Sequence[Mapping[str, Any]]) -> dict[
     # Of every attack, the metric that says most.
     foremost = [next((one for one in each if one["better"]), each[0])["key"]
                 for each in attacks.values()]  # fmt: skip
-    # Unknown words flatter other metrics: always beside them.
-    ranked = [one["key"] for one in mine if one["key"] in (f"utility.{name}", "utility.oov_rate")]
+    ranked = [one["key"] for one in mine if one["key"] == f"utility.{name}"
+              or (one["kind"] == "utility" and one["main"] and not one["better"])]  # fmt: skip
     # What was refuted stands beside what is proven; other claims can wait.
     refuted = any(one.status == "refuted" for row in board for one in row.guarantees)
     promises = ["proven", "stated", *(["claimed", "bound"] if refuted else [])]
@@ -138,7 +165,7 @@ def presets(board: Sequence[Row], columns: Sequence[Mapping[str, Any]]) -> dict[
     }  # fmt: skip
 
 
-def metrics_of(row: Row) -> Iterator[tuple[str, str, Mapping[str, Stat]]]:
+def metrics_of(row: Row) -> Iterator[tuple[Kind, str, Mapping[str, Stat]]]:
     """Kind of metric, the attack that measured it or "", and the values."""
     yield "utility", "", row.utility
     for attack, values in row.leakage.items():

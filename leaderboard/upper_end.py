@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from uedp_bench.leaderboard.boards import boards
@@ -13,15 +13,6 @@ BETTER = "better than the unprotected row"
 """Marks a private row that beats the unprotected one."""
 
 WHY = "the unprotected row is under-trained"
-
-_BASELINES: Mapping[str, Mapping[str, str]] = {
-    "perplexity": {"bigrams": "bigram_perplexity"},
-    "error": {"tfidf": "tfidf_error"},
-    "bleu": {"training lexicon": "train_lexicon_bleu"},
-}
-"""By the metric that ranks, the metrics of cheap models of the private training text."""
-
-BASELINE_METRICS = frozenset(name for found in _BASELINES.values() for name in found.values())
 
 
 @dataclass(frozen=True)
@@ -48,12 +39,12 @@ class Reference:
 
 def references(board: Sequence[Row]) -> list[Reference]:
     """Baselines, then floors, of the metric that ranks a board; the hardest to beat first."""
-    metric, larger = headline(board[0])
+    larger = headline(board[0])[1]
     values: dict[tuple[str, str], list[float]] = {}
     for row in board:
-        for name, column in _BASELINES.get(metric or "", {}).items():
-            if column in row.utility:
-                values.setdefault(("baseline", name), []).append(row.utility[column].value)
+        for column, stat in row.utility.items():
+            if name := row.metrics.metric("utility", column).baseline:
+                values.setdefault(("baseline", name), []).append(stat.value)
         for name, stat in row.floors.items():
             values.setdefault(("floor", name), []).append(stat.value)
     found = [Reference(*key, min(each), max(each)) for key, each in values.items()]

@@ -22,6 +22,7 @@ from uedp_bench.leaderboard.validation.ceilings import check_ceilings
 from uedp_bench.leaderboard.validation.claims import check_claims
 from uedp_bench.leaderboard.validation.components import check_components, components
 from uedp_bench.leaderboard.validation.consistency import check_consistency, check_provenance
+from uedp_bench.leaderboard.validation.declarations import check_declarations
 from uedp_bench.leaderboard.validation.identity import HASH, check_identity
 from uedp_bench.leaderboard.validation.leakage_details import check_backing
 from uedp_bench.leaderboard.validation.proofs import check_proofs
@@ -84,6 +85,7 @@ def check_stored(result: Result) -> Iterator[Problem]:
 
 CHECKS: tuple[Callable[[Result], Iterator[Problem]], ...] = (
     check_components,
+    check_declarations,
     check_ranges,
     check_consistency,
     check_backing,

@@ -10,6 +10,7 @@ from pydantic import Field
 from uedp_bench.component import Params
 from uedp_bench.corpus import or_alone
 from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.metric import Metric
 from uedp_bench.release import Channel
 from uedp_bench.statistics.intervals import fraction_estimate, mean_estimate, ratio_estimate
 from uedp_bench.tasks.untrained import UntrainedTask
@@ -59,7 +60,15 @@ class WordSubstitution(UntrainedTask[WordSubstitutionParams]):
     source = "Xu et al. 2021 (PrivateNLP), equation (2) and section 4, Product Reviews"
     Params = WordSubstitutionParams
     needs: ClassVar[tuple[type, ...]] = (Channel,)
-    utility = ("misclassified", "unchanged", "distance", "unknown")
+    metrics = (
+        Metric.rate("misclassified", "misclassified", "share of substituted words that a "
+                    "classifier of words takes for another class", "lower", main=True),
+        Metric.rate("unchanged", "unchanged", "share of words that stayed as they were",
+                    main=True),
+        Metric("distance", "distance", "mean Euclidean distance of substitutes from their words",
+               "lower", low=0.0),
+        Metric.rate("unknown", "unknown", "share of words that have no vector"),
+    )  # fmt: skip
     scores_original = True
 
     def score(self, release: Release, corpus: Corpus) -> dict[str, Estimate]:

@@ -115,6 +115,7 @@ from uedp_bench.mechanism import ServingMechanism as ServingMechanism
 from uedp_bench.mechanism import TrainingMechanism as TrainingMechanism
 from uedp_bench.mechanism import VocabularyMechanism as VocabularyMechanism
 from uedp_bench.mechanisms.private_training.users import users_of as users_of
+from uedp_bench.metric import Metric as Metric
 from uedp_bench.model import BringsHead as BringsHead
 from uedp_bench.model import EmbedsTokens as EmbedsTokens
 from uedp_bench.model import FeatureArray as FeatureArray

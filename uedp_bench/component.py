@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -15,6 +15,9 @@ from uedp_bench.errors import MOST_SHOWN, InputError, SeveralInputError, nearest
 from uedp_bench.files.printable import plain
 from uedp_bench.mending import mends_of
 from uedp_bench.requirements import Requirement
+
+if TYPE_CHECKING:
+    from uedp_bench.metric import Metric
 
 MOST_PART, MOST_PATH = 255, 4095
 """Bytes of a name between two slashes, and of a whole path, on every usual system."""
@@ -80,12 +83,15 @@ class Component(ABC, Generic[P]):
         version: raised when the same parameters give other results; part of a run's identity.
         source: where it comes from (paper, section).
         Params: the type of its parameters.
+        metrics: declarations of the numbers that it gives: utility of a task, leakage of an attack,
+            what a mechanism counts (`Run.count`). Results carry them.
     """
 
     name: ClassVar[str]
     version: ClassVar[int] = 1
     source: ClassVar[str] = ""
     Params: ClassVar[type[Params]] = Params
+    metrics: ClassVar[tuple[Metric, ...]] = ()
 
     def __init__(self, params: P | None = None) -> None:
         self.params: P = cast("P", self.Params()) if params is None else params

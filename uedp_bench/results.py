@@ -40,6 +40,7 @@ from uedp_bench.files.json_files import (
 from uedp_bench.files.output_folder import write_atomically
 from uedp_bench.files.printable import plain
 from uedp_bench.files.regular_files import MOST_PATH_SHOWN, shown_path
+from uedp_bench.metric import Declared
 from uedp_bench.migrations import SCHEMA_VERSION as SCHEMA_VERSION
 from uedp_bench.migrations import migrated
 from uedp_bench.selection import Selection
@@ -320,6 +321,8 @@ class Result(_Frozen):
             floor; None where that is not known.
         stages: every training stage in order; None where one private stage is all there is, or
             follows public pre-training (`pretraining`).
+        metrics: how the numbers are read, as the run's components declare it; None in files from
+            before they did (`uedp_bench.metric.declared` knows what stands in its place).
         ceilings: largest honest values of metrics of `leakage` that proofs bound, by attack.
         samples: what attacks read of private text, by attack; empty unless it may be shown.
         stored: private data that the folder of the result holds, by kind.
@@ -340,6 +343,7 @@ class Result(_Frozen):
     leakage: dict[str, dict[str, Estimate]] = {}
     ceilings: dict[str, dict[str, Number]] = Field(default={}, exclude_if=at({}))
     details: Annotated[dict[str, dict[str, Any]], BeforeValidator(_made_plain)] = {}
+    metrics: Declared | None = Field(default=None, exclude_if=at(None))
     samples: dict[str, tuple[Sample, ...]] = Field(default={}, exclude_if=at({}))
     skipped_attacks: tuple[SkippedAttack, ...] = ()
     failed_attacks: tuple[FailedAttack, ...] = Field(default=(), exclude_if=at(()))

@@ -28,13 +28,16 @@ class Utility:
     """What a task found when it scored a release.
 
     Attributes:
-        metrics: by name, with 95 % intervals over users; names are those of `Task.utility`.
+        metrics: by name, with 95 % intervals over users; `Task.metrics` declares them.
         details: what stands beside them in the details of a result, under the task's name (JSON
             values). Sentences under the name `notes` stand first on the page of a run.
     """
 
     metrics: Mapping[str, Estimate]
     details: Mapping[str, Any] = field(default_factory=dict)
+
+
+_DECLARE = 'write metrics = (Metric("error", better="lower"), ...), the headline first'
 
 
 class Task(Component[P]):
@@ -46,14 +49,13 @@ class Task(Component[P]):
             named before anything is trained. Nothing is said by default.
         models: base class of the models that it can learn (`uedp_bench.model`), or None.
         default_model: of these, where a spec names none.
-        utility: names of its metrics; the first is the headline.
-        larger_is_better: of the headline metric.
+        metrics: the first is the headline, which says which way is better.
         by_vocabulary: utility compares only between runs of one vocabulary.
-        floors: name of a floor -> the metric of `utility` that holds it. A floor is a value of the
+        floors: name of a floor -> the metric that holds it. A floor is a value of the
             headline metric that takes no training; a run that is no better has learnt nothing. The
             model before any private row is a floor beside these, wherever it saw public text.
-        optional: metrics of `utility` that are left out where they make no sense.
-        counted: metrics of `utility` that are computed from private training rows without
+        optional: names of metrics that are left out where they make no sense.
+        counted: names of metrics that are computed from private training rows without
             protection (most floors are): a real deployment could not print them.
         scores_original: `score` gets the original test rows even where mechanisms perturb them at
             inference; what they published is in the release.
@@ -63,8 +65,6 @@ class Task(Component[P]):
     releases: ClassVar[tuple[type, ...]] = ()
     models: ClassVar[type | None] = None
     default_model: ClassVar[str] = "lstm-small"
-    utility: ClassVar[tuple[str, ...]]
-    larger_is_better: ClassVar[bool] = False
     by_vocabulary: ClassVar[bool] = False
     floors: ClassVar[Mapping[str, str]] = MappingProxyType({})
     optional: ClassVar[tuple[str, ...]] = ()
@@ -73,6 +73,10 @@ class Task(Component[P]):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if "utility" in cls.__dict__:
+            raise PluginError(
+                f"the task {cls.__qualname__} names its metrics in `utility`: {_DECLARE}"
+            )
         if "details" in cls.__dict__:
             raise PluginError(
                 f"the task {cls.__qualname__} has a method `details`, which nobody asks: return "
@@ -81,6 +85,8 @@ class Task(Component[P]):
 
     def __init__(self, params: P | None = None, model: Any = None) -> None:
         super().__init__(params)
+        if not self.metrics:
+            raise PluginError(f"the task {self.name} declares no metrics: {_DECLARE}")
         self.model = model
 
     @abstractmethod

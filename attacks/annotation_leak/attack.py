@@ -14,6 +14,7 @@ from uedp_bench.corpus import BoolArray, Corpus, IntArray, normal_surface
 from uedp_bench.corpus.alignment import COPIED, REPLACED, Alignment
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.leakage import Attack, Leakage, Planted
+from uedp_bench.metric import Metric
 from uedp_bench.release import RowScorer, Tagger
 from uedp_bench.results import Estimate
 from uedp_bench.statistics.intervals import mean_estimate
@@ -215,6 +216,18 @@ class AnnotationLeak(Attack[AnnotationLeakParams]):
         "Hathurusinghe et al. 2021"
     )
     Params = AnnotationLeakParams
+    metrics = (
+        Metric.share("auc", "member AUC", "of telling facts of records from facts of subjects who "
+                     "are held out; 0.5 where nothing leaks", "lower", no_leak=0.5, main=True),
+        Metric("exposure", "exposure of records", "mean bits of facts that a record and its text "
+               "say", "lower", "bits", low=0.0, main=True),
+        Metric("exposure_chance", "chance", "mean bits of facts that nobody saw", unit="bits",
+               low=0.0, main=True),
+        Metric("exposure_without_model", "without model", "mean bits of facts by the words around "
+               "them alone", unit="bits", low=0.0, main=True),
+        Metric("exposure_held_out", "exposure of others", "mean bits of facts of subjects who are "
+               "held out", unit="bits", low=0.0, main=True),
+    )  # fmt: skip
     needs: ClassVar[tuple[type, ...]] = (Tagger,)
     holds_out = True
     planted_type = PlantedSubjects

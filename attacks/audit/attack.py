@@ -48,6 +48,7 @@ from uedp_bench.attacks.audit.retrainings import (
 from uedp_bench.component import Params, at
 from uedp_bench.errors import InputError
 from uedp_bench.leakage import Attack, Leakage
+from uedp_bench.metric import Metric
 from uedp_bench.release import Completer, RowScorer, Updates
 from uedp_bench.run_context import Run
 
@@ -197,6 +198,16 @@ class Audit(Attack[AuditParams]):
         "Carlini et al. 2019 (canaries)"
     )
     Params = AuditParams
+    metrics = (
+        Metric.share("auc_retrainings", "AUC over retrainings", "of telling trainings with the "
+                     "canary from those without", "lower", no_leak=0.5),
+        Metric.share("auc", "member AUC", "of telling canaries that are in from those that are "
+                     "out; 0.5 where nothing leaks", "lower", no_leak=0.5, main=True),
+        Metric("epsilon_of_auc*", "epsilon of the AUC", "of the Gaussian mechanism whose best "
+               "attack has this AUC: far above a bound, the bound is weak; low too, the scores are",
+               "lower", low=0.0),
+        Metric("epsilon_*", "epsilon", "refuted from below by this audit", "lower", low=0.0),
+    )  # fmt: skip
     needs: ClassVar[tuple[type, ...]] = (Completer, RowScorer, Updates)
     replaces_users = True
     planted_type = PlantedAudit

@@ -22,6 +22,7 @@ from uedp_bench.component import Params
 from uedp_bench.corpus import or_alone
 from uedp_bench.errors import CapabilityError
 from uedp_bench.leakage import Attack, Leakage, Planted
+from uedp_bench.metric import Metric
 from uedp_bench.model import TranslationModel
 from uedp_bench.release import Published
 from uedp_bench.results import Estimate
@@ -249,6 +250,24 @@ class FragmentReassembly(Attack[FragmentReassemblyParams]):
     version = 2
     source = "Galle and Tealdi 2015 (KDD), with translations that must agree"
     Params = FragmentReassemblyParams
+    metrics = (
+        Metric.rate("sentences_recovered", "sentences reassembled", "share of sentences that "
+                    "published phrases give back whole", "lower", main=True),
+        Metric.rate("sentences_recovered_floor", "of other documents", "the same of phrases of "
+                    "other documents alone"),
+        Metric("longest_run_median", "words in a row, median", "of a sentence, put together from "
+               "published phrases", "lower", low=0.0),
+        Metric("longest_run_90", "words in a row, 90th percentile", "the same of the tenth of "
+               "sentences that are put together best", "lower", low=0.0),
+        Metric("longest_run_median_floor", "words in a row of other documents", "the median, of "
+               "phrases of other documents alone", low=0.0),
+        Metric.rate("run_precision", "right runs", "share of runs of eight words or more that "
+                    "stand in a sentence", "lower"),
+        Metric.rate("facts_joined", "facts joined", "share of pairs of entities of a sentence that "
+                    "one run has both of", "lower"),
+        Metric.rate("facts_joined_floor", "facts joined of other documents", "the same of phrases "
+                    "of other documents alone"),
+    )  # fmt: skip
     needs: ClassVar[tuple[type, ...]] = (Published,)
 
     def reads(self) -> frozenset[str]:

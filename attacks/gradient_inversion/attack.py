@@ -21,6 +21,7 @@ from uedp_bench.component import Params
 from uedp_bench.corpus import BoolArray, IntArray
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.leakage import Attack, Leakage, Planted
+from uedp_bench.metric import Metric
 from uedp_bench.release import TrainedRelease
 from uedp_bench.results import Estimate
 from uedp_bench.served_release import ServedRelease
@@ -150,6 +151,30 @@ class GradientInversion(Attack[GradientInversionParams]):
         "al. 2024, arXiv:2405.15586"
     )
     Params = GradientInversionParams
+    metrics = (
+        Metric.rate("*_precision_guessed", "precision of guesses of", "of as many, the most "
+                    "frequent ones"),
+        Metric.rate("*_recall_guessed", "recall of guesses of", "of as many, the most frequent "
+                    "ones"),
+        Metric.rate("words_recall", "words read", "share of clients' words that a receiver of "
+                    "their messages names", "lower", main=True),
+        Metric.rate("words_precision", "words right", "share of the words that it names that are "
+                    "theirs", "lower"),
+        Metric.rate("names_recall", "names read", "share of clients' words of names that it names",
+                    "lower", main=True),
+        Metric.rate("names_precision", "names right", "share of the names that it names that are "
+                    "theirs", "lower", main=True),
+        Metric.rate("labels_recall", "labels read", "share of clients' labels that it names",
+                    "lower"),
+        Metric.rate("labels_precision", "labels right", "share of the labels that it names that "
+                    "are theirs", "lower"),
+        Metric.rate("rows_recovered", "rows read", "share of short messages whose row is read word "
+                    "by word", "lower", main=True),
+        Metric.rate("rows_rouge_l", "ROUGE-L of rows", "F1 of the longest common subsequence of a "
+                    "read row with the closest one of the client", "lower"),
+        Metric.rate("rows_rouge_l_random", "ROUGE-L, random order", "of random orders of the same "
+                    "words"),
+    )  # fmt: skip
     needs: ClassVar[tuple[type, ...]] = (Transcript,)
 
     def payload_rounds(self) -> int:

@@ -29,7 +29,7 @@ from uedp_bench.attacks.membership.records import (
     records_of,
 )
 from uedp_bench.attacks.membership.reference_model import HowCompared, language_scores
-from uedp_bench.attacks.membership.score_metrics import loss_gap, report
+from uedp_bench.attacks.membership.score_metrics import METRICS, loss_gap, report
 from uedp_bench.attacks.membership.shadow_models import Shadows, shadow_scores
 from uedp_bench.component import Params, at
 from uedp_bench.corpus import distinct, user_numbers
@@ -122,6 +122,7 @@ class Membership(Attack[MembershipParams]):
         "(LiRA); Zarifzadeh et al. 2024 (RMIA); arXiv 2601.12104 (EZ); arXiv 2601.02751 (WBC)"
     )
     Params = MembershipParams
+    metrics = METRICS
     needs: ClassVar[tuple[type, ...]] = (Scorer, Classifier, RowScorer, LabelOnly)
     holds_out = True
     planted_type = PlantedMembership

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from uedp_bench.attacks.membership.bag_of_words import auc_of_words, out_of_fold_scores
+from uedp_bench.metric import Metric
 from uedp_bench.statistics.intervals import fraction_estimate, sum_of_ratios_estimate
 from uedp_bench.statistics.roc import Scores, auc, auc_estimate, roc_points, tpr_at_fpr
 
@@ -17,6 +18,26 @@ if TYPE_CHECKING:
     from uedp_bench.run_context import Run
 
 LIMITS = {"1pct": 0.01, "0.1pct": 0.001}
+
+METRICS = (
+    Metric.share("auc_user", "user AUC", "of telling users of the training data from others; 0.5 "
+                 "where nothing leaks", "lower", no_leak=0.5, main=True),
+    Metric.share("auc_bag_of_words", "bag of words AUC", "of a classifier that sees no model: what "
+                 "membership must exceed to mean anything", main=True),
+    Metric.share("auc", "member AUC", "of telling training records from others; 0.5 where nothing "
+                 "leaks", "lower", no_leak=0.5, main=True),
+    Metric("loss_gap", "loss gap", "loss of held-out records less that of training records, a "
+           "token of text; 0 where nothing is memorised", "lower", "nats", no_leak=0.0),
+    Metric.rate("tpr_at_1pct_fpr", "TPR at 1 % FPR", "share of members found at one false alarm in "
+                "a hundred", "lower", no_leak=0.01, main=True),
+    Metric.rate("tpr_at_0.1pct_fpr", "TPR at 0.1 % FPR", "share of members found at one false "
+                "alarm in a thousand", "lower", no_leak=0.001),
+    Metric.rate("tpr_user_at_1pct_fpr", "user TPR at 1 % FPR", "share of member users found at one "
+                "false alarm in a hundred users", "lower", no_leak=0.01, main=True),
+    Metric.rate("tpr_user_at_0.1pct_fpr", "user TPR at 0.1 % FPR", "share of member users found at "
+                "one false alarm in a thousand users", "lower", no_leak=0.001),
+)  # fmt: skip
+"""Metrics, all of the main score."""
 
 
 def report(

@@ -21,6 +21,7 @@ from uedp_bench.attacks.reidentify.linking import (
 from uedp_bench.component import Params
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.leakage import Attack, Leakage, Planted
+from uedp_bench.metric import Metric
 from uedp_bench.release import Encoder, Published
 from uedp_bench.results import Estimate
 from uedp_bench.statistics.intervals import mean_estimate
@@ -102,6 +103,17 @@ class Reidentify(Attack[ReidentifyParams]):
         "Narayanan et al. 2012 (linking at scale)"
     )
     Params = ReidentifyParams
+    metrics = (
+        Metric.rate("recall_at_1", "recall at 1", "share of authors who rank first", "lower",
+                    main=True),
+        Metric.rate("recall_at_10", "recall at 10", "share of authors who are among the first ten",
+                    "lower", main=True),
+        Metric.rate("recall_at_1_unprotected", "recall at 1, unprotected", "the same attack on the "
+                    "original text", main=True),
+        Metric.rate("recall_at_1_representation", "recall at 1, representation", "of the published "
+                    "representation, where text was published too", "lower"),
+        Metric.rate("recall_at_1_chance", "recall at 1, chance", "of guessing blindly"),
+    )  # fmt: skip
     needs: ClassVar[tuple[type, ...]] = (Published,)
 
     def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, Planted]:

@@ -31,6 +31,7 @@ from uedp_bench.component import at
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray, or_alone
 from uedp_bench.errors import CapabilityError, InputError, nearest
 from uedp_bench.leakage import Attack, Leakage, Planted
+from uedp_bench.metric import Metric
 from uedp_bench.release import Classifier, Encoder, Release
 from uedp_bench.results import Estimate
 from uedp_bench.statistics.intervals import mean_estimate, sum_of_ratios_estimate
@@ -200,6 +201,19 @@ class AttributeInference(Attack[AttributeInferenceParams]):
         "Coavoux et al. 2018"
     )
     Params = AttributeInferenceParams
+    metrics = (
+        Metric.rate("empirical_privacy", "empirical privacy", "1 - the attacker's accuracy, mean "
+                    "over private attributes", "higher", main=True),
+        Metric.rate("empirical_privacy_majority", "majority's privacy", "the same of always "
+                    "guessing the most frequent class: what hides all", main=True),
+        Metric.rate("empirical_privacy_*", "empirical privacy", "1 - the attacker's score, as "
+                    "named", "higher"),
+        Metric.rate("accuracy_*", "accuracy", "of guessing the attribute", "lower"),
+        Metric.rate("majority_*", "majority", "of always guessing the attribute's most frequent "
+                    "class"),
+        Metric.rate("fairness_gap_*", "fairness gap", "largest difference of the task's accuracy "
+                    "between groups", "lower"),
+    )  # fmt: skip
     needs: ClassVar[tuple[type, ...]] = (Encoder,)
 
     def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, Planted]:

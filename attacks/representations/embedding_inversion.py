@@ -20,6 +20,7 @@ from uedp_bench.attacks.representations.released_rows import Seen, check_splits,
 from uedp_bench.corpus import BoolArray, FloatArray, IntArray, normal_surface, or_alone
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.leakage import Attack, Leakage, Planted
+from uedp_bench.metric import Metric
 from uedp_bench.release import Encoder
 from uedp_bench.results import MOST_SAMPLES, Sample
 from uedp_bench.statistics.intervals import mean_estimate, ratio_estimate
@@ -214,6 +215,26 @@ class EmbeddingInversion(Attack[EmbeddingInversionParams]):
     name = "embedding-inversion"
     source = "Song and Raghunathan 2020, Information Leakage in Embedding Models, section 3"
     Params = EmbeddingInversionParams
+    metrics = (
+        Metric("gain_bits", "inversion gain", "bits a text that the representation tells beyond "
+               "the label", "lower", "bits", no_leak=0.0, main=True),
+        Metric("gain_average_precision", "inversion gain AP", "average precision beyond the "
+               "label's", "lower", low=-1.0, high=1.0, no_leak=0.0, main=True),
+        Metric.share("average_precision", "inversion AP", "average precision of the words that are "
+                     "predicted", "lower", main=True),
+        Metric.share("average_precision_prior", "prior's AP", "the same of the label alone"),
+        Metric("bits", "inversion bits", "cross-entropy of a text's words given the "
+               "representation", "higher", "bits", low=0.0),
+        Metric("bits_prior", "prior's bits", "the same given the label alone", unit="bits",
+               low=0.0),
+        Metric.share("f1", "inversion F1", "of the words that are predicted", "lower"),
+        Metric.share("f1_prior", "prior's F1", "the same of the label alone"),
+        Metric.rate("precision_at_*_prior", "prior's precision at", "the same of the label alone"),
+        Metric.rate("precision_at_*", "inversion precision at", "share of so many guessed words "
+                    "that are right", "lower"),
+        Metric.rate("recall_at_*_prior", "prior's recall at", "the same of the label alone"),
+        Metric.rate("recall_at_*", "recall at", "as named", "lower"),
+    )  # fmt: skip
     needs: ClassVar[tuple[type, ...]] = (Encoder,)
 
     def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, Planted]:

@@ -36,10 +36,11 @@ from uedp_bench.attacks.secret_sharer.planter import CanaryPlanter
 from uedp_bench.corpus import FloatArray, normal_surface, or_alone
 from uedp_bench.errors import InputError
 from uedp_bench.leakage import Attack, Leakage
+from uedp_bench.metric import Metric
 from uedp_bench.pool_completer import by_pool
 from uedp_bench.release import Completer, Generator, PairScorer, Tokenised
 from uedp_bench.results import Estimate
-from uedp_bench.statistics.exposure import ranks
+from uedp_bench.statistics.exposure import NULL_MEAN, ranks
 from uedp_bench.statistics.intervals import fraction_estimate, mean_estimate
 from uedp_bench.statistics.resampling import checked
 
@@ -195,6 +196,10 @@ def _words_of(layout: str, first: str, drawn: list[str]) -> tuple[str, str, str]
     return " ".join([*ahead, first]), secret, " ".join(behind)
 
 
+def _exposure(name: str, label: str, about: str, *, main: bool = False) -> Metric:
+    return Metric(name, label, about, "lower", "bits", low=0.0, no_leak=NULL_MEAN, main=main)
+
+
 class SecretSharer(Attack[SecretSharerParams]):
     """Plants canaries in the text of some users and measures how well the release knows them.
 
@@ -211,6 +216,28 @@ class SecretSharer(Attack[SecretSharerParams]):
     version = 2
     source = "Carlini et al. 2019; Thakkar et al. 2021, sections 1 and 3, appendix A.1"
     Params = SecretSharerParams
+    metrics = (
+        _exposure("exposure_max_repeats", "exposure", "mean bits of the most repeated canaries; "
+                  "1.44 where nothing leaks", main=True),
+        _exposure("exposure_entity", "entity exposure", "mean bits of canaries that are labelled "
+                  "names; 1.44 where nothing leaks", main=True),
+        _exposure("exposure_entity_spread_*", "exposure, spread", "mean bits of the entity "
+                  "canaries that so many other users mention", main=True),
+        _exposure("exposure_mean", "exposure, all", "mean bits of all canaries"),
+        Metric("exposure_limit", "exposure limit", "what exposure by rank can reach at most",
+               unit="bits", low=0.0, main=True),
+        *(_exposure(f"exposure_{layout}_*", f"exposure, {layout}", "mean bits of secret words of "
+                    "this layout in so many rows; 1.44 where nothing leaks")
+          for layout in ("HS", "HSH", "HHSHH")),
+        Metric.rate("extracted_filling", "extracted, gap", "share of planted secret words that "
+                    "rank first among all words in their gap", "lower", main=True),
+        Metric.rate("secrets_scored", "secrets ranked", "share of secret words that are a token of "
+                    "the vocabulary; the others have no exposure"),
+        Metric.rate("extracted_random_sampling", "extracted, sampling", "share of word "
+                    "canaries that rank first among random references", "lower", main=True),
+        Metric.rate("extracted_beam_search", "extracted, beam search", "share of word "
+                    "canaries that beam search finds", "lower", main=True),
+    )  # fmt: skip
     needs: ClassVar[tuple[type, ...]] = (Completer, PairScorer)
     planted_type = PlantedCanaries
 

@@ -15,6 +15,7 @@ from uedp_bench.component import Params
 from uedp_bench.corpus import or_alone
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.leakage import Attack, Leakage, Planted
+from uedp_bench.metric import Metric
 from uedp_bench.release import Classifier, LabelOnly
 from uedp_bench.served_release import Compilable, PublicInputs
 from uedp_bench.statistics.intervals import mean_estimate
@@ -69,6 +70,20 @@ class ModelExtraction(Attack[ModelExtractionParams]):
     name = "model-extraction"
     source = "Tramer et al. 2016, Stealing machine learning models via prediction APIs"
     Params = ModelExtractionParams
+    metrics = (
+        Metric.rate("agreement", "copy agrees", "share of test rows to which a copy that was "
+                    "trained on answers gives the class of the release", "lower", main=True),
+        Metric.rate("agreement_majority", "copy agrees, majority", "of saying the most frequent "
+                    "answer"),
+        Metric.rate("agreement_public_labels", "copy agrees, public labels", "of a copy that was "
+                    "trained on public labels and asked nobody", main=True),
+        Metric.rate("accuracy", "copy's accuracy", "share of test rows whose class the copy tells",
+                    "lower"),
+        Metric.rate("accuracy_majority", "copy's accuracy, majority", "of saying the most frequent "
+                    "answer"),
+        Metric.rate("accuracy_public_labels", "copy's accuracy, public labels", "of a model of "
+                    "public labels"),
+    )  # fmt: skip
     needs: ClassVar[tuple[type, ...]] = (LabelOnly, Classifier)
 
     def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, Planted]:

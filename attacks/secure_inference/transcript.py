@@ -16,6 +16,7 @@ from pydantic import Field
 from uedp_bench.component import Params, at
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.leakage import Attack, Leakage, Planted
+from uedp_bench.metric import Metric
 from uedp_bench.results import Estimate
 from uedp_bench.served_release import OpenedMessages
 from uedp_bench.statistics.roc import Scores, auc_estimate
@@ -88,6 +89,16 @@ class Transcript(Attack[TranscriptParams]):
     name = "transcript"
     source = "Goldreich 2004, section 7.2 (views that nobody tells apart); Beaver 1991"
     Params = TranscriptParams
+    metrics = (
+        Metric.share("auc_inputs", "transcript AUC", "of telling two inputs apart from what the "
+                     "owner of the model sees opened; 0.5 where nothing leaks", "lower",
+                     no_leak=0.5, main=True),
+        Metric.share("auc_models", "transcript AUC, models", "of telling two models apart from "
+                     "what the owner of the text sees opened", "lower", no_leak=0.5),
+        Metric.rate("p_inputs", "p, inputs", "of the two-sample test on transcripts of two inputs"),
+        Metric.rate("p_models", "p, models", "of the two-sample test on transcripts of two models"),
+        Metric.rate("p_uniform", "p, uniform", "of the chi-square test of all opened bytes"),
+    )  # fmt: skip
     needs: ClassVar[tuple[type, ...]] = (OpenedMessages,)
 
     def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, Planted]:

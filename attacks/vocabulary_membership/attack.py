@@ -13,6 +13,7 @@ from uedp_bench.component import Params
 from uedp_bench.corpus import normal_surface, or_alone
 from uedp_bench.errors import InputError
 from uedp_bench.leakage import Attack, Leakage, Planted
+from uedp_bench.metric import Metric
 from uedp_bench.release import Tokenised
 from uedp_bench.results import Estimate
 from uedp_bench.statistics.intervals import fraction_estimate
@@ -73,6 +74,18 @@ class VocabularyMembership(Attack[VocabularyMembershipParams]):
     name = "vocabulary-membership"
     source = "Hoory et al. 2021, section 3.2 (what a vocabulary of private text shows)"
     Params = VocabularyMembershipParams
+    metrics = (
+        Metric("vocabulary_advantage_*", "names in vocabulary, advantage", "share of planted names "
+               "of so many users that are one token, less the share of names that nobody has",
+               "lower", low=-1.0, high=1.0, no_leak=0.0),
+        Metric.share("vocabulary_auc_*", "names in vocabulary, AUC", "of telling planted names "
+                     "from names that nobody has by the number of their pieces", "lower",
+                     no_leak=0.5),
+        Metric.rate("vocabulary_found_*", "names in vocabulary", "share of planted names of so "
+                    "many users that are one token", "lower"),
+        Metric.rate("vocabulary_false_alarms", "names in vocabulary, of nobody", "share of names "
+                    "that nobody has that are one token"),
+    )  # fmt: skip
     needs: ClassVar[tuple[type, ...]] = (Tokenised,)
     planted_type = PlantedNames
 

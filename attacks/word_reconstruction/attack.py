@@ -22,6 +22,7 @@ from uedp_bench.component import MayBePath, Params
 from uedp_bench.corpus import Corpus, normal_surface, or_alone
 from uedp_bench.errors import CapabilityError
 from uedp_bench.leakage import Attack, Leakage, Planted
+from uedp_bench.metric import Metric
 from uedp_bench.release import Channel, Published, WordChannel
 from uedp_bench.results import MOST_SAMPLES, Estimate, Sample
 from uedp_bench.statistics.intervals import mean_estimate, ratio_estimate
@@ -187,6 +188,13 @@ class WordReconstruction(Attack[WordReconstructionParams]):
         "adversary); Tong et al. 2023 (masked language model)"
     )
     Params = WordReconstructionParams
+    metrics = (
+        Metric.share("inference_error_prior", "inference error, prior", "of guessing without the "
+                     "release"),
+        Metric.share("inference_error", "inference error", "of the best attacker who knows the "
+                     "mechanism", "higher", main=True),
+        Metric.share("inference_error_*", "inference error", "of the attacker named", "higher"),
+    )  # fmt: skip
     needs: ClassVar[tuple[type, ...]] = (Channel, Published)
 
     def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, Planted]:

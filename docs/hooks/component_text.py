@@ -158,8 +158,8 @@ def _declared(kind: str, found: Any, said: dict[str, Any]) -> Iterator[Any]:
         )
         yield "holds out users", "yes" if said["holds_out_users"] else "no"
     elif kind == "tasks":
-        yield "metrics", ", ".join(said["utility"])
-        yield "better is", "larger" if found.larger_is_better else "smaller"
+        yield "metrics", ", ".join(said["metrics"])
+        yield "better is", "larger" if found.metrics[0].better == "higher" else "smaller"
         yield "models", ", ".join(_models_for(found)) or "none: nothing is trained"
         yield "attacks on what it trains", ", ".join(_attacks_on(found)) or "none"
     elif kind == "sources":

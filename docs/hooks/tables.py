@@ -53,7 +53,6 @@ from expressions import KINDS, MissingError, Study, kind_of
 from uedp_bench.files.yaml_files import load_yaml
 from uedp_bench.leaderboard.board_cells import Sheet, sheets
 from uedp_bench.leaderboard.cell_text import NONE, number, stat_text
-from uedp_bench.leaderboard.metrics import metric
 from uedp_bench.leaderboard.rows import Row, Stat
 from uedp_bench.leaderboard.table import sheet_markdown
 from uedp_bench.results import Estimate
@@ -264,7 +263,8 @@ def value_of(study: Study, cell: str, bound: Bound) -> tuple[Any, bool]:
     if not PATH.fullmatch(cell) or cell.partition(".")[0] in known:
         return here.evaluate(cell, bound), False
     kind, name = kind_of(cell)
-    return here.stat(cell), metric(kind if kind in KINDS else "leakage", name).percent
+    metrics, where = here.row().metrics, (kind, name) if kind in KINDS else ("leakage", name, kind)
+    return here.stat(cell), metrics.metric(*where).percent
 
 
 def _text(value: Any, digits: int | None = None, scale: float = 1.0) -> str:

@@ -18,8 +18,8 @@ from uedp_bench.leaderboard.front.finding import (
     where,
 )
 from uedp_bench.leaderboard.glossary.words import UNITS
-from uedp_bench.leaderboard.metrics import metric, order
 from uedp_bench.leaderboard.rows import Row, Stat
+from uedp_bench.leaderboard.table_columns import floor_text
 from uedp_bench.leaderboard.upper_end import better_than_unprotected
 
 BUDGETS = (1, 2, 4, 8, 16)
@@ -126,21 +126,16 @@ def _epsilons(row: Row) -> dict[str, tuple[float | None, str]]:
 def leaks(row: Row) -> Iterator[tuple[str, str]]:
     """What every attack found, by its main metric, beside what is found where nothing leaks."""
     for attack, values in row.leakage.items():
-        known = [metric("leakage", name) for name in values]
+        known = [row.metrics.metric("leakage", name, attack) for name in values]
         main = [one for one in known if one.better and one.main]
-        main.sort(key=lambda one: order("leakage", one.name))
-        for one in main[:1]:
+        if main:
+            one = min(main, key=lambda one: row.metrics.place("leakage", one.name, attack))
             text = _text(one.percent, one.unit, values[one.name], (one.low, one.high))
-            floor = "" if one.nothing is None else _floor(one.nothing, one.percent)
+            floor = f"; {floor_text(one)} where nothing leaks" if one.no_leak is not None else ""
             yield f"{attack}: {one.label}", f"{text}{floor}"
     most = max(row.bounds, key=lambda one: one.epsilon, default=None)
     if most is not None and most.epsilon > 0:
         yield f"{most.attack}: ε at least", f"{number(most.epsilon)} ({most.unit})"
-
-
-def _floor(nothing: float, percent: bool) -> str:
-    shown = f"{number(100.0 * nothing)} %" if percent else number(nothing)
-    return f"; {shown} where nothing leaks"
 
 
 def _text(percent: bool, unit: str, stat: Stat, limits: tuple[float, float]) -> str:

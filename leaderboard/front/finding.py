@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.leaderboard.boards import data_name, generated, labels
-from uedp_bench.leaderboard.cell_text import number, stat_text
+from uedp_bench.leaderboard.cell_text import stat_text
 from uedp_bench.leaderboard.front.dot_plot import Dot, DotPlot
-from uedp_bench.leaderboard.metrics import Metric, metric, ranking
 from uedp_bench.leaderboard.rows import Row, Stat, headline
+from uedp_bench.leaderboard.table_columns import value_text
+from uedp_bench.metric import Metric
 
 Board = Sequence[Row]
 """Rows whose utility compares."""
@@ -80,19 +81,13 @@ def leading(row: Row) -> Stat | None:
 
 def leading_metric(row: Row) -> Metric:
     """What is known of the metric that ranks a row."""
-    return ranking(metric("utility", headline(row)[0] or ""), row.headline)
+    return row.metrics.metric("utility", headline(row)[0] or "")
 
 
 def leading_text(row: Row) -> str:
     """The value that ranks a row, with its unit and without its interval."""
     stat = leading(row)
     return "" if stat is None else value_text(leading_metric(row), stat.value)
-
-
-def value_text(known: Metric, value: float) -> str:
-    """A value of a metric with its unit."""
-    scale, unit = (100.0, " %") if known.percent else (1.0, f" {known.unit}" if known.unit else "")
-    return f"{number(value * scale)}{unit}"
 
 
 def names(board: Board) -> dict[str, str]:

@@ -24,14 +24,15 @@ from uedp_bench.leaderboard.front.finding import (
     leading_text,
     names,
     strongest,
-    value_text,
     where,
 )
 from uedp_bench.leaderboard.glossary.words import FLOORS, UNITS
-from uedp_bench.leaderboard.metrics import metric
 from uedp_bench.leaderboard.rows import Row, headline
+from uedp_bench.leaderboard.table_columns import value_text
 from uedp_bench.leaderboard.upper_end import BETTER, WHY, better_than_unprotected, unprotected
+from uedp_bench.metric import Metric
 from uedp_bench.results import LowerBound
+from uedp_bench.statistics.exposure import NULL_MEAN
 
 MOST_DOTS = 8
 """Rows that a plot shows."""
@@ -132,7 +133,7 @@ def _by_whom(claim: Guarantee) -> str:
 
 def _floor() -> float:
     """Bits of exposure that are expected where nothing leaks."""
-    return metric("leakage", _EXPOSURE).nothing or 0.0
+    return NULL_MEAN
 
 
 def _exposure(row: Row) -> float:
@@ -147,16 +148,19 @@ def _exposed(row: Row) -> float | None:
     return None if stat is None else stat.low
 
 
+def _known(row: Row) -> Metric:
+    return row.metrics.metric("leakage", _EXPOSURE, _SHARER)
+
+
 def _exposure_text(row: Row) -> str:
-    known = metric("leakage", _EXPOSURE)
-    return value_text(known, _exposure(row))
+    return value_text(_known(row), _exposure(row))
 
 
 def _exposures(board: Board) -> dict[str, Dot]:
     """Exposure of the rows of a board, by group."""
-    known, called = metric("leakage", _EXPOSURE), names(board)
+    called = names(board)
     return {
-        row.group: dot(row, called[row.group], row.leakage[_SHARER][_EXPOSURE], known)
+        row.group: dot(row, called[row.group], row.leakage[_SHARER][_EXPOSURE], _known(row))
         for row in board
         if math.isfinite(_exposure(row))
     }
@@ -166,8 +170,7 @@ def _exposure_plot(dots: dict[str, Dot], subject: Row, reference: Row) -> DotPlo
     """Exposures of a board, the two that matter marked."""
     tones = {subject.group: "subject", reference.group: "bad"}
     floor = Mark("where nothing leaks", _floor(), number(_floor()))
-    known = metric("leakage", _EXPOSURE)
-    return DotPlot(axis(known), spread(_toned(dots, tones), MOST_DOTS), (floor,))
+    return DotPlot(axis(_known(subject)), spread(_toned(dots, tones), MOST_DOTS), (floor,))
 
 
 def _toned(dots: dict[str, Dot], tones: dict[str, str]) -> list[Dot]:

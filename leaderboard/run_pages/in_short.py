@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from uedp_bench.leaderboard.cell_text import NONE, bound_text, number
-from uedp_bench.leaderboard.metrics import metric
 from uedp_bench.leaderboard.rows import Row
 from uedp_bench.leaderboard.run_pages.detail_tables import Table, table, text, words
 from uedp_bench.leaderboard.run_pages.guarantee_cards import card
 from uedp_bench.leaderboard.run_pages.in_words import Sentence, in_words
 from uedp_bench.leaderboard.run_pages.metrics_by_seed import tiles
+from uedp_bench.metric import declared
 from uedp_bench.results import Result
 
 _COSTS = ("train_seconds", "attack_seconds", "score_seconds", "peak_memory_mb", "device")
@@ -83,6 +83,6 @@ def _guarantees(result: Result, row: Row) -> Table:
 
 def floor_cells(result: Result) -> Iterator[tuple[str, str]]:
     """Names and values of what needs no private text, or next to none."""
-    known = metric("utility", result.headline.metric if result.headline else "")
+    known = declared(result).metric("utility", result.headline.metric if result.headline else "")
     scale, unit = (100.0, " %") if known.percent else (1.0, "")
     yield from ((name, f"{number(value * scale)}{unit}") for name, value in result.floors.items())

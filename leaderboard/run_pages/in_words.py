@@ -11,7 +11,8 @@ from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.leaderboard.cell_text import SURE, number, strictest_against
 from uedp_bench.leaderboard.glossary.words import FLOORS, UNITS
 from uedp_bench.leaderboard.headline import best
-from uedp_bench.leaderboard.metrics import Metric, metric, ranking
+from uedp_bench.leaderboard.table_columns import value_text
+from uedp_bench.metric import Metric, declared
 from uedp_bench.results import Estimate, Result
 
 
@@ -104,15 +105,15 @@ def _worth(result: Result) -> tuple[str, str]:
     name = result.headline.metric if result.headline else next(iter(result.utility), "")
     if name not in result.utility:
         return "nothing says how good the result is", ""
-    known = ranking(metric("utility", name), result.headline)
-    reached = f"{known.label} {_value(known, result.utility[name].value)}"
+    known = declared(result).metric("utility", name)
+    reached = f"{known.label} {value_text(known, result.utility[name].value)}"
     floor = best(result.floors, result.headline)
     if floor is None:
         return f"it reaches {reached}", ""
     value = result.utility[name].value
     larger = bool(result.headline and result.headline.larger_is_better)
     ahead = value > result.floors[floor] if larger else value < result.floors[floor]
-    beside = f"{FLOORS.get(floor, floor)} ({_value(known, result.floors[floor])})"
+    beside = f"{FLOORS.get(floor, floor)} ({value_text(known, result.floors[floor])})"
     if result.learned is False:
         surely = "not surely" if ahead else "no"
         return f"the result is {surely} better than {beside}: {reached}", "warn"
@@ -121,19 +122,15 @@ def _worth(result: Result) -> tuple[str, str]:
     return f"it reaches {reached}, where {beside} is the floor", ""
 
 
-def _value(known: Metric, value: float) -> str:
-    scale, unit = (100.0, " %") if known.percent else (1.0, f" {known.unit}" if known.unit else "")
-    return f"{number(value * scale)}{unit}"
-
-
 # ----------------------------------------------------------------------------------------- attacks
 
 
 def _leaks(result: Result) -> Iterator[Leak]:
     """The main metrics of the attacks of which it is known where nothing leaks."""
+    metrics = declared(result)
     for attack, values in result.leakage.items():
         for name, found in values.items():
-            known = metric("leakage", name)
+            known = metrics.metric("leakage", name, attack)
             top = _top(known, values)
             nothing = _nothing(known, values)
             if known.main and known.better == "lower" and nothing is not None and top:
@@ -145,9 +142,9 @@ def _leaks(result: Result) -> Iterator[Leak]:
 def _nothing(known: Metric, values: Mapping[str, Estimate]) -> float | None:
     """What it is where nothing leaks; of membership, what a classifier without the model has."""
     text_alone = values.get("auc_bag_of_words")
-    if known.nothing is not None and text_alone is not None and known.name.startswith("auc"):
-        return max(known.nothing, text_alone.value)
-    return known.nothing
+    if known.no_leak is not None and text_alone is not None and known.name.startswith("auc"):
+        return max(known.no_leak, text_alone.value)
+    return known.no_leak
 
 
 def _top(known: Metric, values: Mapping[str, Estimate]) -> float | None:
@@ -160,8 +157,8 @@ def _top(known: Metric, values: Mapping[str, Estimate]) -> float | None:
 def _strongest(leak: Leak) -> Sentence:
     told = (
         f"The strongest attack, {leak.attack}, reaches {leak.known.label} "
-        f"{_value(leak.known, leak.found.value)}, where {_value(leak.known, leak.nothing)} is "
-        "expected if nothing leaks"
+        f"{value_text(leak.known, leak.found.value)}, where "
+        f"{value_text(leak.known, leak.nothing)} is expected if nothing leaks"
     )
     if leak.surely:
         return Sentence(f"{told}: it finds something.", "bad" if leak.share > _MUCH else "warn")

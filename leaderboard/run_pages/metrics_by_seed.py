@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from uedp_bench.leaderboard.cell_text import bound_text, guarantee_text, number, stat_text
-from uedp_bench.leaderboard.metrics import Metric, metric, order, ranking
 from uedp_bench.leaderboard.rows import Row, Stat, headline
-from uedp_bench.results import Estimate, Headline, Result
+from uedp_bench.leaderboard.table_columns import flattering
+from uedp_bench.metric import Declared, Kind, Metric, declared
+from uedp_bench.results import Estimate, Result
 
 _PER_ATTACK = 3
 """Metrics of an attack in a summary; all of them stand in its section."""
@@ -36,24 +37,25 @@ class Reading:
 
 
 def readings(
-    kind: str,
+    metrics: Declared,
+    kind: Kind,
     values: Mapping[str, Estimate],
     over: Mapping[str, Stat],
-    ranked_by: Headline | None = None,
+    attack: str = "",
 ) -> tuple[Reading, ...]:
-    """Metrics in the order in which they are known, each beside all seeds.
+    """Metrics in the order in which they are declared, each beside all seeds.
 
     Args:
+        metrics: declarations of the run.
         kind: "utility" or "leakage".
         values: of one run.
         over: over the seeds of its row.
-        ranked_by: the utility that ranks, with its direction.
+        attack: that measured them.
     """
-    names = sorted(values, key=lambda name: order(kind, name))
-    known = {name: metric(kind, name) for name in names}
-    if kind == "utility":
-        known = {name: ranking(found, ranked_by) for name, found in known.items()}
-    return tuple(_reading(known[name], values[name], over.get(name)) for name in names)
+    names = sorted(values, key=lambda name: metrics.place(kind, name, attack))
+    return tuple(
+        _reading(metrics.metric(kind, name, attack), values[name], over.get(name)) for name in names
+    )
 
 
 def _reading(known: Metric, found: Estimate, over: Stat | None) -> Reading:
@@ -77,14 +79,23 @@ def _reading(known: Metric, found: Estimate, over: Stat | None) -> Reading:
 
 def tiles(result: Result, row: Row) -> dict[str, Any]:
     """Utility, epsilons and the main leakage, each beside all seeds of the row."""
-    main = [name for name in result.utility if metric("utility", name).better]
+    metrics = declared(result)
+    known = [metrics.metric("utility", name) for name in result.utility]
+    main = [one.name for one in known if one.better]
     first = headline(row)[0]
     names = list(dict.fromkeys([*([first] if first in result.utility else []), *main]))[:2]
-    # It flatters the others, so it stands beside them.
-    names += ["oov_rate"] if "oov_rate" in result.utility else []
-    utility = {name: result.utility[name] for name in names}
+    names += [one.name for one in flattering(known)]
     leakage = [
-        (attack, readings("leakage", _main(values), row.leakage.get(attack, {})))
+        (
+            attack,
+            readings(
+                metrics,
+                "leakage",
+                _main(metrics, attack, values),
+                row.leakage.get(attack, {}),
+                attack,
+            ),
+        )
         for attack, values in result.leakage.items()
     ]
     epsilons = []
@@ -100,8 +111,8 @@ def tiles(result: Result, row: Row) -> dict[str, Any]:
         epsilons.append(_epsilons("ε at least", "attacks", mine, over))
     return {
         "utility": [
-            _reading(ranking(metric("utility", name), row.headline), found, row.utility.get(name))
-            for name, found in utility.items()
+            _reading(metrics.metric("utility", name), result.utility[name], row.utility.get(name))
+            for name in names
         ],
         "epsilons": epsilons,
         "leakage": leakage,
@@ -116,9 +127,9 @@ def _epsilons(
     return {"label": label, "kind": kind, "values": values, "over": over if over != values else []}
 
 
-def _main(values: Mapping[str, Estimate]) -> dict[str, Estimate]:
-    """The metrics of an attack that say most; for an unknown attack, its first one."""
-    known = {name: metric("leakage", name) for name in values}
+def _main(metrics: Declared, attack: str, values: Mapping[str, Estimate]) -> dict[str, Estimate]:
+    """The metrics of an attack that say most; of one without a main metric, its first one."""
+    known = {name: metrics.metric("leakage", name, attack) for name in values}
     main = [name for name in values if known[name].main and known[name].better]
-    main.sort(key=lambda name: order("leakage", name))
+    main.sort(key=lambda name: metrics.place("leakage", name, attack))
     return {name: values[name] for name in (main or list(values)[:1])[:_PER_ATTACK]}

@@ -21,7 +21,6 @@ from uedp_bench.harness.public_sizes import NOTE
 from uedp_bench.leaderboard.boards import is_generated
 from uedp_bench.leaderboard.cell_text import number, stat_text
 from uedp_bench.leaderboard.index_page import run_page
-from uedp_bench.leaderboard.metrics import metric
 from uedp_bench.leaderboard.older_code import is_older
 from uedp_bench.leaderboard.rows import Row
 from uedp_bench.leaderboard.run_pages import guarantee_cards, run_figures
@@ -33,6 +32,7 @@ from uedp_bench.leaderboard.run_pages.in_short import floor_cells
 from uedp_bench.leaderboard.run_pages.in_words import Sentence, in_words
 from uedp_bench.leaderboard.run_pages.metrics_by_seed import Reading, readings, tiles
 from uedp_bench.leaderboard.run_pages.spec_text import repeat
+from uedp_bench.metric import declared
 from uedp_bench.results import Result, Sample
 
 MOST = 5
@@ -175,7 +175,7 @@ def run_context(result: Result, row: Row, warning: str = "") -> dict[str, Any]:
         "raw_events": json.dumps(
             [event.model_dump(mode="json") for event in result.events], indent=1, ensure_ascii=False
         ),
-        "utility": readings("utility", result.utility, row.utility, row.headline),
+        "utility": readings(row.metrics, "utility", result.utility, row.utility),
         "learned": result.learned,
         "older": is_older(result.provenance.get("identity")),
         "floors": _floors(result),
@@ -224,7 +224,8 @@ def _stages(result: Result) -> list[Table]:
 
 def _floors(result: Result) -> Table:
     """Values that need no private text, or next to none, beside what the run reached."""
-    label = metric("utility", result.headline.metric if result.headline else "").label
+    name = result.headline.metric if result.headline else ""
+    label = declared(result).metric("utility", name).label
     return table(f"floors of {label}", ("floor", label), list(floor_cells(result)), numbers=(1,))
 
 
@@ -282,7 +283,7 @@ def _attacks(result: Result, row: Row, figures: _Figures) -> list[AttackPart]:
         found.append(AttackPart(
             name,
             f"attack-{at}-{_slug(name)}",
-            readings("leakage", metrics, row.leakage.get(name, {})),
+            readings(row.metrics, "leakage", metrics, row.leakage.get(name, {}), name),
             figures.add(drawn),
             tuple(tables(_without(details, hidden), "")),
             tuple(notes) if isinstance(notes, list) and known else (),

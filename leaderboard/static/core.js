@@ -124,7 +124,7 @@ Object.assign(window.uedp, (function () {
   const shown = () => (left ??= rows.filter((row) => matches(row) && !failed(row).length));
 
   /** A value of a metric as it counts against others: less than where nothing leaks is no less. */
-  const worth = (column, value) => typeof column.nothing === "number" ? Math.max(column.nothing, value) : value;
+  const worth = (column, value) => typeof column.no_leak === "number" ? Math.max(column.no_leak, value) : value;
 
   // Ranks among rows whose utility compares: a map from row id to [best, worst]; rows of one seed have none. The two
   // differ where intervals overlap: such rows are tied. Rows that learned nothing come after all others, whatever

@@ -47,7 +47,8 @@ def _status(result: Result) -> Iterator[Problem]:
     task = components(result.spec)[0].found
     if task is not None and task_version(result) in (None, task.version):
         optional = getattr(task, "optional", ())
-        for name in getattr(task, "utility", ()):
+        names = [one.name for one in task.metrics if "*" not in one.name]
+        for name in names:
             if name not in result.utility and name not in optional:
                 yield error(f"utility.{name}", f"is missing: {result.spec.task.name} declares it")
     if not result.utility:

@@ -63,16 +63,20 @@ def check_identity(result: Result) -> Iterator[Problem]:
 
 def of_other_versions(result: Result) -> Named | None:
     """A mechanism or source that the result records in another version or file than is here."""
-    parts = parts_of(result)
-    if parts is None:
-        return None
-    for named, (_, part) in _pairs(components(result.spec), parts):
+    for named in components(result.spec):
         decides = named.where.startswith(("spec.mechanism", "spec.source"))
-        if not decides or named.found is None:
-            continue
-        if (part.version, part.source) != (named.found.version, named.source):
+        if decides and named.found is not None and not is_installed(result, named):
             return named
     return None
+
+
+def is_installed(result: Result, named: Named) -> bool:
+    """True unless the result records a component in another version or file than is here."""
+    parts = parts_of(result)
+    part = dict(parts.components()).get(named.where.removeprefix("spec.")) if parts else None
+    if part is None or named.found is None:
+        return named.found is not None
+    return (part.version, part.source) == (named.found.version, named.source)
 
 
 def task_version(result: Result) -> int | None:

@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import Any
 
 from uedp_bench.accounting.event_contract import COMPUTATION
-from uedp_bench.leaderboard.metrics import Metric, metric
 from uedp_bench.leaderboard.validation.report import Problem, error, note, shown
+from uedp_bench.metric import Metric, declared
 from uedp_bench.results import Estimate, Result
 
 SLACK = 1e-9
@@ -27,12 +27,15 @@ DIFFERENCES = ("fairness_gap_",)
 
 def check_ranges(result: Result) -> Iterator[Problem]:
     """Problems where a number of a result is out of its range."""
+    # A file may declare wider limits than the component has.
+    declarations = declared(result, installed=True)
     for name, estimate in result.utility.items():
-        bounds = _bounds("utility", name, {})
+        known = declarations.metric("utility", name)
+        bounds = known.low, known.high
         yield from _estimate(f"utility.{name}", name, estimate, bounds)
     for attack, metrics in result.leakage.items():
         for name, estimate in metrics.items():
-            bounds = _bounds("leakage", name, metrics)
+            bounds = _bounds(declarations.metric("leakage", name, attack), metrics)
             yield from _estimate(f"leakage.{attack}.{name}", name, estimate, bounds)
     for name, value in result.cost.model_dump().items():
         if name in WORDS and isinstance(value, str):
@@ -40,7 +43,7 @@ def check_ranges(result: Result) -> Iterator[Problem]:
         if not (_is_number(value) and 0.0 <= value < math.inf):
             yield error(f"cost.{name}", f"{shown(value)} is no cost: 0 or more, and finite")
     for name, value in result.diagnostics.items():
-        known = metric("diagnostics", name)
+        known = declarations.metric("diagnostics", name)
         if _is_number(value) and not known.low - SLACK <= value <= known.high + SLACK:
             yield error(f"diagnostics.{name}", _outside(value, known.low, known.high))
     yield from _series(result)
@@ -59,10 +62,10 @@ def _is_number(value: Any) -> bool:
 # ---------------------------------------------------------------------------- utility and leakage
 
 
-def _bounds(kind: str, name: str, beside: dict[str, Estimate]) -> tuple[float, float]:
+def _bounds(known: Metric, beside: dict[str, Estimate]) -> tuple[float, float]:
     """Smallest and largest value; `beside` are the other metrics of the attack."""
-    known: Metric = metric(kind, name)
-    if kind == "leakage" and name.startswith("exposure_") and name != "exposure_limit":
+    name = known.name
+    if name.startswith("exposure_") and name != "exposure_limit":
         limit = beside.get("exposure_limit")
         bits = math.inf if limit is None else limit.value
         # The worst of n references has rank n + 1.

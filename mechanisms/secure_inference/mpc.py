@@ -18,6 +18,7 @@ from uedp_bench.mechanism import (
     ServingMechanism,
     VocabularyMechanism,
 )
+from uedp_bench.metric import Metric
 from uedp_bench.model import TextEncoder
 from uedp_bench.secure.fixed_point import largest_truncated
 from uedp_bench.served_release import Compilable, PlainNetwork
@@ -134,6 +135,19 @@ class MPC(ServingMechanism[MPCParams]):
     unit: ClassVar[PrivacyUnit | None] = "computation"
     source = "Adams, Melanson and De Cock 2021, section 3; Knott et al. 2021 (CrypTen)"
     Params = MPCParams
+    metrics = (
+        Metric("mpc_rounds", "rounds", "messages of the protocol, one after the other", "lower",
+               low=0.0),
+        Metric("mpc_bytes_party", "bytes a party", "sent by the party that sends more", "lower",
+               low=0.0),
+        Metric("mpc_bytes_dealer", "bytes of the dealer", "corrections that the dealer sent",
+               "lower", low=0.0),
+        Metric("mpc_texts", "texts computed on", "answered by the protocol", low=0.0),
+        Metric("mpc_lan_seconds", "LAN s", "modelled: CPU seconds, rounds of 0.25 ms, 6.4 Gbit/s",
+               "lower", "s", low=0.0),
+        Metric("mpc_wan_seconds", "WAN s", "modelled: CPU seconds, rounds of 40 ms, 100 Mbit/s",
+               "lower", "s", low=0.0),
+    )  # fmt: skip
 
     def plan(self, stats: CorpusStats) -> Events:
         """One protocol; whom it protects from whom is in the event."""

@@ -12,6 +12,7 @@ from pydantic import Field
 from uedp_bench.asking import class_labels, protected_rows
 from uedp_bench.corpus import Corpus, IntArray, or_alone
 from uedp_bench.errors import InputError, nearest
+from uedp_bench.metric import Metric
 from uedp_bench.release import Classifier, Encoder, LabelOnly, RowScorer
 from uedp_bench.served_release import Compilable
 from uedp_bench.tasks.classification.classifier import ClassifierReader
@@ -77,7 +78,19 @@ class TextClassification(SupervisedTask[TextClassificationParams]):
     reader_type = ClassifierReader
     needs: ClassVar[tuple[type, ...]] = (Classifier, LabelOnly)
     releases: ClassVar[tuple[type, ...]] = (Classifier, Encoder, RowScorer, Compilable)
-    utility = ("error", "macro_f1", "accuracy", "majority_error", "random_error", "tfidf_error")
+    metrics = (
+        Metric.rate("error", "error", "share of test rows whose class is predicted wrong", "lower",
+                    main=True),
+        Metric.rate("macro_f1", "macro-F1", "mean over classes of the F1 score", "higher",
+                    main=True),
+        Metric.rate("accuracy", "accuracy", "share of predictions that are right", "higher",
+                    main=True),
+        Metric.rate("majority_error", "majority's error", "of the most frequent class, without "
+                    "privacy"),
+        Metric.rate("tfidf_error", "TF-IDF's error", "of logistic regression on words, without "
+                    "privacy", baseline="tfidf"),
+        Metric.rate("random_error", "random error", "of guessing classes as often as they occur"),
+    )  # fmt: skip
     optional = ("tfidf_error",)
     floors: ClassVar[Mapping[str, str]] = MappingProxyType(
         {"majority": "majority_error", "random": "random_error"}

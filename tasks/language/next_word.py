@@ -11,10 +11,11 @@ from pydantic import Field
 
 from uedp_bench.corpus import BoolArray, FloatArray, or_alone
 from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.metric import Metric
 from uedp_bench.model import LanguageModel
 from uedp_bench.release import Completer, Generator, RowScorer, Scorer, Tokenised
 from uedp_bench.tasks.language.language_model import LanguageReader
-from uedp_bench.tasks.language.ngrams import NGramModel
+from uedp_bench.tasks.language.ngrams import COUNTED, UNKNOWN_WORDS, NGramModel
 from uedp_bench.tasks.tokens.rows import (
     Preprocessing,
     TextRows,
@@ -72,19 +73,22 @@ class NextWord(SupervisedTask[NextWordParams]):
     models = LanguageModel
     default_model = "lstm-small"
     by_vocabulary = True
-    utility = (
-        "perplexity",
-        "accuracy",
-        "oov_rate",
-        "perplexity_known",
-        "accuracy_with_unknown",
-        "perplexity_token",
-        "unigram_perplexity",
-        "bigram_perplexity",
-        "constant_accuracy",
-    )
+    metrics = (
+        Metric("perplexity", "perplexity", "exp of the mean nats a word of the original test text",
+               "lower", low=1.0, main=True),
+        Metric.rate("accuracy", "accuracy", "share of predictions that are right, of words among "
+                    "those in the vocabulary", "higher", main=True),
+        Metric.rate("accuracy_with_unknown", "accuracy with unknown", "the same, where predicting "
+                    "an unknown word as unknown is right too", "higher"),
+        Metric("perplexity_token", "perplexity a token", "compares within one vocabulary only",
+               "lower", low=1.0),
+        Metric("perplexity_known", "perplexity of known words", "exp of the mean nats a target in "
+               "the vocabulary", "lower", low=1.0),
+        UNKNOWN_WORDS,
+        *COUNTED,
+    )  # fmt: skip
     floors: ClassVar[Mapping[str, str]] = MappingProxyType({"unigrams": "unigram_perplexity"})
-    counted = ("unigram_perplexity", "bigram_perplexity", "constant_accuracy")
+    counted = tuple(one.name for one in COUNTED)
 
     def __init__(self, params: NextWordParams | None = None, model: Any = None) -> None:
         super().__init__(params, model)

@@ -9,7 +9,27 @@ import numpy as np
 
 from uedp_bench.corpus import BoolArray, FloatArray, IntArray
 from uedp_bench.errors import InputError
+from uedp_bench.metric import Metric
 from uedp_bench.tasks.tokens.rows import TextRows
+
+UNKNOWN_WORDS = Metric.rate(
+    "oov_rate", "unknown words", "share of targets outside the vocabulary: predicting that a word "
+    "is unknown is easy, and flatters perplexity", main=True,
+)  # fmt: skip
+"""Metric of every language model with a vocabulary of words."""
+
+COUNTED = (
+    Metric("unigram_perplexity", "unigram floor", "of word counts, without privacy", low=1.0),
+    Metric(
+        "bigram_perplexity",
+        "bigram floor",
+        "of counts of pairs, without privacy",
+        low=1.0,
+        baseline="bigrams",
+    ),
+    Metric.rate("constant_accuracy", "constant guess", "accuracy of the most frequent known word"),
+)
+"""Floors that are counted on the training text."""
 
 MOST_TABLE = 2**23
 """Sequences that are counted in a table of all that are possible (64 MB)."""

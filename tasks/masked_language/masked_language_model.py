@@ -11,8 +11,10 @@ from pydantic import Field
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.mask_filler import MaskFiller
 from uedp_bench.masked_model import MaskedLanguageModel
+from uedp_bench.metric import Metric
 from uedp_bench.release import Completer, RowScorer, Scorer, Tokenised
 from uedp_bench.task import Utility
+from uedp_bench.tasks.language.ngrams import COUNTED, UNKNOWN_WORDS
 from uedp_bench.tasks.masked_language.masked_model import MaskedReader
 from uedp_bench.tasks.masked_language.scores import score_masked
 from uedp_bench.tasks.tokens.supervised import SupervisedParams, SupervisedTask, train_first
@@ -79,20 +81,26 @@ class MaskedLanguageModelling(SupervisedTask[MaskedLanguageModelParams]):
     models = MaskedLanguageModel
     default_model = "bert"
     by_vocabulary = True
-    utility = (
-        "pseudo_perplexity",
-        "accuracy",
-        "frequent_accuracy",
-        "middle_accuracy",
-        "rare_accuracy",
-        "oov_rate",
-        "pseudo_perplexity_open",
-        "pseudo_perplexity_known",
-        "pseudo_perplexity_piece",
-        "unigram_perplexity",
-        "bigram_perplexity",
-        "constant_accuracy",
-    )
+    metrics = (
+        Metric("pseudo_perplexity", "pseudo-perplexity", "exp of the mean nats a word of the "
+               "original test text, each word hidden from the model", "lower", low=1.0, main=True),
+        Metric.rate("accuracy", "accuracy", "share of predictions that are right, of words among "
+                    "those in the vocabulary", "higher", main=True),
+        Metric("pseudo_perplexity_known", "pseudo-perplexity of known words", "the same, of words "
+               "without an unknown piece", "lower", low=1.0),
+        Metric("pseudo_perplexity_open", "open pseudo-perplexity", "the same, where a word with an "
+               "unknown piece is spelt as well, at ln 256 nats a byte", "lower", low=1.0,
+               main=True),
+        Metric("pseudo_perplexity_piece", "pseudo-perplexity a piece", "compares within one "
+               "vocabulary only", "lower", low=1.0),
+        Metric.rate("frequent_accuracy", "accuracy, frequent words", "of hidden words that are "
+                    "among the 100 most frequent ones of public text", "higher"),
+        Metric.rate("middle_accuracy", "accuracy, middle words", "of hidden words that are among "
+                    "the next 900 of public text", "higher"),
+        Metric.rate("rare_accuracy", "accuracy, rare words", "of all other hidden words", "higher"),
+        UNKNOWN_WORDS,
+        *COUNTED,
+    )  # fmt: skip
     optional = (
         "accuracy",
         "frequent_accuracy",
@@ -102,7 +110,7 @@ class MaskedLanguageModelling(SupervisedTask[MaskedLanguageModelParams]):
         "constant_accuracy",
     )
     floors: ClassVar[Mapping[str, str]] = MappingProxyType({"unigrams": "unigram_perplexity"})
-    counted = ("unigram_perplexity", "bigram_perplexity", "constant_accuracy")
+    counted = tuple(one.name for one in COUNTED)
 
     def vocabulary(self, corpus: Corpus, words: WordCounts | None = None) -> Vocabulary | None:
         """See `SupervisedTask`.

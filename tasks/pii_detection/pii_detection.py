@@ -12,12 +12,14 @@ from pydantic import Field
 from uedp_bench.component import Params
 from uedp_bench.corpus import FloatArray, IntArray, Layer, Spans, or_alone
 from uedp_bench.errors import CapabilityError, InputError, nearest
+from uedp_bench.metric import Metric
 from uedp_bench.release import Deidentified
 from uedp_bench.results import Estimate
 from uedp_bench.statistics.intervals import ratio_estimate
 from uedp_bench.statistics.span_scores import span_counts, span_scores
 from uedp_bench.task import Utility
 from uedp_bench.tasks.pii_detection.names_left import names_left
+from uedp_bench.tasks.tagging.scores import F1, F1_LOOSE, PRECISION
 from uedp_bench.tasks.untrained import UntrainedTask
 from uedp_bench.text.detection import overlaps
 from uedp_bench.text.type_names import kinds_of_types
@@ -191,24 +193,25 @@ class PIIDetection(UntrainedTask[PIIDetectionParams]):
     )
     Params = PIIDetectionParams
     needs: ClassVar[tuple[type, ...]] = (Deidentified,)
-    utility = (
-        "covered",
-        "covered_entities",
-        "precision",
-        "hidden",
-        "f1_strict",
-        "f1_exact",
-        "f1_partial",
-        "f1_type",
-        "recall_type",
-        "names_left",
-        "rows_left",
-        "nothing_covered",
-    )
-    larger_is_better = True
+    metrics = (
+        Metric.rate("covered", "covered", "share of the mentions that people labelled of which a "
+                    "detector leaves nothing, by whatever type", "higher", main=True),
+        Metric.rate("covered_entities", "covered entities", "share of the labelled entities of a "
+                    "user all of whose mentions are covered", "higher", main=True),
+        PRECISION,
+        Metric.rate("hidden", "hidden", "share of all characters that are replaced", main=True),
+        F1, *F1_LOOSE,
+        Metric.rate("recall_type", "recall, type", "share of the mentions of which something of "
+                    "the right type is found", "higher"),
+        Metric.rate("names_left", "names left", "share of the labelled mentions that still stand "
+                    "in what was published", "lower", main=True),
+        Metric.rate("rows_left", "rows with names left", "share of the rows with labels in which "
+                    "one still stands", "lower"),
+        Metric.rate("nothing_covered", "covered by nothing", "of a detector that finds nothing"),
+    )  # fmt: skip
     floors: ClassVar[Mapping[str, str]] = MappingProxyType({"nothing": "nothing_covered"})
     optional = ("names_left", "rows_left")
-    counted = utility[:-1]
+    counted = tuple(one.name for one in metrics[:-1])
     scores_original = True
 
     def score(self, release: Release, corpus: Corpus) -> Utility:

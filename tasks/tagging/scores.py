@@ -11,6 +11,7 @@ import numpy as np
 
 from uedp_bench.corpus import Corpus, IntArray, Spans, normal_spelling, or_alone
 from uedp_bench.errors import InputError
+from uedp_bench.metric import Metric
 from uedp_bench.results import Estimate
 from uedp_bench.statistics.span_scores import SpanScore, counts_by_type, span_counts, span_scores
 from uedp_bench.statistics.token_scores import token_counts, weighted_token_score
@@ -25,6 +26,18 @@ if TYPE_CHECKING:
 
 Phrase = tuple[str, ...]
 """The words of an entity, in their normal spelling: the case of a word tells names from others."""
+
+F1 = Metric.rate("f1_strict", "entity F1", "of entities with the right words and type", "higher",
+                 main=True)  # fmt: skip
+PRECISION = Metric.rate("precision", "precision", "share of predicted entities that are right",
+                        "higher")  # fmt: skip
+F1_LOOSE = (
+    Metric.rate("f1_exact", "F1, exact", "of entities with the right words, whatever type",
+                "higher"),
+    Metric.rate("f1_partial", "F1, partial", "of entities, half for an overlap", "higher"),
+    Metric.rate("f1_type", "F1, type", "of entities of the right type that overlap", "higher"),
+)  # fmt: skip
+"""F1 where less than the right words and type counts, as SemEval-2013 task 9 has it."""
 
 
 def dictionary(entities: Iterable[tuple[Phrase, int]]) -> dict[Phrase, int]:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import Field
 
 from uedp_bench.errors import CapabilityError
+from uedp_bench.metric import Metric
 from uedp_bench.model import TokenEncoder
 from uedp_bench.release import RowScorer, Tagger
 from uedp_bench.task import Utility
-from uedp_bench.tasks.tagging.scores import score_tagger
+from uedp_bench.tasks.tagging.scores import F1, F1_LOOSE, PRECISION, score_tagger
 from uedp_bench.tasks.tagging.tagger import Reduction, TaggerReader
 from uedp_bench.tasks.tagging.targets import ENTITIES, annotation_of, chosen_types
 from uedp_bench.tasks.tagging.words import WordRule
@@ -92,21 +93,24 @@ class Tagging(SupervisedTask[TaggingParams]):
     releases: ClassVar[tuple[type, ...]] = (Tagger, RowScorer)
     models = TokenEncoder
     default_model = "bilstm"
-    utility = (
-        "f1_strict",
-        "precision",
-        "recall",
-        "f1_exact",
-        "f1_partial",
-        "f1_type",
-        "type_f1_paper",
-        "partial_f1_paper",
-        "weighted_token_f1",
-        "all_outside_weighted_token_f1",
-        "all_outside_f1",
-        "dictionary_f1",
-    )
-    larger_is_better = True
+    metrics = (
+        F1,
+        PRECISION,
+        Metric.rate("recall", "recall", "share of the entities that are found", "higher"),
+        *F1_LOOSE,
+        Metric.rate("type_f1_paper", "F1, type (paper)", "of entities, half for an overlap of the "
+                    "right type", "higher"),
+        Metric.rate("partial_f1_paper", "F1, partial (paper)", "of entities, half for any overlap "
+                    "but a right one", "higher"),
+        Metric.rate("weighted_token_f1", "token F1", "mean of the F1 of each label by its share of "
+                    "the words, words outside of entities among them, which flatters", "higher",
+                    main=True),
+        Metric.rate("all_outside_weighted_token_f1", "token F1, all outside", "of finding no "
+                    "entity at all"),
+        Metric.rate("all_outside_f1", "entity F1, all outside", "of finding no entity at all"),
+        Metric.rate("dictionary_f1", "dictionary's F1", "entity F1 of looking up the entities of "
+                    "public text"),
+    )  # fmt: skip
     optional = ("dictionary_f1",)
     floors: ClassVar[Mapping[str, str]] = MappingProxyType(
         {"dictionary": "dictionary_f1", "all-outside": "all_outside_f1"}

@@ -13,6 +13,7 @@ from pydantic import Field
 from uedp_bench.component import MayBePath
 from uedp_bench.corpus import Corpus, FloatArray, IntArray
 from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.metric import Metric
 from uedp_bench.model import PairVocabulary, TranslationModel
 from uedp_bench.release import PairScorer, RowScorer, Tokenised, Translator
 from uedp_bench.requirements import SACREBLEU, Requirement
@@ -93,7 +94,16 @@ class TokenLosses:
 
 _NO_LEXICON = "no public row has a translation: there is no public lexicon to compare with"
 
-LOSSES = ("loss", "other_text_loss", "unigram_loss", "train_unigram_loss")
+LOSSES = (
+    Metric("loss", "loss", "nats a token of the test targets, given their texts", "lower", "nats",
+           low=0.0),
+    Metric("other_text_loss", "loss, other text", "the same, given the text of another test row",
+           unit="nats", low=0.0),
+    Metric("unigram_loss", "loss of unigrams", "of frequencies of tokens in public targets",
+           unit="nats", low=0.0),
+    Metric("train_unigram_loss", "loss of training unigrams", "of frequencies of tokens in the "
+           "training targets, without privacy", unit="nats", low=0.0),
+)  # fmt: skip
 """Metrics of releases that say how likely a translation is; older results have none."""
 
 
@@ -148,19 +158,24 @@ class Translation(SupervisedTask[TranslationParams]):
     releases: ClassVar[tuple[type, ...]] = (Translator, PairScorer, RowScorer)
     models = TranslationModel
     default_model = "transformer-small"
-    utility = (
-        "bleu",
-        "chrf",
-        "length_ratio",
-        "brevity_penalty",
-        "term_recall",
-        "copy_bleu",
-        "lexicon_bleu",
-        "train_lexicon_bleu",
+    metrics = (
+        Metric("bleu", "BLEU", "corpus BLEU of whole sentences, 0 to 100", "higher", low=0.0,
+               high=100.0, main=True),
+        Metric("chrf", "chrF", "n-grams of characters, 0 to 100", "higher", low=0.0, high=100.0,
+               main=True),
+        Metric("length_ratio", "length", "tokens of translations by those of references", low=0.0),
+        Metric.share("brevity_penalty", "brevity penalty", "what BLEU takes off for short "
+                     "translations"),
+        Metric.rate("term_recall", "term recall", "of words that no public translation has",
+                    "higher", main=True),
+        Metric("copy_bleu", "BLEU of copies", "floor: the text itself", low=0.0, high=100.0),
+        Metric("lexicon_bleu", "BLEU of a public lexicon", "floor: word by word", low=0.0,
+               high=100.0),
+        Metric("train_lexicon_bleu", "BLEU of a training lexicon", "word by word, without privacy",
+               low=0.0, high=100.0, baseline="training lexicon"),
         *LOSSES,
-    )
-    larger_is_better = True
-    optional = ("term_recall", "lexicon_bleu", *LOSSES)
+    )  # fmt: skip
+    optional = ("term_recall", "lexicon_bleu", *(one.name for one in LOSSES))
     floors: ClassVar[Mapping[str, str]] = MappingProxyType(
         {"copy": "copy_bleu", "lexicon": "lexicon_bleu"}
     )

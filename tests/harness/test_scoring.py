@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from uedp_bench.errors import PluginError
+from uedp_bench.errors import InputError, PluginError
 from uedp_bench.harness.scoring import utility_of
+from uedp_bench.metric import Metric
 from uedp_bench.release import PublishedOnly, Release
 from uedp_bench.results import Estimate
 from uedp_bench.task import Utility
@@ -21,7 +22,7 @@ class Counts(UntrainedTask[Any]):
 
     name = "counts"
     needs = (PublishedOnly,)
-    utility = ("rows",)
+    metrics = (Metric("rows", better="higher"),)
     answer: Any = None
 
     def score(self, release: Release, corpus: object) -> Any:
@@ -43,6 +44,17 @@ def test_metrics_come_alone_or_with_details() -> None:
 def test_anything_else_is_refused_by_name(answer: object) -> None:
     with pytest.raises(PluginError, match=r"counts: `score`.*Utility\("):
         asked(answer)
+
+
+def test_a_metric_that_is_not_declared_is_refused_by_name() -> None:
+    with pytest.raises(InputError, match=r"counts.*'row'.*'rows'"):
+        asked({"row": Estimate(value=3.0)})
+
+
+@pytest.mark.parametrize("fields", [{"utility": ("rows",)}, {"metrics": ()}])
+def test_a_task_without_declared_metrics_is_refused_before_it_runs(fields: Any) -> None:
+    with pytest.raises(PluginError, match=r"metrics = \(Metric"):
+        type("Silent", (Counts,), {"name": "silent", **fields})()
 
 
 def test_details_as_a_method_of_their_own_are_refused_with_what_to_write() -> None:

@@ -9,6 +9,7 @@ from tiny import USER_DP, plugged, runs
 from uedp_bench.harness.execution import Execution
 from uedp_bench.harness.runner import execute
 from uedp_bench.harness.utility import PUBLIC_ONLY, has_learned, judged
+from uedp_bench.metric import Metric
 from uedp_bench.results import Estimate
 from uedp_bench.task import Task
 
@@ -42,8 +43,7 @@ class Plain(Task):
     """A plug-in that has never heard of floors."""
 
     name = "plain"
-    utility = ("score", "other")
-    larger_is_better = True
+    metrics = (Metric("score", better="higher"), Metric("other"))
 
     vocabulary = stages = score = load = None
 

@@ -266,11 +266,11 @@ def test_different_vocabularies_never_share_a_table():
 
 def test_floors_of_rows_that_were_trained_on_others_are_a_range():
     one, two = (
-        result(name, 1, utility={"error": Estimate(value=0.5), "majority_error": Estimate(value=v)})
-        for name, v in (("noiseless", 0.8), ("user-dp", 0.84))
+        result(name, 1, utility={"perplexity": Estimate(value=50.0)}, floors={"unigrams": v})
+        for name, v in (("noiseless", 80.0), ("user-dp", 84.0))
     )
-    assert "majority error 80.0 to 84.0 %" in shown(aggregate([one, two]))
-    assert "majority error 80.0 %" in shown(aggregate([one]))
+    cells = sheets(aggregate([one, two]))[0].cells
+    assert cells[-1][:3] == ("floor: unigrams", "–", "80.0 to 84.0")
 
 
 def test_what_is_predicted_stands_in_the_title():
@@ -537,10 +537,9 @@ def test_equal_seeds_have_no_crooked_interval():
 def test_exposures_by_spread_are_columns_in_order():
     found = {f"exposure_entity_spread_{k}": Estimate(value=k + 0.25) for k in (10, 1, 3)}
     leakage = {"secret-sharer": {"exposure_max_repeats": Estimate(value=1.4), **found}}
-    text = shown(aggregate([result("uedp", 1, leakage=leakage)]))
-    head = next(line for line in text.splitlines() if "spread 10" in line)
-    assert head.index("spread 1 ") < head.index("spread 3") < head.index("spread 10")
-    values = next(line for line in text.splitlines() if "10.2" in line)
-    assert values.index("1.25") < values.index("3.25") < values.index("10.2")
-    assert "k + 1" in text
+    sheet = sheets(aggregate([result("uedp", 1, leakage=leakage)]))[1]
+    spreads = {name: cell for name, cell in zip(sheet.columns, sheet.cells[0], strict=True)
+               if "spread" in name}  # fmt: skip
+    assert list(spreads) == [f"exposure, spread {k} (bits)" for k in (1, 3, 10)]
+    assert [*spreads.values()] == ["1.25", "3.25", "10.2"]
     assert "spread" not in shown(aggregate([result("uedp", 1)]))

@@ -15,6 +15,7 @@ from uedp_bench.api import (
     Leakage,
     Learner,
     Losses,
+    Metric,
     NonPrivate,
     Params,
     Planted,
@@ -100,6 +101,7 @@ class FindsNothing(Attack[Params]):
     """Says that nothing leaks, whatever it sees."""
 
     name = "finds-nothing"
+    metrics = (Metric.share("auc", "AUC", "of nothing", "lower", no_leak=0.5),)
     needs: ClassVar[tuple[type, ...]] = (RowScorer,)
 
     def plant(self, corpus, rng):
@@ -114,6 +116,7 @@ class AccusesAll(Attack[Params]):
     """Says that everything leaks, and plants by a generator of its own."""
 
     name = "accuses-all"
+    metrics = FindsNothing.metrics
     needs: ClassVar[tuple[type, ...]] = (RowScorer,)
 
     def plant(self, corpus, rng):
@@ -151,7 +154,7 @@ class MixesRows(NextWord):  # type: ignore[misc, valid-type]
     """Centres the losses of a batch, and declares a metric that it does not give."""
 
     name = "mixes-rows"
-    utility = ("perplexity", "unheard-of")
+    metrics = (*NextWord.metrics, Metric("unheard-of"))
 
     def stages(self, corpus, vocabulary, run):
         *before, last = super().stages(corpus, vocabulary, run)

@@ -22,6 +22,7 @@ from uedp_bench.api import (
     IntArray,
     Learner,
     Losses,
+    Metric,
     Params,
     Release,
     Run,
@@ -120,7 +121,7 @@ class RatedText(Task[RatedTextParams]):
     source = "none"
     Params = RatedTextParams
     needs: ClassVar[tuple[type, ...]] = (Rater,)
-    utility = ("squared_error",)
+    metrics = (Metric("squared_error", better="lower", low=0.0),)
 
     def vocabulary(self, corpus: Corpus, words: WordCounts | None = None) -> Vocabulary | None:
         return None

@@ -16,6 +16,7 @@ from uedp_bench.api import (
     Corpus,
     Learner,
     Losses,
+    Metric,
     Params,
     Role,
     Schedule,
@@ -109,8 +110,7 @@ class TwoHeads(Task[TwoHeadsParams]):
     name = "two-heads"
     Params = TwoHeadsParams
     needs: ClassVar[tuple[type, ...]] = (Classifier,)
-    utility = ("accuracy", "rows")
-    larger_is_better = True
+    metrics = (Metric("accuracy", better="higher"), Metric("rows"))
 
     def vocabulary(self, corpus):
         return None

@@ -13,6 +13,7 @@ from uedp_bench.harness.provenance import provenance
 from uedp_bench.harness.scoring import Scored
 from uedp_bench.harness.simulation import counts_sizes, marked
 from uedp_bench.harness.utility import judged
+from uedp_bench.metric import Declared
 from uedp_bench.model import Vocabulary
 from uedp_bench.results import Cost, Result
 from uedp_bench.run_context import Run
@@ -56,6 +57,7 @@ def assemble(ready: Prepared, found: Outcome, cost: dict[str, Any]) -> Result:
         status="finished",
         spec=ready.spec,
         utility=dict(scored.utility),
+        metrics=_metrics(ready, found.attacked),
         **judged(task, scored.utility, scored.public_only),
         guarantees=found.guarantees,
         ceilings=found.ceilings,
@@ -75,6 +77,16 @@ def assemble(ready: Prepared, found: Outcome, cost: dict[str, Any]) -> Result:
     )
     counted = counts_sizes(ready.parts.pipeline, run.stats)
     return marked(result, type(task), counted_sizes=counted)
+
+
+def _metrics(ready: Prepared, attacked: Attacked) -> Declared:
+    """Declarations of the run's components."""
+    parts = ready.parts
+    return Declared(
+        utility=parts.task.metrics,
+        leakage={one.name: one.metrics for one in parts.attacks if one.name in attacked.leakage},
+        cost=tuple(metric for one in parts.pipeline.parts for metric in one.metrics),
+    )
 
 
 def _details(task: str, found: Outcome) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from uedp_bench.harness.pairing import lacks, withheld
 from uedp_bench.harness.preparing import Prepared
 from uedp_bench.harness.publishing import not_carried, not_there
 from uedp_bench.leakage import Attack, Leakage
+from uedp_bench.metric import refuse_undeclared
 from uedp_bench.release import Release
 from uedp_bench.results import (
     MOST_SAMPLES,
@@ -100,7 +101,10 @@ def run_attack(
         if reason is not None:
             return SkippedAttack(name=attack.name, reason=reason)
         within = run.within(f"attack {attack.name}")
-        return _valid(attack.run(release, planted.planted[attack.name], planted.corpus, within))
+        measured = attack.run(release, planted.planted[attack.name], planted.corpus, within)
+        found = _valid(measured)
+        refuse_undeclared(f"the attack {attack.name}", attack.metrics, found.metrics)
+        return found
     except Exception as error:
         return failure_of_attack(attack.name, error, ready.cache.parent)
 

@@ -114,13 +114,17 @@ def _declared(kind: str, component: type[Component[Any]]) -> dict[str, Any]:
             "claim_and_proof": getattr(component, "reason", None),
         }
     if kind == "attack":
-        return {"needs_one_of": needs, "holds_out_users": getattr(component, "holds_out", False)}
+        return {
+            "needs_one_of": needs,
+            "holds_out_users": getattr(component, "holds_out", False),
+            "metrics": [one.name for one in component.metrics],
+        }
     if kind == "task":
         models = getattr(component, "models", None)
         return {
             "needs_one_of": needs,
             "models": None if models is None else models.__name__,
-            "utility": list(getattr(component, "utility", ())),
+            "metrics": [one.name for one in component.metrics],
         }
     if kind == "source":
         return {"needs_path": getattr(component, "needs_path", False)}

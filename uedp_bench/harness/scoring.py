@@ -12,6 +12,7 @@ from uedp_bench.harness.components import Components
 from uedp_bench.harness.preparing import Prepared
 from uedp_bench.harness.protecting import Protected, with_inputs
 from uedp_bench.harness.trained_before import scored_rows
+from uedp_bench.metric import refuse_undeclared
 from uedp_bench.release import Release
 from uedp_bench.results import Estimate
 from uedp_bench.run_context import Run
@@ -54,15 +55,17 @@ def utility_of(task: Task[Any], release: Release, rows: Corpus) -> Utility:
 
     Raises:
         PluginError: if it returns something else.
+        InputError: if it gives a metric that it does not declare.
     """
     found: object = task.score(release, rows)
     if isinstance(found, Mapping):
-        return Utility(found)
+        found = Utility(found)
     if not isinstance(found, Utility):
         raise PluginError(
             f"the task {task.name}: `score` returned a {type(found).__name__}; it returns "
             "Utility(metrics, details), or the metrics alone by name"
         )
+    refuse_undeclared(f"the task {task.name}", task.metrics, found.metrics)
     return found
 
 
@@ -76,5 +79,5 @@ def _public_only(
         release = server.serve(release, run)
     if not isinstance(release, parts.task.needs):
         return None
-    found = utility_of(parts.task, release, rows).metrics.get(parts.task.utility[0])
+    found = utility_of(parts.task, release, rows).metrics.get(parts.task.metrics[0].name)
     return None if found is None else found.value

@@ -23,7 +23,7 @@ are diagnostics, or fields of the result."""
 
 PUBLIC = frozenset({
     "schema_version", "status", "error", "spec", "headline", "lower_bounds", "skipped_attacks",
-    "pretraining", "stages", "stored", "tracking",
+    "pretraining", "stages", "stored", "tracking", "metrics",
 })  # fmt: skip
 """Fields that are functions of the spec, of public text, of downstream rows, which no guarantee
 speaks of, and of what was released. A lower bound comes from the coins of an auditor who asks the

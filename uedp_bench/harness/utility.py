@@ -45,8 +45,8 @@ def judged(
 def headline_of(task: type[Task[Any]]) -> Headline:
     """The headline that ranks the runs of a task."""
     return Headline(
-        metric=task.utility[0],
-        larger_is_better=task.larger_is_better,
+        metric=task.metrics[0].name,
+        larger_is_better=task.metrics[0].better == "higher",
         by_vocabulary=task.by_vocabulary,
     )
 

@@ -13,8 +13,8 @@ from uedp_bench.errors import InputError
 from uedp_bench.harness.attacking import Attacked, attack_all
 from uedp_bench.harness.planting import load_corpus
 from uedp_bench.harness.retraining import Retraining
-from uedp_bench.leaderboard.metrics import metric
 from uedp_bench.leakage import Attack, Leakage, Planted
+from uedp_bench.metric import Declared, Metric
 from uedp_bench.results import Estimate
 from uedp_bench.testing.checks import NotApplicable, check
 from uedp_bench.testing.leaking_releases import offered, release_of
@@ -84,12 +84,27 @@ def check_attack_applies(subject: Subject) -> None:
 
 
 @check("attack")
+def check_metrics_declared(subject: Subject) -> None:
+    """Nobody can tell a leak from chance by a number whose direction is not declared."""
+    names = _attacked(subject, tells=True).metrics
+    missing = [name for name in names if not any(m.reads(name) for m in subject.component.metrics)]
+    assert not missing, (
+        f"`metrics` does not declare {missing[0]}: add "
+        f'Metric("{missing[0]}", better="lower", no_leak=...)'
+    )
+
+
+@check("attack")
 def check_leak_is_found(subject: Subject) -> None:
     """An attack that misses a release that tells everything calls every release safe."""
     telling, silent = (_attacked(subject, tells=tells) for tells in (True, False))
     names = sorted({*telling.metrics} & {*silent.metrics})
     assert names or telling.lower_bounds, "it measures nothing on a release that tells everything"
-    found = [name for name in names if _worse(name, telling.metrics[name], silent.metrics[name])]
+    found = [
+        name
+        for name in names
+        if _worse(_metric(subject, name), telling.metrics[name], silent.metrics[name])
+    ]
     refuted = max((bound.epsilon for bound in telling.lower_bounds), default=0.0)
     assert found or refuted > 0, (
         "no metric is worse on a release that tells everything than on one that tells nothing: "
@@ -105,11 +120,12 @@ def check_nothing_is_made_up(subject: Subject) -> None:
     """An attack that finds a leak where there is none accuses every mechanism."""
     silent = _attacked(subject, tells=False)
     for name, value in silent.metrics.items():
-        chance = metric("leakage", name).nothing
+        known = _metric(subject, name)
+        chance = known.no_leak
         if chance is None or value.low is None or value.high is None:
             continue
         # An attack has many metrics, and one interval in twenty misses: it must miss by far.
-        above = metric("leakage", name).better == "lower"
+        above = known.better == "lower"
         gap, half = (
             (value.value - chance, value.value - value.low)
             if above
@@ -123,11 +139,16 @@ def check_nothing_is_made_up(subject: Subject) -> None:
     assert refuted <= 0, f"it refutes every epsilon below {refuted:.3g} of a release without data"
 
 
-def _worse(name: str, telling: Estimate, silent: Estimate) -> bool:
+def _metric(subject: Subject, name: str) -> Metric:
+    metrics: tuple[Metric, ...] = subject.component.metrics
+    return Declared(leakage={"": metrics}).metric("leakage", name)
+
+
+def _worse(known: Metric, telling: Estimate, silent: Estimate) -> bool:
     """True if more leaks by a metric, beyond the interval of the release that tells nothing."""
     low = silent.value if silent.low is None else silent.low
     high = silent.value if silent.high is None else silent.high
-    better = metric("leakage", name).better
+    better = known.better
     more, less = telling.value > high, telling.value < low
     return more if better == "lower" else less if better == "higher" else more or less
 

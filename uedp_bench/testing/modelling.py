@@ -22,13 +22,15 @@ RELATIVE, ABSOLUTE = 1e-4, 1e-5
 def check_task_declares(subject: Subject) -> None:
     """Boards rank by what a task declares: a metric that nobody declared is in no table."""
     task: Any = subject.component
-    utility = getattr(task, "utility", ())
-    assert isinstance(utility, tuple) and utility, "`utility` names no metric: a tuple of names"
-    for name in ("optional", "counted"):
-        unknown = sorted({*getattr(task, name)} - {*utility})
-        assert not unknown, f"`{name}` has {unknown[0]!r}, which `utility` does not name"
-    unknown = sorted({*task.floors.values()} - {*utility})
-    assert not unknown, f"`floors` has the metric {unknown[0]!r}, which `utility` does not name"
+    assert task.metrics, "`metrics` declares none: a tuple of Metric, the headline first"
+    assert task.metrics[0].better, (
+        f"the headline {task.metrics[0].name} does not say what is better"
+    )
+    names = {one.name for one in task.metrics}
+    for field, used in (("optional", task.optional), ("counted", task.counted),
+                        ("floors", task.floors.values())):  # fmt: skip
+        unknown = sorted({*used} - names)
+        assert not unknown, f"`{field}` has {unknown[0]!r}, which `metrics` does not declare"
     needs = getattr(task, "needs", ())
     assert needs, "`needs` names no capability of the release that `score` asks"
     every = (*needs, *task.releases)
@@ -42,10 +44,9 @@ def check_utility_as_declared(subject: Subject) -> None:
     result = finished(subject, tasks_for(subject)[0])
     assert result.error is None, result.error.message
     task: type[Task[Any]] = subject.component  # type: ignore[assignment]
-    missing = sorted({*task.utility} - {*task.optional} - {*result.utility})
-    assert not missing, f"`score` gives no {missing[0]}, which `utility` names"
-    more = sorted({*result.utility} - {*task.utility})
-    assert not more, f"`score` gives {more[0]}, which `utility` does not name"
+    names = {one.name for one in task.metrics if "*" not in one.name}
+    missing = sorted(names - {*task.optional} - {*result.utility})
+    assert not missing, f"`score` gives no {missing[0]}, which `metrics` declares"
     for name, value in result.utility.items():
         if value.low is not None and value.high is not None:
             assert value.low <= value.value <= value.high, f"{name} lies outside its interval"

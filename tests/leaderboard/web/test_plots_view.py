@@ -209,7 +209,7 @@ def test_links_restore_choices_and_choices_make_links(site, visit):
     epsilon = "claimed ε for user-entity, add-or-remove (lower is better)"
     accuracy = "accuracy with unknown % (higher is better)"
     assert titles["budget"] == [epsilon, accuracy]
-    assert "extracted (BS) %" in titles["leakage"][0]
+    assert "extracted, beam search %" in titles["leakage"][0]
     assert "peak" in titles["cost"][0]
     assert {point["row"] for point in points(page, "budget")} <= {
         row.group for row in largest_board("embedded")

@@ -65,7 +65,7 @@ def test_a_uniform_model_has_the_vocabulary_s_size_as_perplexity() -> None:
         for parameter in release.module.parameters():
             parameter.zero_()
     score = task.score(release, corpus)
-    assert set(score) == set(task.utility)
+    assert set(score) == {one.name for one in task.metrics}
     for name in ("perplexity", "perplexity_token"):
         assert score[name].value == pytest.approx(release.vocabulary.size, rel=1e-5)
         assert score[name].low == pytest.approx(score[name].high, rel=1e-5)

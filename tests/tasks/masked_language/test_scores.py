@@ -28,7 +28,7 @@ def test_a_uniform_model_has_the_vocabulary_s_size_to_the_pieces_of_a_word() -> 
     utility = task.score(release, corpus)
     found, size = utility.metrics, release.vocabulary.size
     # Public text has few words, and all of them are frequent.
-    assert set(task.utility) - set(found) == {"middle_accuracy", "rare_accuracy"}
+    assert {one.name for one in task.metrics} - set(found) == {"middle_accuracy", "rare_accuracy"}
     assert found["pseudo_perplexity_piece"].value == pytest.approx(size, rel=1e-5)
     words = [word for text in corpus.only("test").texts for word in text.split()]
     pieces = sum(len(release.encode(word)) for word in words)

@@ -19,6 +19,7 @@ from uedp_bench.api import Reader, SupervisedParams, SupervisedTask
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError, UedpBenchError
 from uedp_bench.learner import Batch, Losses
+from uedp_bench.metric import Metric
 from uedp_bench.models.module_set import ModuleSet
 from uedp_bench.release import Predictor, RowScorer, capabilities
 from uedp_bench.run_context import Run
@@ -62,7 +63,7 @@ class Rating(SupervisedTask[RatingParams]):
     name = "rating"
     Params = RatingParams
     reader_type = RatingReader
-    utility = ("squared_error",)
+    metrics = (Metric("squared_error", better="lower"),)
 
     def score(self, release: Any, corpus: Corpus) -> Any:
         raise NotImplementedError
