@@ -45,7 +45,7 @@ def stated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Result, P
     out = tmp_path_factory.mktemp("echo")
     with plugged(ECHO):
         (run,) = runs("echo")
-        result = execute(run, Execution(out=out, device="cpu"))
+        result = execute(run, Execution(out=out, device="cpu", keep_release=False))
         yield result, out / result.id / "result.json"
 
 
@@ -113,7 +113,7 @@ def test_what_a_strange_attack_planted_is_stated(attack: str, kind: str, tmp_pat
     with plugged(SUPPORT / "spies.py"):
         spec = {} if attack == "absent" else {"attacks": [{"name": attack}]}
         (run,) = runs({**BUDGET, "params": {**BUDGET["params"], "rounds": 1}}, **spec)
-        result = execute(run, Execution(out=tmp_path, device="cpu"))
+        result = execute(run, Execution(out=tmp_path, device="cpu", keep_release=False))
         file = tmp_path / result.id / "result.json"
         strangers = () if attack == "absent" else (f"attack {attack}",)
         assert read_events(file).unreviewed == strangers
@@ -136,7 +136,7 @@ def test_a_private_mechanism_on_another_model_is_stated(tmp_path: Path) -> None:
             task={"name": "text-classification"},
             model={"name": "hashed-cnn", "params": {"width": 4}},
         )
-        result = execute(run, Execution(out=tmp_path, device="cpu"))
+        result = execute(run, Execution(out=tmp_path, device="cpu", keep_release=False))
     kinds = {given.kind for given in result.guarantees}
     assert kinds == {"claimed", "stated"}
 

@@ -133,7 +133,7 @@ def test_the_source_refuses_a_row_without_a_region(results, tmp_path, capsys):
 
 
 def test_the_model_classifies(results, capsys):
-    longer = {"mechanism.noiseless.epochs": 60, "mechanism.noiseless.learning_rate": 0.03,
+    longer = {"mechanism.noiseless.epochs": 30, "mechanism.noiseless.learning_rate": 0.03,
               "mechanism.noiseless.keep": "last"}  # fmt: skip
     runs = results("model", sizes(**USER_DP, **longer))
     assert set(runs) == {"noiseless", "user-dp"}
@@ -157,7 +157,7 @@ def test_the_models_rows_do_not_see_each_other():
 
 
 def test_the_attack_tells_members_from_outsiders(results):
-    runs = results("attack", sizes(**USER_DP, **{"mechanism.noiseless.epochs": 25}))
+    runs = results("attack", sizes(**USER_DP, **{"mechanism.noiseless.epochs": 15}))
     auc = {name: run["leakage"]["loss-threshold"]["auc"] for name, run in runs.items()}
     assert auc["noiseless"]["low"] > 0.5  # it memorises, and the interval over users says so
     assert auc["user-dp"]["value"] < auc["noiseless"]["value"]

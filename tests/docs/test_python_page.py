@@ -25,6 +25,7 @@ def test_every_block_runs(
         sizes |= {f"model.{name}": value for name, value in MODEL.items()}
         sizes |= {"mechanism.user-dp.rounds": 2, "mechanism.user-dp.users_per_round": 10}
         sizes |= {"mechanism.noiseless.epochs": 1, "attack.membership.held_out_users": 10}
+        sizes |= {"attack.membership.shadow_models": 2}
         return whole(**{**keywords, "settings": sizes, "seeds": [1], "workers": 0})  # type: ignore[arg-type]
 
     monkeypatch.setattr(ub, "run", smaller)

@@ -38,7 +38,9 @@ def spec(*mechanisms, **fields):
 @pytest.fixture(scope="module")
 def result(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
-    return execute(spec(words(), USER_DP, attacks=[NAMES]), Execution(folder, "cpu"))
+    return execute(
+        spec(words(), USER_DP, attacks=[NAMES]), Execution(folder, "cpu", keep_release=False)
+    )
 
 
 def proof(found):
@@ -79,7 +81,7 @@ def test_rare_names_stay_out_and_those_of_nearly_everybody_are_words(result):
 
 def test_training_without_noise_is_not_protected_by_the_vocabulary(tmp_path):
     counted = words(variant="laplace", words_per_unit=5)
-    found = execute(spec(counted, NOISELESS), Execution(tmp_path, "cpu"))
+    found = execute(spec(counted, NOISELESS), Execution(tmp_path, "cpu", keep_release=False))
     assert found.error is None
     proofs = [each for each in found.guarantees if each.kind == "proven"]
     assert {each.unit for each in proofs} >= {"record"}
@@ -138,5 +140,5 @@ def test_a_reference_model_reads_by_the_vocabulary_under_attack(tmp_path, monkey
 
 def test_a_model_with_a_vocabulary_of_its_own_is_refused_before_training(tmp_path):
     one = spec(words(), USER_DP, task={"name": "next-word", "params": {"vocabulary": "private"}})
-    found = execute(one, Execution(tmp_path, "cpu"))
+    found = execute(one, Execution(tmp_path, "cpu", keep_release=False))
     assert "mechanism" in found.error.message

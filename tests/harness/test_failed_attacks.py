@@ -37,7 +37,7 @@ def failing(way: str, step: str = "run") -> dict:
 
 def result_of(out: Path, *attacks, mechanism=NOISELESS) -> Result:
     (spec,) = runs(mechanism, attacks=list(attacks))
-    return execute(spec, Execution(out, "cpu"))
+    return execute(spec, Execution(out, "cpu", keep_release=False))
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +130,9 @@ def test_only_asked_for_a_run_with_a_failed_attack_is_repeated(failed_run) -> No
 def test_a_process_with_an_unforeseen_error_does_no_other_run(tmp_path) -> None:
     for way, fit in (("index", False), ("input", True)):
         (job,) = jobs_of(runs(NOISELESS, attacks=[failing(way)]), tmp_path)
-        assert Runs(Execution(tmp_path, "cpu"))(job, lambda progress: None) is fit
+        assert (
+            Runs(Execution(tmp_path, "cpu", keep_release=False))(job, lambda progress: None) is fit
+        )
 
 
 @pytest.mark.parametrize("way", ["index", "input"])

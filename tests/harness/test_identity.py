@@ -72,7 +72,7 @@ def test_ids_of_old_results_stay_what_they_are():
 
 def test_new_results_record_what_their_id_is_a_hash_of(tmp_path):
     (spec,) = runs(NOISELESS)
-    result = execute(spec, Execution(tmp_path, "cpu"))
+    result = execute(spec, Execution(tmp_path, "cpu", keep_release=False))
     read = read_result(tmp_path / result.id / "result.json")
     parts = read.provenance["identity"]
     assert identity_of(parts) == (read.id, read.group)
@@ -82,7 +82,7 @@ def test_new_results_record_what_their_id_is_a_hash_of(tmp_path):
 
 def test_failed_runs_record_it_too(tmp_path):
     (spec,) = runs({"name": "noiseless", "params": {"epochs": 1}}, task="text-classification")
-    result = execute(spec, Execution(tmp_path, "cpu"))
+    result = execute(spec, Execution(tmp_path, "cpu", keep_release=False))
     assert result.status == "failed"
     assert identity_of(result.provenance["identity"]) == (result.id, result.group)
 

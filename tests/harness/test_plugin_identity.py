@@ -95,7 +95,7 @@ def test_validation_compares_the_file_that_it_is_given(file: Path, tmp_path: Pat
 
     with plugged(file):
         (spec,) = runs(MINE)
-        result = execute(spec, Execution(tmp_path / "out", "cpu"))
+        result = execute(spec, Execution(tmp_path / "out", "cpu", keep_release=False))
         assert result.error is None
         assert said(result) == []
         file.write_text(PLUGIN.format(factor=2))

@@ -282,7 +282,7 @@ def test_a_task_is_refused_before_it_trains_on_a_corpus_without_its_layer(tmp_pa
     )
     with plugged(file):
         (spec,) = runs([{"name": "noiseless"}], task={"name": "gold-reader"})
-        result = execute(spec, Execution(tmp_path, "cpu"))
+        result = execute(spec, Execution(tmp_path, "cpu", keep_release=False))
     assert result.error is not None
     assert result.error.type == "CapabilityError"
     assert "gold-reader" in result.error.message
@@ -309,7 +309,7 @@ def test_the_word_dropout_of_the_readme_loses_its_labels_loudly(
         (spec,) = runs([params, {"name": "uedp"}])
         with pytest.raises(CapabilityError, match=r"uedp.*entities.*word-dropout"):
             build(spec)
-        result = execute(spec, Execution(tmp_path, "cpu"))
+        result = execute(spec, Execution(tmp_path, "cpu", keep_release=False))
     assert result.error is not None
     assert "word-dropout" in result.error.message
     assert result.error.phase == "load"  # nothing was trained

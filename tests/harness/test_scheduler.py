@@ -46,7 +46,7 @@ def spy(does, seed=None):
 
 def run_all(specs, out, workers=0, listen=lambda message: None, timeout=None):
     jobs = jobs_of(specs, out)
-    settings = Execution(out, "cpu")
+    settings = Execution(out, "cpu", keep_release=False)
     found = run_jobs(
         jobs, settings, workers=workers, plugins=(SPIES,), listen=listen, timeout=timeout
     )

@@ -70,7 +70,7 @@ def run(folder, private_rows, spec):
     columns = {f"{name}_column": name for name in ("split", "user", "label")}
     params = {"path": str(folder / "data.jsonl"), "valid_is_public": True, **columns}
     (one,) = expand(parse_spec({"source": {"name": "text", "params": params}, **spec}))
-    found = execute(one, Execution(folder / "out", "cpu"))
+    found = execute(one, Execution(folder / "out", "cpu", keep_release=False))
     assert found.error is None, found.error
     return found
 

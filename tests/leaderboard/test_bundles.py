@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from board_results import seeds
-from references import REFERENCE, bundle_lines, bundle_names
+from references import REFERENCE, bundle_lines, bundle_names, bundle_results
 
 from uedp_bench.errors import InputError
 from uedp_bench.leaderboard.bundles import HEADER, line_of, write_bundle
@@ -24,7 +24,7 @@ START = '{"schema_version":2,"id":"aa",'
 
 @pytest.fixture
 def results() -> list[Result]:
-    return load_results([REFERENCE / "quickstart"])
+    return [*bundle_results("quickstart")]
 
 
 def packed(path: Path, text: str | bytes) -> Path:

@@ -7,14 +7,12 @@ from typing import Any
 
 import pytest
 from reference import Part, read_parts
-from references import bundle_names
+from references import bundle_names, bundle_results
 
 from uedp_bench.harness.grid import expand
 from uedp_bench.harness.spec import parse_spec
-from uedp_bench.leaderboard.loading import load_results
 
 ROOT = Path(__file__).parents[2]
-RESULTS = ROOT / "leaderboard" / "results"
 PARTS = [
     part for part in read_parts(ROOT / "benchmarks" / "reference_parts.yaml")
     if part.name in bundle_names() and part.name != "audits"  # made by a script, without a spec
@@ -44,7 +42,7 @@ def test_results_are_the_runs_of_the_commands(part: Part) -> None:
     wanted = sorted(str(general(run)) for run in part.runs() or ())
     found = sorted(
         str(general(run))
-        for result in load_results([RESULTS / part.name])
+        for result in bundle_results(part.name)
         # Parameters that came later have defaults that keep what the run did.
         for run in expand(parse_spec(result.spec.model_dump(mode="json")))
     )

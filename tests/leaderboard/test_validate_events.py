@@ -24,7 +24,7 @@ COIN, MECHANISM, SERVING = (
 
 def run(out: Path, *mechanism) -> tuple[Path, Result]:
     (spec,) = runs(list(mechanism))
-    result = execute(spec, Execution(out, "cpu"))
+    result = execute(spec, Execution(out, "cpu", keep_release=False))
     assert result.status == "finished", result.error
     return out / result.id / "result.json", result
 

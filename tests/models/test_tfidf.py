@@ -128,7 +128,9 @@ def test_it_classifies_real_news_and_dp_sgd_trains_it(shared_data, tmp_path) -> 
         {"name": "dp-sgd", "params": {"batch_size": 256, "steps": 40, "noise_multiplier": 0.8,
                                       "learning_rate": 0.1, "records": 4000}}, sample=0.15,
     )  # fmt: skip
-    plain, private = (execute(spec, Execution(tmp_path, "cpu")) for spec in specs)
+    plain, private = (
+        execute(spec, Execution(tmp_path, "cpu", keep_release=False)) for spec in specs
+    )
     forget_corpora()
     assert plain.error is None
     assert private.error is None

@@ -154,7 +154,7 @@ def test_a_run_says_where_its_noise_came_from(tmp_path: Path) -> None:
     said = []
     for source in ("seed", "os"):
         (run,) = runs(private, noise_source=source)
-        result = execute(run, Execution(out=tmp_path, device="cpu"))
+        result = execute(run, Execution(out=tmp_path, device="cpu", keep_release=False))
         assert result.status == "finished", result.error
         (found,) = [g for g in result.guarantees if g.kind == "proven"]
         said.append({"seed", "operating"} & set(" ".join(found.assumptions).split()))

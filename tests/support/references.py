@@ -25,9 +25,25 @@ def bundle_names() -> list[str]:
 
 
 @cache
+def bundle_results(name: str) -> tuple[Result, ...]:
+    """Results of one bundle; they are frozen, so that tests share them."""
+    return tuple(load_results([REFERENCE / name]))
+
+
+@cache
 def reference_results() -> tuple[Result, ...]:
     """All of them."""
-    return tuple(load_results([REFERENCE]))
+    return tuple(result for name in bundle_names() for result in bundle_results(name))
+
+
+@cache
+def first_results() -> dict[tuple[str, str], Result]:
+    """The first result of each bundle and mechanism."""
+    found: dict[tuple[str, str], Result] = {}
+    for name in bundle_names():
+        for result in bundle_results(name):
+            found.setdefault((name, result.label), result)
+    return found
 
 
 _SHOWN = (
@@ -48,4 +64,4 @@ _SHOWN = (
 @cache
 def shown_results() -> tuple[Result, ...]:
     """Those whose pages tests open in a browser: fewer than half of all."""
-    return tuple(load_results([REFERENCE / name for name in _SHOWN]))
+    return tuple(result for name in _SHOWN for result in bundle_results(name))

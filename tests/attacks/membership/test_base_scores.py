@@ -67,7 +67,7 @@ def test_the_base_is_the_model_before_private_rows(
         task={"name": "next-word", "params": {"pretraining_epochs": 1}},
         attacks=[{"name": "membership", "params": {"held_out_users": 30, "shadow_models": 0}}],
     )
-    result = execute(spec, Execution(tmp_path, "cpu"))
+    result = execute(spec, Execution(tmp_path, "cpu", keep_release=False))
     assert result.error is None
     details = result.details["membership"]
     assert details["base"]

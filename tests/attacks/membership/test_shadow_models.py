@@ -219,7 +219,7 @@ def test_shadow_models_of_a_run_are_trained_once_and_paid_for(tmp_path: Path) ->
         model={"name": "bilstm", "params": {"vocabulary_size": 200, "units": 8}},
         attacks=[{"name": "membership", "params": {"held_out_users": 20, "shadow_models": 2}}],
     )
-    found = [execute(spec, Execution(tmp_path, "cpu")) for _ in range(2)]
+    found = [execute(spec, Execution(tmp_path, "cpu", keep_release=False)) for _ in range(2)]
     for result in found:
         assert result.error is None
         assert result.cost.model_dump()["reference_models"] == 2

@@ -137,10 +137,10 @@ def test_what_the_task_predicts_are_the_labels_also_where_it_is_an_attribute() -
 
 @pytest.mark.parametrize("method", METHODS)
 def test_no_more_rows_than_asked_for_are_drawn(method: Method) -> None:
-    rows = np.random.default_rng(1).normal(size=(200, 3))
-    for most in (1, 40, 200, 5000):
+    rows = np.random.default_rng(1).normal(size=(90, 3))
+    for most in (1, 40, 5000):
         found = drawn(rows, method, most)
-        assert found["rows"] == len(found["points"]) == min(most, 200)
+        assert found["rows"] == len(found["points"]) == min(most, 90)
     corpus = authors(0)
     table = numbered(corpus)
     few = {"projection": "pca", "projection_rows": 30}

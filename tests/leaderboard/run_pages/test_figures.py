@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from functools import cache
 from itertools import combinations
 
 import plotly.graph_objects as go
 import pytest
-from references import REFERENCE, bundle_names
+from references import first_results
 from whole_results import HOSTILE, details, everything
 
-from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.run_pages import run_figures
 from uedp_bench.leaderboard.run_pages.attack_figures import attack_figures
 from uedp_bench.leaderboard.run_pages.canary_figures import _null_shares
@@ -27,16 +25,6 @@ def figures_of(result):
                                           result.leakage.get(name, {}))]  # fmt: skip
     found += run_figures.curves(result) + run_figures.training(result)
     return found + run_figures.diagnostics(result) + run_figures.cost(result)
-
-
-@cache
-def references():
-    """Results of the reference results: the first one of each mechanism of each folder."""
-    found = {}
-    for name in bundle_names():
-        for result in load_results([REFERENCE / name]):
-            found.setdefault((name, result.label), result)
-    return list(found.values())
 
 
 def made(details_, metrics=None):
@@ -58,7 +46,7 @@ def test_plotly_takes_every_figure_of_a_result_with_everything(word):
 
 def test_plotly_takes_the_figures_of_the_reference_results():
     seen = set()
-    for result in references():
+    for result in first_results().values():
         for figure in figures_of(result):
             json.dumps(figure.figure, allow_nan=False)
             if (figure.title, result.label) not in seen:

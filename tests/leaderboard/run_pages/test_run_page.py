@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-from functools import cache
 from html.parser import HTMLParser
 from itertools import pairwise
 from urllib.parse import unquote
 
 import pytest
 import yaml
-from references import REFERENCE, bundle_names
+from references import first_results
 from whole_results import HOSTILE, everything, failed, minimal, spec
 
 from uedp_bench.harness.grid import expand
 from uedp_bench.harness.spec import parse_spec
 from uedp_bench.harness.spec_files import read_spec
 from uedp_bench.leaderboard.index_page import run_page
-from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.run_pages.guarantee_cards import protected
 from uedp_bench.leaderboard.run_pages.run_page import run_context
@@ -76,16 +74,6 @@ def page(tmp_path):
     return render
 
 
-@cache
-def references() -> dict[tuple[str, str], Result]:
-    """The first reference result of each folder and mechanism."""
-    found: dict[tuple[str, str], Result] = {}
-    for name in bundle_names():
-        for result in load_results([REFERENCE / name]):
-            found.setdefault((name, result.label), result)
-    return found
-
-
 def leaves(value):
     if isinstance(value, dict):
         for part in value.values():
@@ -133,7 +121,7 @@ def test_the_raw_result_on_the_page_is_the_result(page):
 @pytest.mark.parametrize("folder", ["quickstart", "reproductions/dpnr-ag",
                                     "reproductions/vickrey-product-reviews"])  # fmt: skip
 def test_every_value_of_a_reference_result_is_on_its_page(page, folder):
-    result = next(one for (where, _), one in references().items() if where == folder)
+    result = next(one for (where, _), one in first_results().items() if where == folder)
     found = page(result)
     raw = list(leaves(json.loads(found.scripts["result"])))
     for leaf in leaves(result.model_dump(mode="json")):
@@ -246,8 +234,8 @@ def again(tmp_path, written: str):
 
 
 def test_the_spec_on_the_page_is_the_spec_of_the_run(tmp_path):
-    assert len(references()) > 20
-    for result in references().values():
+    assert len(first_results()) > 20
+    for result in first_results().values():
         assert again(tmp_path, spec_yaml(result.spec)) == [result.spec]
 
 
@@ -266,7 +254,7 @@ def test_a_spec_with_a_selection_and_awkward_values_is_kept(tmp_path):
 
 
 def test_the_page_says_how_to_repeat_the_run(page):
-    result = references()["quickstart", "user-dp"]
+    result = first_results()["quickstart", "user-dp"]
     found = page(result)
     assert COMMAND in found.text
     (link,) = [link for link in found.all("a") if link.get("download") == "spec.yaml"]
@@ -278,7 +266,7 @@ def test_the_page_says_how_to_repeat_the_run(page):
 
 
 def test_what_must_be_there_first_is_told():
-    result = references()["reproductions/dpnr-ag", "dpnr"]
+    result = first_results()["reproductions/dpnr-ag", "dpnr"]
     needs = repeat(result.spec).needs
     assert any(need.startswith("source dpnlp-ag reads ") for need in needs)
     assert not any("lstm" in need for need in needs)
@@ -289,7 +277,7 @@ def test_what_must_be_there_first_is_told():
 
 
 def test_only_what_differs_from_defaults_is_named_in_the_title():
-    found = repeat(references()["quickstart", "user-dp"].spec)
+    found = repeat(first_results()["quickstart", "user-dp"].spec)
     assert "rounds = 36" in found.set
     assert not any(one.startswith(("sampling", "local_epochs")) for one in found.set)
     assert len(found.parameters.rows) > 30
@@ -300,7 +288,7 @@ def test_only_what_differs_from_defaults_is_named_in_the_title():
 
 def test_every_event_has_words():
     seen = set()
-    for result in references().values():
+    for result in first_results().values():
         for one in result.events:
             words = one.event.text(one.unit)
             seen.add(one.event.kind)

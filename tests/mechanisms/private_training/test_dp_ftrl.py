@@ -235,7 +235,7 @@ def test_a_number_of_users_that_was_counted_proves_nothing() -> None:
 def test_a_result_proves_both_units(tmp_path: Path) -> None:
     params = {"rounds": 6, "users": 60, "users_per_round": 20, "noise_multiplier": 3.0}
     (run,) = runs({"name": "dp-ftrl", "params": params})
-    result = execute(run, Execution(out=tmp_path, device="cpu"))
+    result = execute(run, Execution(out=tmp_path, device="cpu", keep_release=False))
     ours = {g.unit: g for g in result.guarantees if g.kind == "proven"}
     assert {unit: g.status for unit, g in ours.items()} == {"user": "given", "user-entity": "given"}
     assert ours["user"].epsilon < ours["user-entity"].epsilon

@@ -43,7 +43,7 @@ def test_a_run_predicts_the_largest_class_of_the_training_rows(tmp_path: Path) -
         "mechanisms": [[{"name": "majority"}, {"name": "noiseless", "params": training}]],
     }
     (run,) = expand(parse_spec(spec))
-    result = execute(run, Execution(out=tmp_path, device="cpu"))
+    result = execute(run, Execution(out=tmp_path, device="cpu", keep_release=False))
     assert result.status == "finished", result.error
     assert result.utility["error"].value == result.utility["majority_error"].value
     (guarantee,) = result.guarantees

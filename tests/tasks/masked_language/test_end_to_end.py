@@ -73,7 +73,7 @@ def test_one_epsilon_holds_everything_that_saw_private_text(
     run = spec_of({"name": "dp-vocabulary", "params": WORDS}, *training)
     given = {"dp_vocabulary": WORDS, "user_dp": FIRST, "user_dp__2": SECOND}
     said = accounted("dp-vocabulary+user-dp+user-dp", capsys, **given)
-    result = execute(run, Execution(tmp_path, "cpu"))
+    result = execute(run, Execution(tmp_path, "cpu", keep_release=False))
     assert result.error is None, result.error
     # The run refuses to prove anything where what happened is not what was planned.
     (proof,) = (one for one in result.guarantees if one.kind == "proven")
