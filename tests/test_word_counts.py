@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
 import pytest
 
+from uedp_bench.corpus import Corpus
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.registry import models, tasks
-from uedp_bench.tasks.tokens.vocabulary import make_vocabulary, words_of
 from uedp_bench.word_counts import WordCounts
 
 TEXTS = ["The cat sat, it's 42.", "the dog saw the Cat", "Straße naïve dog", "a a a b"] * 3
@@ -19,6 +20,13 @@ MODELS = {
     "transformer-small": {"vocabulary_size": 300},
     "tfidf": {"vocabulary_size": 12},
 }
+
+
+ROWS = Corpus(tuple(TEXTS), {"user": np.arange(len(TEXTS))}, np.zeros(len(TEXTS), dtype=np.int64))
+
+
+def task_with(name, model, params=None, **of_task):
+    return tasks.create(name, of_task, model=models.create(model, params or {}))
 
 
 def counted(model, texts):
@@ -61,9 +69,9 @@ def test_counts_are_rounded_and_scaled_down_but_no_word_is_lost():
 
 
 def test_an_unseen_character_does_not_enter():
-    model = models.create("bert", {"configuration": "tiny"})
     words = WordCounts({"cat": 40, "dog": 30}, "DP histogram")
-    made = make_vocabulary(model, "public", None, "none", words)
+    task = task_with("masked-language-model", "bert", {"configuration": "tiny"})
+    made = task.vocabulary(ROWS, words)
     assert (made.origin, made.private) == ("DP histogram", False)
     characters = {c for i in range(made.size) for c in made.decode([i])} - set("[PADUNKCLSEMASK] #")
     assert characters == set("catdog")
@@ -73,8 +81,8 @@ def test_an_unseen_character_does_not_enter():
 def test_a_vocabulary_that_is_there_already_is_not_chosen_again():
     words = WordCounts({"a": 1}, "test")
     with pytest.raises(InputError, match=r"task\.vocabulary is 'private'.*mechanism"):
-        make_vocabulary(models.create("lstm-small"), "private", None, "none", words)
+        task_with("next-word", "lstm-small", vocabulary="private").vocabulary(ROWS, words)
     with pytest.raises(CapabilityError, match=r"tfidf.*vocabulary"):
-        words_of(models.create("tfidf", {"words": "hashed"}), TEXTS, "none")
+        task_with("text-classification", "tfidf", {"words": "hashed"}).words(ROWS)
     with pytest.raises(CapabilityError, match="word-substitution"):
         tasks.create("word-substitution").words(None)

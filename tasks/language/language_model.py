@@ -16,8 +16,13 @@ from uedp_bench.learner import Batch, Losses, example_ids
 from uedp_bench.model import FeatureModule, StopsAtEnds
 from uedp_bench.pool_completer import AskedByText
 from uedp_bench.release import TokenScores
-from uedp_bench.tasks.language.continuations import Continuations, padded
-from uedp_bench.tasks.language.word_pool import ENCODED, WordPool, common_prefix
+from uedp_bench.tasks.language.continuations import (
+    ENCODED,
+    Continuations,
+    WordPool,
+    common_prefix,
+    padded,
+)
 from uedp_bench.tasks.tokens.reader import Reader, SupervisedRelease, batches_by_length
 from uedp_bench.tasks.tokens.rows import (
     IGNORED,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -90,10 +90,6 @@ class NextWord(SupervisedTask[NextWordParams]):
     floors: ClassVar[Mapping[str, str]] = MappingProxyType({"unigrams": "unigram_perplexity"})
     counted = tuple(one.name for one in COUNTED)
 
-    def __init__(self, params: NextWordParams | None = None, model: Any = None) -> None:
-        super().__init__(params, model)
-        self._last: tuple[tuple[Corpus, str], tuple[FloatArray, FloatArray, int]] | None = None
-
     @property
     def preprocessing(self) -> Preprocessing:
         """See `SupervisedTask`."""
@@ -144,17 +140,14 @@ class NextWord(SupervisedTask[NextWordParams]):
     def _counted(
         self, corpus: Corpus, vocabulary: Vocabulary, rows: TextRows
     ) -> tuple[FloatArray, FloatArray, int]:
-        """Nats of unigrams and bigrams, and the known target that is most frequent in training.
+        """Nats of unigrams and bigrams, and the known target that is most frequent in training."""
 
-        A run asks twice where its model saw public text before, and counts once.
-        """
-        key = corpus, vocabulary.fingerprint
-        if self._last is None or self._last[0][0] is not corpus or self._last[0][1] != key[1]:
+        def count() -> tuple[FloatArray, FloatArray, int]:
             model = self.ngrams(2, corpus, vocabulary)
             outside = -1 if vocabulary.unknown is None else vocabulary.unknown
-            most = model.most_frequent(outside)
-            self._last = key, (model.nats(rows, 1), model.nats(rows), most)
-        return self._last[1]
+            return model.nats(rows, 1), model.nats(rows), model.most_frequent(outside)
+
+        return self.once(corpus, vocabulary.fingerprint, count)
 
     def ngrams(self, order: int, corpus: Corpus, vocabulary: Vocabulary) -> NGramModel:
         """The floor of an order, counted on the training rows without privacy.

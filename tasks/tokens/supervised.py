@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
@@ -12,13 +12,13 @@ from pydantic import Field
 
 from uedp_bench.component import MayBePath, Params
 from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.files.text_files import open_text
 from uedp_bench.learner import Learner, Role, Schedule
 from uedp_bench.model import TextEncoder
 from uedp_bench.release import Predictor, RowScorer
 from uedp_bench.task import Task
 from uedp_bench.tasks.tokens.reader import Reader
-from uedp_bench.tasks.tokens.rows import Preprocessing
-from uedp_bench.tasks.tokens.vocabulary import DESCRIPTION, WORDS, make_vocabulary, words_of
+from uedp_bench.tasks.tokens.rows import Preprocessing, prepare
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus
@@ -28,11 +28,18 @@ if TYPE_CHECKING:
     from uedp_bench.word_counts import WordCounts
 
 
+WORDS = ("public", "private")
+"""Values of the parameter `vocabulary` that are no file."""
+
+
 class SupervisedParams(Params):
     """How text becomes tokens, and how public text is learnt before private text."""
 
     vocabulary: Annotated[str, MayBePath(words=WORDS)] = Field(
-        default="public", description=DESCRIPTION
+        default="public",
+        description="where the vocabulary comes from: 'public' (the corpus' public split), "
+        "'private' (its training split: every proven epsilon is then infinite), or the path of a "
+        "file of public text (plain or gzipped, one sentence a line)",
     )
     max_tokens: int = Field(
         default=128,
@@ -51,6 +58,26 @@ class SupervisedParams(Params):
     pretraining_batch_size: int = Field(default=64, ge=1, description="rows a step, as above")
 
 
+def _vocabulary_texts(source: str, corpus: Corpus) -> tuple[list[str], str]:
+    """Texts of which a vocabulary is made, and where they come from."""
+    if source not in WORDS:
+        with open_text(path := Path(source), "task.vocabulary") as lines:
+            texts = [" ".join(line.split()) for line in lines if line.strip()]
+        if not texts:
+            raise InputError(f"task.vocabulary: {path} holds no sentence")
+        return texts, f"file {path.name}"
+    split = "train" if source == WORDS[1] else "public"
+    texts = list(corpus.only(split).texts)
+    if not texts and split == "public":
+        raise InputError(
+            "task.vocabulary is 'public', but the corpus has no public text: give source.public "
+            "files, say source.valid_is_public=true where the split valid is public, or "
+            "task.vocabulary a file of public text"
+        )
+    return texts, f"{split} split"
+
+
+T = TypeVar("T")
 SP = TypeVar("SP", bound=SupervisedParams)
 
 
@@ -71,6 +98,10 @@ class SupervisedTask(Task[SP]):
     models: ClassVar[type] = TextEncoder
     default_model = "bilstm"
 
+    def __init__(self, params: SP | None = None, model: Any = None) -> None:
+        super().__init__(params, model)
+        self._scored: tuple[Corpus | None, dict[str, Any]] = (None, {})
+
     @property
     def preprocessing(self) -> Preprocessing:
         """What is done to every text."""
@@ -78,16 +109,32 @@ class SupervisedTask(Task[SP]):
 
     def words(self, corpus: Corpus) -> Sequence[Sequence[str]]:
         """See `Task`."""
-        return words_of(self.text_model(), corpus.texts, self.preprocessing)
+        return self.words_of(corpus.texts)
+
+    def words_of(self, texts: Sequence[str]) -> list[list[str]]:
+        """Words of each text as the model reads them.
+
+        Raises:
+            CapabilityError: if the model brings its vocabulary, or has none.
+        """
+        model = self.text_model()
+        if model.frozen() or model.brings_vocabulary():
+            raise CapabilityError(
+                f"the model {model.name} brings its own vocabulary, and a mechanism would choose "
+                "another: leave the vocabulary mechanism out, or train the model from scratch"
+            )
+        words: list[list[str]] = model.words(prepare(texts, self.preprocessing))
+        return words
 
     def vocabulary(self, corpus: Corpus, words: WordCounts | None = None) -> Vocabulary | None:
         """See `Task`; None for a frozen model, and a pretrained one brings its own.
 
         Raises:
-            InputError: if vectors were published in place of text, or there is no text to make a
-                vocabulary from.
+            InputError: if vectors were published in place of text, there is no public text and it
+                is asked for, the file cannot be read, or a mechanism chose the words and the
+                parameter is not its default.
         """
-        model = self.text_model()
+        model, source = self.text_model(), self.params.vocabulary
         if corpus.vectors is not None:
             raise InputError(
                 f"{self.name} learns from text, and the mechanism publishes vectors: use it for "
@@ -95,7 +142,21 @@ class SupervisedTask(Task[SP]):
             )
         if model.frozen():
             return None
-        return make_vocabulary(model, self.params.vocabulary, corpus, self.preprocessing, words)
+        private = False
+        if words is not None:
+            if source != WORDS[0]:
+                raise InputError(
+                    f"task.vocabulary is {source!r}, and a mechanism chooses the vocabulary: leave "
+                    "one of the two out"
+                )
+            texts, origin = words.texts(), words.origin
+        elif model.brings_vocabulary():
+            texts, origin = [], "the pretrained model"
+        else:
+            texts, origin = _vocabulary_texts(source, corpus)
+            texts, private = prepare(texts, self.preprocessing), source == WORDS[1]
+        made: Vocabulary = model.vocabulary(texts, origin=origin, private=private)
+        return made
 
     def reader(self, corpus: Corpus, vocabulary: Vocabulary | None) -> Reader:
         """The reader of rows; its fields have the values of parameters of the same name.
@@ -136,6 +197,19 @@ class SupervisedTask(Task[SP]):
         """See `Task`."""
         release: Release = self.reader_type.load(folder)
         return release
+
+    def once(self, corpus: Corpus, name: str, compute: Callable[[], T]) -> T:
+        """What `compute` gives, asked once a name and corpus.
+
+        A run scores a second time where its model saw public text before: floors are counted once.
+        """
+        if self._scored[0] is not corpus:
+            self._scored = (corpus, {})
+        known = self._scored[1]
+        if name not in known:
+            known[name] = compute()
+        found: T = known[name]
+        return found
 
     def learnable(self, corpus: Corpus, reader: Reader) -> Corpus:
         """The rows that have what is learnt."""

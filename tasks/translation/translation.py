@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.component import MayBePath
 from uedp_bench.corpus import Corpus, FloatArray, IntArray
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.metric import Metric
@@ -21,7 +20,6 @@ from uedp_bench.results import Estimate
 from uedp_bench.statistics.intervals import ratio_estimate
 from uedp_bench.task import Utility
 from uedp_bench.tasks.tokens.supervised import SupervisedParams, SupervisedTask
-from uedp_bench.tasks.tokens.vocabulary import DESCRIPTION, WORDS, words_of
 from uedp_bench.tasks.translation.scores import (
     Lexicon,
     Translations,
@@ -108,11 +106,8 @@ LOSSES = (
 
 
 class TranslationParams(SupervisedParams):
-    """How texts become tokens, and how translations are found."""
+    """How texts become tokens of one vocabulary of both languages, and how they are translated."""
 
-    vocabulary: Annotated[str, MayBePath(words=WORDS)] = Field(
-        default="public", description=f"{DESCRIPTION}; it covers both languages"
-    )
     max_tokens: int = Field(
         default=128,
         ge=4,
@@ -182,11 +177,6 @@ class Translation(SupervisedTask[TranslationParams]):
     counted = ("train_lexicon_bleu", "train_unigram_loss")
     scores_original = True
 
-    def __init__(self, params: TranslationParams | None = None, model: Any = None) -> None:
-        super().__init__(params, model)
-        self._floors: tuple[Corpus, dict[str, Estimate], dict[str, Any]] | None = None
-        self._loss_floors: tuple[Corpus, str, dict[str, Estimate]] | None = None
-
     def reads(self) -> frozenset[str]:
         """The translations of texts."""
         return frozenset({"targets"})
@@ -194,7 +184,7 @@ class Translation(SupervisedTask[TranslationParams]):
     def words(self, corpus: Corpus) -> Sequence[Sequence[str]]:
         """See `Task`: those of a text and of its translation."""
         both = (corpus.texts, corpus.targets or [""] * len(corpus))
-        sides = (words_of(self.text_model(), texts, "none") for texts in both)
+        sides = (self.words_of(texts) for texts in both)
         return [[*text, *target] for text, target in zip(*sides, strict=True)]
 
     def vocabulary(self, corpus: Corpus, words: WordCounts | None = None) -> Vocabulary | None:
@@ -258,7 +248,8 @@ class Translation(SupervisedTask[TranslationParams]):
             raise InputError("translation: no row of the split 'test' has a text and a target")
         metric, found = metrics(), release.translate(test.texts)
         told = Translations(found, test.targets, clusters_of(test))
-        utility, floors = told.scores(metric), self._counted(corpus, test)
+        utility = told.scores(metric)
+        floors = self.once(corpus, "floors", lambda: _floors(corpus, test))
         terms = unseen_terms(corpus)
         if corpus.where("public").any() and (recall := told.recall(terms)) is not None:
             utility["term_recall"] = recall
@@ -266,7 +257,8 @@ class Translation(SupervisedTask[TranslationParams]):
             read: PairVocabulary = release.vocabulary  # type: ignore[assignment]
             reader = own or self.reader(corpus, read)
             losses = TokenLosses(read, reader.max_tokens, test)
-            utility.update({**losses.of(release), **self._frequencies(corpus, losses)})
+            known = self.once(corpus, read.fingerprint, lambda: _frequencies(corpus, losses))
+            utility.update({**losses.of(release), **known})
         details = {
             "signatures": metric.signatures(),
             "test_rows": len(test),
@@ -277,24 +269,16 @@ class Translation(SupervisedTask[TranslationParams]):
         }
         return Utility({**utility, **floors[0]}, details)
 
-    def _counted(self, corpus: Corpus, test: Corpus) -> tuple[dict[str, Estimate], dict[str, Any]]:
-        """Floors and what stands behind them; a run asks twice where a public stage is scored."""
-        if self._floors is None or self._floors[0] is not corpus:
-            self._floors = (corpus, *_floors(corpus, test))
-        return self._floors[1:]
 
-    def _frequencies(self, corpus: Corpus, losses: TokenLosses) -> dict[str, Estimate]:
-        """Floors of the loss, in tokens of one vocabulary."""
-        of, now = losses.vocabulary.fingerprint, self._loss_floors
-        if now is None or now[0] is not corpus or now[1] != of:
-            sides = {"unigram_loss": "public", "train_unigram_loss": "train"}
-            rows = {name: corpus.only(split) for name, split in sides.items()}
-            rows = {
-                name: one.take(np.flatnonzero(translated_rows(one))) for name, one in rows.items()
-            }
-            found = {n: losses.unigram(one.targets or ()) for n, one in rows.items() if len(one)}
-            self._loss_floors = now = (corpus, of, found)
-        return now[2]
+def _frequencies(corpus: Corpus, losses: TokenLosses) -> dict[str, Estimate]:
+    """Floors of the loss, in tokens of one vocabulary."""
+    found = {}
+    for name, split in (("unigram_loss", "public"), ("train_unigram_loss", "train")):
+        rows = corpus.only(split)
+        rows = rows.take(np.flatnonzero(translated_rows(rows)))
+        if len(rows):
+            found[name] = losses.unigram(rows.targets or ())
+    return found
 
 
 def _floors(corpus: Corpus, test: Corpus) -> tuple[dict[str, Estimate], dict[str, Any]]:

@@ -271,18 +271,6 @@ def test_long_rows_are_cut_and_counted() -> None:
     assert int(learner.batch(np.arange(3), np.arange(3))["lengths"].max()) == 4
 
 
-def test_public_rows_with_labels_are_learnt_first() -> None:
-    corpus = words()
-    labels = corpus.labels.copy()  # type: ignore[union-attr]
-    labels[-1] = 1
-    corpus = replace(corpus, labels=labels).only("train", "valid", "public")
-    made = task(pretraining_epochs=2)
-    first, last = made.stages(corpus, made.vocabulary(corpus), Run(1, PUBLIC))
-    assert (first.role, last.role) == made.roles() == ("public", "private")
-    assert len(first.corpus) == 1
-    assert first.module is last.module
-
-
 @pytest.mark.parametrize(
     ("change", "params", "words_of_message"),
     [

@@ -13,8 +13,8 @@ from uedp_bench.errors import InputError, UedpBenchError
 from uedp_bench.pool_completer import AskedByText, PoolCompleter, by_pool, texts_of
 from uedp_bench.registry import models
 from uedp_bench.tasks.language import continuations
+from uedp_bench.tasks.language.continuations import WordPool
 from uedp_bench.tasks.language.language_model import LanguageModelRelease, LanguageReader
-from uedp_bench.tasks.language.word_pool import WordPool
 
 SMALL: dict[str, dict[str, Any]] = {
     "lstm-small": {"embedding": 8, "units": 12},

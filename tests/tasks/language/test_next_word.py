@@ -142,11 +142,6 @@ def test_a_saved_release_answers_alike(name: str, tmp_path: Path) -> None:
     assert again.encode("W1, w2!") == release.encode("w1 w2")
 
 
-def test_loading_from_an_empty_folder_is_one_clear_line(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"release\.json"):
-        task_with().load(tmp_path)
-
-
 @pytest.mark.parametrize("name", SMALL)
 @pytest.mark.parametrize("before", ["", "w1 w2 w3 "])
 def test_fillers_are_scored_as_the_chain_rule_says(name: str, before: str) -> None:
@@ -382,14 +377,6 @@ def test_two_scores_of_one_corpus_count_once_and_agree(monkeypatch: Any) -> None
         patched.setattr(task, "ngrams", lambda *_: pytest.fail("counted again"))
         assert task.score(release, corpus) == first
     assert task.score(release, corpus.only("train", "test")) != first
-
-
-def test_vectors_in_place_of_text_are_refused() -> None:
-    corpus = chain_corpus()
-    task = tasks.create("next-word", {"vocabulary": "private"})
-    task.model = models.create("lstm-small", SMALL["lstm-small"])
-    with pytest.raises(InputError, match="next-word"):
-        task.vocabulary(corpus.with_vectors(np.ones((len(corpus), 1))))
 
 
 def test_the_mark_of_unknown_words_in_published_text_stays_one():

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from uedp_bench.errors import InputError
-from uedp_bench.tasks.tagging.tagger import TaggerReader
 from uedp_bench.tasks.tokens.reader import batches_by_length
 
 
@@ -26,8 +22,3 @@ def test_rows_that_are_too_short_are_left_out() -> None:
     found = list(batches_by_length(np.array([2, 0, 1, 0, 3]), lambda _: 2, least=1))
     assert [each.tolist() for each in found] == [[2, 0], [4]]
     assert not list(batches_by_length(np.zeros(3, dtype=np.int64), lambda _: 2, least=1))
-
-
-def test_a_folder_without_a_release_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"tagger\.json"):
-        TaggerReader.load(tmp_path)

@@ -21,6 +21,8 @@ from uedp_bench.errors import InputError, UedpBenchError
 from uedp_bench.learner import Batch, Losses
 from uedp_bench.metric import Metric
 from uedp_bench.models.module_set import ModuleSet
+from uedp_bench.models.vocabularies.words import WordVocabulary
+from uedp_bench.registry import models, tasks
 from uedp_bench.release import Predictor, RowScorer, capabilities
 from uedp_bench.run_context import Run
 
@@ -119,6 +121,45 @@ def test_public_rows_are_learnt_first_where_asked_for() -> None:
 def test_what_cannot_be_learnt_is_refused(model: Any, columns: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         learners(task(model), corpus(**columns))
+
+
+class BringsVocabulary(MeanOfWords):
+    def brings_vocabulary(self) -> bool:
+        return True
+
+    def vocabulary(self, texts: Any, *, origin: str, private: bool) -> Any:
+        assert not texts
+        return WordVocabulary(("own",), origin=origin, private=private)
+
+
+@pytest.mark.parametrize(
+    ("model", "source", "private"),
+    [(MeanOfWords, "private", True), (MeanOfWords, "public", False),
+     (BringsVocabulary, "private", False)],
+)  # fmt: skip
+def test_a_vocabulary_is_private_where_private_text_made_it(
+    model: Any, source: str, private: bool
+) -> None:
+    made = task(model, vocabulary=source).vocabulary(corpus())
+    assert made is not None
+    assert made.private is private
+    assert ("own" in made.words) is (model is BringsVocabulary)
+
+
+@pytest.mark.parametrize("name", ["next-word", "tagging", "masked-language-model", "translation"])
+def test_vectors_in_place_of_text_are_refused(name: str) -> None:
+    kind = tasks.get(name)
+    made = kind.create({}, model=models.create(kind.default_model, {}))
+    with pytest.raises(InputError):
+        made.vocabulary(corpus().with_vectors(np.ones((40, 2))))
+
+
+def test_what_was_counted_of_a_corpus_is_counted_once() -> None:
+    made, counted, rows = task(), list[int](), corpus()
+    for asked in (rows, rows, corpus()):
+        made.once(asked, "floor", lambda: counted.append(1))
+        made.once(asked, "other", lambda: counted.append(2))
+    assert counted == [1, 2, 1, 2]
 
 
 def test_a_prediction_depends_on_its_row_alone() -> None:
