@@ -37,7 +37,7 @@ from uedp_bench.tasks.tokens.reader import (
     batches_by_length,
     tensors,
 )
-from uedp_bench.tasks.tokens.rows import Columns, Held, OnDemand, Preprocessing, TextRows, prepare
+from uedp_bench.tasks.tokens.rows import Columns, EncodedRows, Preprocessing, TextRows, prepare
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -113,12 +113,12 @@ class ClassifierReader(Reader):
         ids = example_ids(self.vocabulary.size, self.room)
         return {"tokens": TextRows.framed(ids, self.vocabulary, self.room), "labels": labels}
 
-    def encoded(self, corpus: Corpus) -> tuple[Held | OnDemand, RowLengths]:
+    def encoded(self, corpus: Corpus) -> tuple[EncodedRows, RowLengths]:
         """See `Reader`; a frozen encoder reads each row of a file once."""
         if not corpus.stored or corpus.vectors is not None or not self.model.frozen():
             return super().encoded(corpus)
         kept = RowVectors(len(corpus), partial(self._vectors, corpus), VECTORS_AT_ONCE)
-        rows = OnDemand(len(corpus), partial(self._frozen, corpus, kept), 0)
+        rows = EncodedRows(len(corpus), partial(self._frozen, corpus, kept), 0)
         return rows, np.ones(1, dtype=np.int64)
 
     def masked(

@@ -24,7 +24,7 @@ from uedp_bench.tasks.tokens.reader import (
     SupervisedRelease,
     batches_by_length,
 )
-from uedp_bench.tasks.tokens.rows import IGNORED, Columns, Held, OnDemand, TextRows
+from uedp_bench.tasks.tokens.rows import IGNORED, Columns, EncodedRows, TextRows
 
 if TYPE_CHECKING:
     from torch import nn
@@ -116,7 +116,7 @@ class TaggerReader(Reader):
         labels = rng.integers(self.labels, size=sum(map(len, words)))
         return _columns(read, np.cumsum([0, *map(len, words)]), labels)
 
-    def encoded(self, corpus: Corpus) -> tuple[Held | OnDemand, RowLengths]:
+    def encoded(self, corpus: Corpus) -> tuple[EncodedRows, RowLengths]:
         """See `Reader`; a frozen encoder reads each row of a file once.
 
         Raises:
@@ -128,7 +128,7 @@ class TaggerReader(Reader):
         if not self.model.frozen():
             return super().encoded(corpus)
         vectors = RowVectors(len(corpus), partial(self._vectors, corpus), VECTORS_AT_ONCE)
-        rows = OnDemand(len(corpus), partial(self._frozen, corpus, vectors), FEW)
+        rows = EncodedRows(len(corpus), partial(self._frozen, corpus, vectors), FEW)
         longest = int(rows.known.lengths.max(initial=0))
         return rows, LengthsOnDemand(len(corpus), longest, vectors.counts)
 

@@ -18,7 +18,7 @@ from uedp_bench.errors import InputError, UedpBenchError
 from uedp_bench.learner import Batch, Learner, Losses, Schedule, example_ids, row_seeds
 from uedp_bench.model import TextEncoder, load_weights, save_weights
 from uedp_bench.release import TrainedRelease
-from uedp_bench.tasks.tokens.rows import Columns, Held, OnDemand, TextRows, encoded_rows
+from uedp_bench.tasks.tokens.rows import Columns, EncodedRows, TextRows, encoded_rows
 
 if TYPE_CHECKING:
     from torch import nn
@@ -180,7 +180,7 @@ class Reader(ABC):
         """Tokens of texts, each row with a begin and an end."""
         return TextRows.framed(self.vocabulary.encode(texts), self.vocabulary, self.room)
 
-    def encoded(self, corpus: Corpus) -> tuple[Held | OnDemand, RowLengths]:
+    def encoded(self, corpus: Corpus) -> tuple[EncodedRows, RowLengths]:
         """Rows as the network reads them, and their lengths; few of a file are in memory."""
         return encoded_rows(corpus, partial(self.columns_of, corpus))
 

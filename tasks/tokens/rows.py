@@ -141,53 +141,39 @@ Read = Callable[[IntArray], Columns]
 """Reads n different rows, in order; it can be pickled."""
 
 
-@dataclass(frozen=True, eq=False)
-class Held:
-    """Encoded rows, all of them in memory.
-
-    Attributes:
-        known: all rows.
-    """
-
-    known: Columns
-
-    def some(self, rows: IntArray) -> tuple[Columns, IntArray]:
-        """Encoded rows among which these are, and (rows,) where each is in them."""
-        return self.known, rows
-
-
-class OnDemand:
-    """Rows whose texts stay in a file: each is encoded when it is asked for.
+class EncodedRows:
+    """Encoded rows: all of them in memory, or each when it is asked for.
 
     Args:
         rows: number of rows.
         read: encodes some of them.
-        looked_at: rows, at even distances, that are read first, to know how long rows are;
-            `LOOKED_AT` by default.
+        looked_at: rows, at even distances, that are read first, to know how long rows are, where
+            texts stay in a file; None where all rows are held.
 
     Attributes:
-        known: these rows: how many rows are computed side by side depends on their lengths, and
-            nothing that is private.
+        known: rows that are in memory. How many rows are computed side by side depends on their
+            lengths, and nothing that is private.
     """
 
-    def __init__(self, rows: int, read: Read, looked_at: int | None = None) -> None:
-        self._read = read
-        size = LOOKED_AT if looked_at is None else looked_at
-        some = np.unique(np.linspace(0, rows - 1, size).astype(np.int64))
-        self.known = read(some if rows else some[:0])
+    def __init__(self, rows: int, read: Read, looked_at: int | None) -> None:
+        self._read, some = None if looked_at is None else read, np.arange(rows)
+        if looked_at is not None and looked_at < rows:
+            some = np.unique(np.linspace(0, rows - 1, looked_at).astype(np.int64))
+        self.known = read(some)
 
     def some(self, rows: IntArray) -> tuple[Columns, IntArray]:
-        """The different ones of some rows, and (rows,) which of them each is."""
+        """Encoded rows among which these are, and (rows,) where each is in them."""
+        if self._read is None:
+            return self.known, rows
         different, place = np.unique(rows, return_inverse=True)
         return self._read(different), place.reshape(np.shape(rows))
 
 
-def encoded_rows(corpus: Corpus, read: Read) -> tuple[Held | OnDemand, RowLengths]:
+def encoded_rows(corpus: Corpus, read: Read) -> tuple[EncodedRows, RowLengths]:
     """Encoded rows of a corpus and their lengths: held, or where texts stay in a file on demand."""
+    rows = EncodedRows(len(corpus), read, LOOKED_AT if corpus.stored else None)
     if not corpus.stored:
-        held = Held(read(np.arange(len(corpus))))
-        return held, held.known.lengths
-    rows = OnDemand(len(corpus), read)
+        return rows, rows.known.lengths
     longest = int(rows.known.lengths.max(initial=0))
     return rows, LengthsOnDemand(len(corpus), longest, partial(_lengths, read))
 
@@ -196,17 +182,12 @@ def _lengths(read: Read, rows: IntArray) -> IntArray:
     return read(rows).lengths
 
 
-def texts_in_parts(texts: Sequence[str], rows: int) -> Iterator[list[str]]:
-    """Texts, so many rows after the other: what is made of a part is let go of."""
-    for first in range(0, len(texts), rows):
-        yield list(texts[first : first + rows])
-
-
 def rows_in_parts(
     texts: Sequence[str], vocabulary: Vocabulary, how: Preprocessing
 ) -> Iterator[TextRows]:
-    """The target tokens of texts, some thousand rows after the other."""
-    for part in texts_in_parts(texts, ROWS_AT_ONCE):
+    """The target tokens of texts, some thousand rows after the other: parts are let go of."""
+    for first in range(0, len(texts), ROWS_AT_ONCE):
+        part = list(texts[first : first + ROWS_AT_ONCE])
         yield TextRows.build(encode_targets(part, vocabulary, how), vocabulary)
 
 

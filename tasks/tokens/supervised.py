@@ -184,7 +184,11 @@ class SupervisedTask(Task[SP]):
         learners = [reader.learner(module, train)]
         if self.params.pretraining_epochs:
             public = self.public_rows(corpus)
-            learners.insert(0, reader.learner(module, public, self._schedule()))
+            p = self.params
+            plan = Schedule(
+                p.pretraining_epochs, p.pretraining_batch_size, p.pretraining_learning_rate
+            )
+            learners.insert(0, reader.learner(module, public, plan))
         for learner in learners:
             run.count({"rows_truncated": learner.truncated})
         return learners
@@ -251,14 +255,6 @@ class SupervisedTask(Task[SP]):
             kind = self.models.__name__
             raise CapabilityError(f"{self.name} needs a {kind} (such as {self.default_model})")
         return self.model
-
-    def _schedule(self) -> Schedule:
-        p = self.params
-        return Schedule(
-            epochs=p.pretraining_epochs,
-            batch_size=p.pretraining_batch_size,
-            learning_rate=p.pretraining_learning_rate,
-        )
 
 
 def train_first(corpus: Corpus) -> Corpus:
