@@ -324,7 +324,7 @@ def benchmark(out: Path, mechanism: Any, **fields: Any) -> Result:
 )
 def test_every_training_mechanism_classifies(mechanism: Any, tmp_path: Path) -> None:
     result = benchmark(tmp_path, mechanism)
-    assert set(result.utility) == set(TextClassification.utility)
+    assert set(result.utility) == {one.name for one in TextClassification.metrics}
     assert 0 <= result.utility["error"].value <= 1
 
 
@@ -414,7 +414,7 @@ def test_a_cheap_strong_classifier_stands_beside_what_the_text_allows() -> None:
     made, corpus = task(), words()
     release = trained(made, corpus)
     found = made.score(release, corpus)
-    assert set(found) == set(made.utility)
+    assert set(found) == {one.name for one in made.metrics}
     assert found["tfidf_error"].value == 0.0 < found["majority_error"].value
     train, test = corpus.only("train"), corpus.only("test")
     vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, max_features=50_000)
@@ -429,6 +429,8 @@ def test_there_is_no_such_classifier_of_vectors_or_of_text_that_is_perturbed_at_
     made, corpus = task(), words()
     release = trained(made, corpus)
     release.inputs = corpus.only("train", "test")  # type: ignore[attr-defined]
-    assert set(made.score(release, corpus)) == set(made.utility) - set(made.optional)
+    assert set(made.score(release, corpus)) == {one.name for one in made.metrics} - set(
+        made.optional
+    )
     empty = corpus.with_texts([""] * len(corpus))
     assert "tfidf_error" not in made.score(trained(made, corpus), empty)
