@@ -46,6 +46,22 @@ def test_values_and_gradients_are_those_of_torch(
         assert float(found[0][0].max()) > 105.0
 
 
+def test_rows_of_zeros_leave_values_and_gradients_alone() -> None:
+    generator = torch.Generator().manual_seed(2)
+    features, weight, bias = (
+        torch.randn(*shape, generator=generator) for shape in ((50, 15, 32), (300, 32), (300,))
+    )
+    targets = torch.randint(300, (50, 15), generator=generator)
+    targets[:, 13:] = -100  # 650 tokens, of which products make 704
+    found = []
+    for function in (output_nats, by_torch):
+        leaves = [tensor.clone().requires_grad_() for tensor in (features, weight, bias)]
+        nats = function(leaves[0], OutputLayer(leaves[1], leaves[2]), targets)
+        found.append([nats.detach(), *torch.autograd.grad(nats.sum(), leaves)])
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+
+
 def test_users_side_by_side_get_what_they_get_alone() -> None:
     features, weight, bias, targets = draw()
     weights = torch.stack([weight, 2 * weight])

@@ -142,3 +142,29 @@ def test_the_activation_of_gpt2_is_the_librarys() -> None:
     ours = TransformerNetwork(theirs)
     torch.testing.assert_close(ours(tokens), before, rtol=1e-5, atol=1e-6)
     assert not any(isinstance(module, NewGELUActivation) for module in ours.modules())
+
+
+@pytest.mark.parametrize(("columns", "outputs"), [(200, 32), (32, 200)])
+def test_the_wider_table_of_a_product_is_not_copied(
+    columns: int, outputs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not products.onednn_works():
+        pytest.skip("torch has no oneDNN here")
+    x, weight, bias = draw(700, columns), draw(outputs, columns), draw(outputs)
+    met: list[int] = []
+    onednn = products._onednn
+    monkeypatch.setattr(
+        products, "_onednn", lambda x, *given: met.append(len(x)) or onednn(x, *given)
+    )
+    torch.testing.assert_close(
+        product(x, weight, bias), x @ weight.t() + bias, rtol=1e-4, atol=1e-4
+    )
+    assert met == ([640, 64] if columns > outputs else [704])
+
+
+def test_rows_past_the_end_of_a_table_are_not_read() -> None:
+    table = draw(800, 1000)
+    table[700:] = float("nan")
+    weight, inputs = draw(32, 1000), draw(700, 32)
+    assert bool(torch.isfinite(product(table[:700], weight)).all())
+    assert bool(torch.isfinite(outer(table[:700], inputs)).all())

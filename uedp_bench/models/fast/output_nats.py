@@ -18,7 +18,7 @@ from torch.nn import functional
 from uedp_bench.models import fast
 from uedp_bench.models.fast.cross_entropy import token_nats
 from uedp_bench.models.fast.descent import current_rate
-from uedp_bench.models.fast.products import descend, outer, product
+from uedp_bench.models.fast.products import descend, more_rows, outer, padded, product
 from uedp_bench.models.networks.output_layer import OutputLayer
 
 _SMALL = 1e-30
@@ -113,7 +113,8 @@ class _OutputBackward(torch.autograd.Function):
         if features.dim() == 2:
             return _gradients(wanted, scale, features, weight, targets, *tables)
         if len(tables) == 1:  # the table of all units
-            tables = list(torch.split(tables[0], (targets >= 0).sum(dim=1).tolist()))
+            sizes = (targets >= 0).sum(dim=1).tolist()
+            tables = list(torch.split(tables[0][: sum(sizes)], sizes))
         units = _each(scale, features, weight, targets, tables)
         found = [_gradients(wanted, *unit) for unit in units]
         return tuple(torch.stack(parts) for parts in zip(*found, strict=True))
@@ -158,13 +159,17 @@ def _kept(targets: Tensor) -> Tensor | None:
 def _nats(
     features: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Nats (tokens,) of targets, and the probabilities (tokens without padding, vocabulary)."""
+    """Nats (tokens,) of targets, and the probabilities (tokens without padding, vocabulary).
+
+    After those of the tokens come rows of finite numbers where products would add rows of zeros:
+    the table is the largest there is, and would be copied for each of its products.
+    """
     if (at := _kept(targets)) is not None:
         nats, p = _nats(features[at], weight, bias, targets[at])
         return nats.new_zeros(len(targets)).index_copy_(0, at, nats), p
-    p = product(features, weight, bias)
+    p = product(padded(features, more_rows(features, len(weight))), weight, bias)
     torch.softmax(p, dim=-1, out=p)
-    likely = p.gather(1, targets[:, None])[:, 0]
+    likely = p[: len(targets)].gather(1, targets[:, None])[:, 0]
     nats = likely.log().neg_()
     low = (likely < _SMALL).nonzero()[:, 0]
     if len(low):
@@ -184,14 +189,16 @@ def _gradients(
         return torch.zeros_like(features).index_copy_(0, at, found[0]), *found[1:]
     here = list[Tensor]()
     if wanted.features:
-        here.append(product(p, weight.t()).sub_(weight[targets]).mul_(scale[:, None]))
+        of_features = product(p, weight.t())[: len(targets)]
+        here.append(of_features.sub_(weight[targets]).mul_(scale[:, None]))
     if wanted.weight:
         scaled = features * scale[:, None]
+        inputs = padded(scaled, len(p) - len(targets))
         if wanted.rate is None:
-            here.append(outer(p, scaled).index_add_(0, targets, scaled, alpha=-1.0))
+            here.append(outer(p, inputs).index_add_(0, targets, scaled, alpha=-1.0))
         else:
-            descend(weight, p, scaled, wanted.rate)
+            descend(weight, p, inputs, wanted.rate)
             weight.index_add_(0, targets, scaled, alpha=wanted.rate)
     if wanted.bias:
-        here.append((scale @ p).index_add_(0, targets, scale, alpha=-1.0))
+        here.append((scale @ p[: len(targets)]).index_add_(0, targets, scale, alpha=-1.0))
     return tuple(here)

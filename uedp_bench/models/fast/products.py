@@ -92,14 +92,28 @@ def _pays(x: Tensor, columns: int) -> bool:
     )
 
 
-def _more_rows(rows: int) -> int:
-    """Rows of zeros that make eight numbers of rows an octave, at most an eighth more.
+def _step(rows: int) -> int:
+    """What numbers of rows are made multiples of, so that there are eight of them an octave.
 
     oneDNN compiles a kernel for each number of rows that it meets and keeps a thousand of them,
     more than half a megabyte each. Batches of text have as many numbers of tokens as there are.
     """
-    step = 1 if rows < 2**5 else 2 ** (rows.bit_length() - 4)
-    return -rows % step
+    return 1 if rows < 2**5 else 2 ** (rows.bit_length() - 4)
+
+
+def _more_rows(rows: int) -> int:
+    """Rows of zeros that make a number of rows a multiple of its step, at most an eighth more."""
+    return -rows % _step(rows)
+
+
+def more_rows(x: Tensor, columns: int) -> int:
+    """Rows of zeros that products of x with so many columns add to it; 0 where they need none."""
+    return _more_rows(len(x)) if _pays(x, columns) else 0
+
+
+def padded(x: Tensor, more: int) -> Tensor:
+    """X and so many rows of zeros; `functional.pad` writes zeros where x goes, too."""
+    return torch.cat([x, x.new_zeros(more, x.shape[1])]) if more else x
 
 
 def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -109,9 +123,15 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """
     if not _pays(x, len(weight)):
         return functional.linear(x, weight, bias)
-    if more := _more_rows(len(x)):
-        return _onednn(functional.pad(x, (0, 0, 0, more)), weight, bias)[: len(x)]
-    return _onednn(x, weight, bias)
+    more, rest = _more_rows(len(x)), len(x) % _step(len(x))
+    if not more:
+        return _onednn(x, weight, bias)
+    # The narrower of the two tables is copied, and one with gaps in any case.
+    if len(weight) >= x.shape[1] or not x.is_contiguous():
+        return _onednn(padded(x, more), weight, bias)[: len(x)]
+    parts = x[:-rest], padded(x[-rest:], more)
+    first, last = (_onednn(part, weight, bias) for part in parts)
+    return torch.cat([first, last[:rest]])
 
 
 def outer(gradients: Tensor, inputs: Tensor) -> Tensor:
@@ -122,8 +142,8 @@ def outer(gradients: Tensor, inputs: Tensor) -> Tensor:
     """
     if not (_pays(gradients, inputs.shape[1]) and strided_works()):
         return gradients.t() @ inputs
-    if more := _more_rows(len(gradients)):
-        gradients, inputs = (functional.pad(x, (0, 0, 0, more)) for x in (gradients, inputs))
+    more = _more_rows(len(gradients))
+    gradients, inputs = padded(gradients, more), padded(inputs, more)
     return _strided(torch.mm, gradients.t(), inputs)
 
 
@@ -132,8 +152,8 @@ def descend(weight: Tensor, gradients: Tensor, inputs: Tensor, rate: float) -> N
     if not (_pays(gradients, inputs.shape[1]) and strided_works()):
         weight.addmm_(gradients.t(), inputs, alpha=-rate)
         return
-    if more := _more_rows(len(gradients)):
-        gradients, inputs = (functional.pad(x, (0, 0, 0, more)) for x in (gradients, inputs))
+    more = _more_rows(len(gradients))
+    gradients, inputs = padded(gradients, more), padded(inputs, more)
     _strided(weight.addmm_, gradients.t(), inputs, alpha=-rate)
 
 
