@@ -142,6 +142,16 @@ def test_a_saved_release_answers_alike(name: str, tmp_path: Path) -> None:
     assert again.encode("W1, w2!") == release.encode("w1 w2")
 
 
+def test_scores_are_the_same_to_the_bit_in_any_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = chain_corpus()
+    release = release_of(task_with(), corpus)
+    whole = release.token_logprobs(corpus.texts)
+    monkeypatch.setattr("uedp_bench.tasks.tokens.token_scores.IN_CACHE", 1)
+    for one, other in zip(release.token_logprobs(corpus.texts), whole, strict=True):
+        for mine, theirs in zip(one, other, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+
 @pytest.mark.parametrize("name", SMALL)
 @pytest.mark.parametrize("before", ["", "w1 w2 w3 "])
 def test_fillers_are_scored_as_the_chain_rule_says(name: str, before: str) -> None:
