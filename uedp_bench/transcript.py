@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -252,6 +253,7 @@ class MessageLog:
         }
 
 
+@lru_cache(maxsize=2**14)  # a client speaks in many rounds
 def _role(party: str) -> str:
     """A party without its number, as part of a name: clients are counted together."""
     return re.sub(r"\W+", "_", re.sub(r"\s+\d+$", "", party))
