@@ -149,6 +149,8 @@ COSTS = (
            low=0.0),
     Metric("bytes_received_by_each_*", "bytes received by each", "mean over parties of this role",
            "lower", low=0.0),
+    Metric("reference_seconds", "shadow s", "seconds of training shadow models and other models "
+           "that attacks asked for, as if none were shared", "lower", "s", low=0.0),
     Metric("resumed", "resumed", "times that the run went on from a checkpoint", "lower", low=0.0),
     Metric("*_seconds", "* s", "seconds of this phase", "lower", "s", low=0.0),
 )  # fmt: skip

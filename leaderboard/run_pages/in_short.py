@@ -14,7 +14,8 @@ from uedp_bench.leaderboard.run_pages.metrics_by_seed import tiles
 from uedp_bench.metric import declared
 from uedp_bench.results import Result
 
-_COSTS = ("train_seconds", "attack_seconds", "score_seconds", "peak_memory_mb", "device")
+_COSTS = ("train_seconds", "attack_seconds", "reference_seconds", "score_seconds",
+          "peak_memory_mb", "device")  # fmt: skip
 _READING = ("metric", "this run", "95 % interval", "direction")
 
 
@@ -65,8 +66,8 @@ def in_short(result: Result, row: Row) -> Short:
         table("utility", _READING, utility, numbers=(1, 2)),
         _guarantees(result, row),
         table("leakage", ("attack", *_READING), leakage, numbers=(2, 3)),
-        table("cost", ("measure", "this run"), [(words(n), text(costs[n])) for n in _COSTS],
-              numbers=(1,)),
+        table("cost", ("measure", "this run"),
+              [(words(n), text(costs[n])) for n in _COSTS if n in costs], numbers=(1,)),
     )  # fmt: skip
     return Short(title, in_words(result), tuple(one for one in found if one.rows))
 
