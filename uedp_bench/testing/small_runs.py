@@ -237,7 +237,9 @@ def finished(subject: Subject, task: str) -> Result:
     Raises:
         InputError: if the run is refused before it starts.
     """
-    how = Execution(subject.folder, "cpu", speed=Speed(threads=1))
+    # A check of its own saves and loads what mechanisms, tasks and models release.
+    keep = subject.kind == "source"
+    how = Execution(subject.folder, "cpu", keep_release=keep, speed=Speed(threads=1))
     return execute(spec_of(subject, task), how)
 
 
