@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Any
 
 from uedp_bench.leaderboard.boards import boards, labels, title
@@ -26,8 +27,10 @@ from uedp_bench.leaderboard.upper_end import (
     WHY,
     better_than_unprotected,
     choice_note,
+    is_unprotected,
     references,
 )
+from uedp_bench.leaderboard.verdicts import EXPLANATION, Verdict, verdicts
 from uedp_bench.metric import Declared, Kind, Metric
 
 
@@ -138,9 +141,13 @@ def _reference_cells(board: Sequence[Row], columns: Sequence[Column]) -> Iterato
 
 
 def _right(board: Sequence[Row]) -> list[Column]:
-    columns = []
+    columns, bare = [], list(filter(is_unprotected, board))
     for attack in dict.fromkeys(name for row in board for name in row.leakage):
-        columns += [_column(one, "leakage", attack) for one in shown(board, attack)]
+        read = {row.group: each for row in board for each in verdicts(row, bare)
+                if each.attack == attack}  # fmt: skip
+        columns += [
+            _judged(_column(one, "leakage", attack), one.name, read) for one in shown(board, attack)
+        ]
     return columns + [_column(one, "cost") for one in measured(board, "cost") if one.main]
 
 
@@ -162,6 +169,29 @@ def _column(known: Metric, kind: Kind, attack: str = "") -> Column:
     return heading(known), lambda row: stat_text(
         _stats(row, kind, attack).get(known.name), scale, plain, (known.low, known.high)
     )
+
+
+_WIDE = 26
+"""Characters of a line of a verdict."""
+
+
+def _judged(column: Column, name: str, read: Mapping[str, Verdict]) -> Column:
+    """The column with verdicts below its values, where it is the headline of the attack.
+
+    Args:
+        column: of a metric of the attack.
+        name: of the metric.
+        read: verdicts by group of the row.
+    """
+    title, cell = column
+
+    def judged(row: Row) -> str:
+        found = read.get(row.group)
+        if found is None or name != found.headline:
+            return cell(row)
+        return "\n".join([cell(row), *found.beside(name), fill(found.words, _WIDE)])
+
+    return title, judged
 
 
 def _marked(column: Column, better: frozenset[str]) -> Column:
@@ -243,6 +273,8 @@ def _right_notes(board: Sequence[Row]) -> tuple[str, ...]:
               for one in shown(board, attack) if one.no_leak is not None]  # fmt: skip
     if floors:
         facts.insert(0, f"where nothing leaks: {', '.join(floors)}")
+    if any(row.leaks for row in board):
+        facts.append(EXPLANATION)
     failures = (f"{row.label}: {attack.name} failed: {attack.reason}"
                 for row in board for attack in row.failed_attacks)  # fmt: skip
     return tuple(dict.fromkeys([*facts, *skipped, *failures]))

@@ -46,7 +46,8 @@ from uedp_bench.leaderboard.table_columns import (
     presets,
     short,
 )
-from uedp_bench.leaderboard.upper_end import better_than_unprotected, references
+from uedp_bench.leaderboard.upper_end import better_than_unprotected, is_unprotected, references
+from uedp_bench.leaderboard.verdicts import verdicts
 from uedp_bench.metric import Metric
 from uedp_bench.results import LowerBound, Result
 
@@ -109,9 +110,10 @@ class TableData:
             if low < high:
                 told = zip(board, *self._told(at), strict=True)
                 better, budgets = better_than_unprotected(board), sorted(finite_budgets(board))
+                bare = list(filter(is_unprotected, board))
                 for row, label, differing in islice(told, low, high):
                     named = {"set": at, "mechanism": label, "differs": _plain(differing),
-                             "better": row.group in better,
+                             "better": row.group in better, "beside": _beside(row, bare),
                              "epsilons": epsilons(row, budgets)}  # fmt: skip
                     yield named | _row(row) | _numbers(row, self._places, self._results)
 
@@ -208,6 +210,16 @@ def _row(row: Row) -> dict[str, Any]:
         ],
         "selection": bool(row.selection),
     }
+
+
+def _beside(row: Row, bare: Sequence[Row]) -> dict[str, tuple[str, ...]]:
+    """Small lines below values that tell members from non-members, by column."""
+    lines = {
+        column_key("leakage", found.attack, name): found.lines(name)
+        for found in verdicts(row, bare)
+        for name in row.leakage[found.attack]
+    }
+    return {key: each for key, each in lines.items() if each}
 
 
 def _numbers(row: Row, places: Mapping[str, int], results: Mapping[str, Result]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from uedp_bench.accounting.guarantee import Guarantee, Number
 from uedp_bench.errors import UnknownNameError
 from uedp_bench.harness.public_sizes import NOTE
 from uedp_bench.leaderboard import headline as headlines
+from uedp_bench.leaderboard.member_evidence import common_ceilings, judgements, leaks
 from uedp_bench.leaderboard.older_code import is_older
 from uedp_bench.leaderboard.promises_over_seeds import highest_bounds, same_point, worst_guarantees
 from uedp_bench.metric import Declared, Kind, Metric, declared
@@ -67,6 +68,9 @@ class Row(_Frozen):
             refutes is refuted, and a proof that any run lacks or refuses is no proof of the row.
         lower_bounds: over seeds and attacks, the largest of each unit and point, at the confidence
             that is left once the choice is paid for.
+        ceilings: largest honest values of metrics of `leakage` that the proofs of all seeds allow.
+        leaks: by attack that tells users of the training data from others, True if it does so by
+            more than chance.
         epsilon_at: of metric DP, epsilon between the words of some pairs, by what the pair is.
         public_sizes: units that were declared, that train, and that a round plans and expects, of
             the first run that noted them.
@@ -88,6 +92,8 @@ class Row(_Frozen):
     guarantees: tuple[Guarantee, ...] = ()
     lower_bounds: tuple[LowerBound, ...] = ()
     leakage: dict[str, dict[str, Stat]] = {}
+    ceilings: dict[str, dict[str, Number]] = {}
+    leaks: dict[str, bool] = {}
     diagnostics: dict[str, Stat] = {}
     epsilon_at: dict[str, Stat] = {}
     public_sizes: dict[str, Any] = {}
@@ -238,6 +244,8 @@ def _row(group: Sequence[Result], paths: Mapping[str, Path | str]) -> Row:
             )
             for name in attacks
         },
+        ceilings=common_ceilings(done),
+        leaks={name: leaks(found) for name, found in judgements(done).items()},
         diagnostics=_within_limits(
             _stats([_numbers(result.diagnostics) for result in done]), metrics, "diagnostics"
         ),

@@ -34,11 +34,13 @@ from uedp_bench.leaderboard.glossary.page import glossary_context
 from uedp_bench.leaderboard.index_page import TableData, first_board, page_data, run_page
 from uedp_bench.leaderboard.public_results import published
 from uedp_bench.leaderboard.rows import Known, Row, aggregate
+from uedp_bench.leaderboard.run_pages.in_words import Sentence
 from uedp_bench.leaderboard.run_pages.run_page import run_context
 from uedp_bench.leaderboard.table import csv_parts, json_parts, to_csv, to_json
 from uedp_bench.leaderboard.table_columns import metric_columns
 from uedp_bench.leaderboard.table_pieces import Pieces, embedded
 from uedp_bench.leaderboard.upper_end import better_than_unprotected, warnings
+from uedp_bench.leaderboard.verdicts import sentences
 from uedp_bench.results import Result
 from uedp_bench.version import __version__
 
@@ -185,14 +187,17 @@ class Contents:
         rows = aggregate(list(by_id.values()), paths, self._known_rows)
         digests = {name: one.digest for name, one in self._published.items()}
         code = code_digest()
-        wrong = warnings(rows)
+        wrong, judged = warnings(rows), sentences(rows)
         runs = {
             paths[run.id]: SiteFile(
-                key_of(code, run.id, warning, *(digests[one.id] for one in row.runs)),
-                partial(_run, by_id[run.id], row, self._live, warning),
+                key_of(code, run.id, repr(beside), *(digests[one.id] for one in row.runs)),
+                partial(_run, by_id[run.id], row, self._live, beside),
             )
             for row in rows
-            for warning in [wrong.get(row.group, "")]
+            for beside in [
+                [Sentence(text, "bad") for text in [wrong.get(row.group)] if text]
+                + judged.get(row.group, [])
+            ]
             for run in row.runs
         }
         everything = key_of(code, *(f"{name} {digest}" for name, digest in digests.items()))
@@ -305,8 +310,8 @@ def _waiting(live: bool) -> str:
     return _render("waiting.html.j2", {"data": "{}", "root": "", "live": live})
 
 
-def _run(result: Result, row: Row, live: bool, warning: str = "") -> str:
-    context = run_context(result, row, warning)
+def _run(result: Result, row: Row, live: bool, beside: Sequence[Sentence] = ()) -> str:
+    context = run_context(result, row, beside)
     data = embedded(context.pop("data"))
     return _render("run.html.j2", {**context, "data": data, "root": "../", "live": live})
 

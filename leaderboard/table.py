@@ -198,10 +198,10 @@ def _object(row: Row, warning: str | None) -> dict[str, Any]:
 def to_csv(rows: Sequence[Row]) -> str:
     """One line a row, for data frames.
 
-    A parameter has the column `params.KIND.NAME`; a metric has NAME, NAME.low, NAME.high and
-    NAME.n. A dot in the name of a metric is written %2E, and % is %25, so that `auc.low` is always
-    an end of the interval of `auc`. Text that a spreadsheet would take for a formula begins with
-    an apostrophe.
+    A parameter has the column `params.KIND.NAME`; a metric has NAME, NAME.low, NAME.high, NAME.n
+    and, where proofs bound it, NAME.ceiling. A dot in the name of a metric is written %2E, and %
+    is %25, so that `auc.low` is always an end of the interval of `auc`. Text that a spreadsheet
+    would take for a formula begins with an apostrophe.
     """
     return "".join(csv_parts(rows))
 
@@ -278,6 +278,8 @@ def columns_of(row: Row, warning: str | None) -> dict[str, Any]:
     line |= _columns("epsilon_at", found["epsilon_at"])
     for attack, metrics in found["leakage"].items():
         line |= _columns(column_prefix(attack), metrics)
+        for name, ceiling in found["ceilings"].get(attack, {}).items():
+            line[f"{column_prefix(attack)}.{quoted(name)}.ceiling"] = ceiling
     for guarantee in found["guarantees"]:
         name = f"{guarantee['kind']}.{guarantee['unit']}.{guarantee['adjacency']}"
         line[f"{name}.notion"] = guarantee["notion"]

@@ -52,11 +52,14 @@ def references(board: Sequence[Row]) -> list[Reference]:
     return sorted(found, key=lambda one: (one.kind, sign * (one.high if larger else one.low)))
 
 
+def is_unprotected(row: Row) -> bool:
+    """True if nothing but ordinary training on private text made the row."""
+    return [part.name for part in row.spec.mechanism] == ["noiseless"]
+
+
 def unprotected(board: Sequence[Row]) -> Row | None:
-    """The best row of a board of ordinary training on private text; the rows are in order."""
-    return next(
-        (row for row in board if [part.name for part in row.spec.mechanism] == ["noiseless"]), None
-    )
+    """The best unprotected row of a board; the rows are in order."""
+    return next(filter(is_unprotected, board), None)
 
 
 def better_than_unprotected(board: Sequence[Row]) -> frozenset[str]:

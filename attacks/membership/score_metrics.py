@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 LIMITS = {"1pct": 0.01, "0.1pct": 0.001}
 
 METRICS = (
+    Metric.rate("tpr_user_at_1pct_fpr", "user TPR at 1 % FPR", "share of member users found at one "
+                "false alarm in a hundred users", "lower", no_leak=0.01, main=True),
     Metric.share("auc_user", "user AUC", "of telling users of the training data from others; 0.5 "
                  "where nothing leaks", "lower", no_leak=0.5, main=True),
     Metric.share("auc_bag_of_words", "bag of words AUC", "of a classifier that sees no model: what "
@@ -32,8 +34,6 @@ METRICS = (
                 "a hundred", "lower", no_leak=0.01, main=True),
     Metric.rate("tpr_at_0.1pct_fpr", "TPR at 0.1 % FPR", "share of members found at one false "
                 "alarm in a thousand", "lower", no_leak=0.001),
-    Metric.rate("tpr_user_at_1pct_fpr", "user TPR at 1 % FPR", "share of member users found at one "
-                "false alarm in a hundred users", "lower", no_leak=0.01, main=True),
     Metric.rate("tpr_user_at_0.1pct_fpr", "user TPR at 0.1 % FPR", "share of member users found at "
                 "one false alarm in a thousand users", "lower", no_leak=0.001),
 )  # fmt: skip

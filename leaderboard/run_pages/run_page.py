@@ -147,13 +147,13 @@ class _Figures:
         return ids
 
 
-def run_context(result: Result, row: Row, warning: str = "") -> dict[str, Any]:
+def run_context(result: Result, row: Row, beside: Sequence[Sentence] = ()) -> dict[str, Any]:
     """The template's values, and under `data` what its script draws.
 
     Args:
         result: the run.
         row: of the leaderboard, to which the run belongs.
-        warning: what is wrong with its place in its table (`upper_end.warnings`).
+        beside: sentences on the row's place in its table.
     """
     figures = _Figures()
     context = {
@@ -163,7 +163,7 @@ def run_context(result: Result, row: Row, warning: str = "") -> dict[str, Any]:
         "mechanisms": list(dict.fromkeys(part.name for part in result.spec.mechanism)),
         "links": _links(row),
         "repeat": repeat(result.spec),
-        "in_words": (*in_words(result), *([Sentence(warning, "bad")] if warning else [])),
+        "in_words": (*in_words(result), *beside),
         "samples": samples(result),
         "source_generated": is_generated(result.spec),
         "summary": tiles(result, row),

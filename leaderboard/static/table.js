@@ -26,10 +26,11 @@ window.uedp.grid = (function () {
       element("span", { class: "second" }, element("span", { "aria-hidden": "true" }, runs.length > 1 ? "seeds" : "seed"), runs, about));
   }
 
-  /** Mean, then ± half of the interval or the one seed, on a line of its own. */
+  /** Mean, then ± half of the interval or the one seed on a line of its own, then what stands beside it. */
   function measured(column, row) {
     const [mean, ...rest] = (row.values[column.key]?.text ?? NONE).split(" ");
-    return element("div", { class: mean === NONE ? "missing" : null }, rest.length ? [`${mean} `, second(rest.join(" "))] : mean);
+    const beside = (row.beside[column.key] ?? []).map((line) => [" ", element("span", { class: "second beside" }, line)]);
+    return element("div", { class: mean === NONE ? "missing" : null }, rest.length ? [`${mean} `, second(rest.join(" "))] : mean, beside);
   }
 
   /** A guarantee or a bound; one that is refuted or refused says so, and opens to say why. */

@@ -7,6 +7,7 @@ from typing import Any
 
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.results import LowerBound, Result
+from uedp_bench.statistics.intervals import fraction_estimate
 
 SAME = "add-or-remove"
 REAL, INVENTED = "conll2003", "embedded"
@@ -61,3 +62,24 @@ def seeds(mechanism: str, score: float, exposure: float | None = None, **more: A
             **more,
         }))  # fmt: skip
     return found
+
+
+def members(rate: float, ceiling: float | None = None) -> dict[str, Any]:
+    """Fields of results whose membership attack found this share of 1,000 members at 1 %.
+
+    Args:
+        rate: of users, above which an AUC by 1/2 lies.
+        ceiling: of the rate; None where nothing is proven.
+    """
+    area = 0.49 + rate
+    metrics = {
+        "tpr_user_at_1pct_fpr": fraction_estimate(round(1000 * rate), 1000).model_dump(),
+        "auc_user": {"value": area, "low": area - 0.03, "high": area + 0.03},
+    }
+    judged = {"members": 1000, "non_members": 1000, "most_records": 1}
+    fields: dict[str, Any] = {
+        "leakage": {"membership": metrics}, "details": {"membership": {"judged": judged}},
+    }  # fmt: skip
+    if ceiling is not None:
+        fields["ceilings"] = {"membership": {"tpr_user_at_1pct_fpr": ceiling, "auc_user": 0.743}}
+    return fields

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -109,7 +109,7 @@ def lines(result: Result) -> Iterator[str]:
     if not result.guarantees:
         yield "  none: private rows were not used"
     for attack, found in result.leakage.items():
-        yield from _part(f"attack {attack}", found)
+        yield from _part(f"attack {attack}", found, result.ceilings.get(attack, {}))
         yield from (_refuted(each) for each in result.lower_bounds if each.attack == attack)
     for skipped in result.skipped_attacks:
         yield f"\nattack {skipped.name} was left out: {skipped.reason}"
@@ -133,10 +133,14 @@ def _refuted(bound: LowerBound) -> str:
     )
 
 
-def _part(title: str, found: dict[str, Estimate]) -> Iterator[str]:
+def _part(
+    title: str, found: dict[str, Estimate], ceilings: Mapping[str, float] | None = None
+) -> Iterator[str]:
     yield f"\n{title}"
+    allowed = ceilings or {}
     wide = max([WIDE, *(len(name) + 1 for name in found)])
     for name, one in found.items():
         low, high = one.low, one.high
         interval = "" if low is None or high is None else f" ({low:.4g} to {high:.4g})"
-        yield f"  {name:{wide}}{one.value:.4g}{interval}"
+        most = f", proofs allow {allowed[name]:.4g}" if name in allowed else ""
+        yield f"  {name:{wide}}{one.value:.4g}{interval}{most}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from board_results import bound, promise, seeds
+from board_results import bound, members, promise, seeds
 
 from uedp_bench.leaderboard.site import build
 
@@ -15,8 +15,8 @@ def table(tmp_path_factory):
     out = tmp_path_factory.mktemp("widths")
     refuted = promise("claimed", 0.123456, "user-entity", status="refuted", reason="audit")
     build([
-        *seeds("noiseless", 50.0, 9.0, guarantees=(promise("proven", float("inf")),)),
-        *seeds("user-dp", 60.0, 1.6, guarantees=(promise("proven", 4.0),)),
+        *seeds("noiseless", 50.0, guarantees=(promise("proven", float("inf")),), **members(0.2)),
+        *seeds("user-dp", 60.0, guarantees=(promise("proven", 4.0),), **members(0.01, 0.0806)),
         *seeds("uedp-spread-of-a-long-name", 500.0, 1.2,
                guarantees=(refuted, promise("proven", 37.912, "user-entity")),
                lower_bounds=(bound(3.0, 1.5),)),
@@ -38,12 +38,16 @@ def test_every_view_fits_and_is_accessible(table, visit, accessible, width):
                  color_scheme="light")  # fmt: skip
     page.locator("#leaderboard tbody a").first.wait_for()
     for view, seen in VIEWS.items():
-        page.evaluate(f"uedp.set({{ view: '{view}', rows: '{ROWS}' }})")
+        page.evaluate(f"uedp.set({{ view: '{view}', rows: '{ROWS}', preset: 'leakage' }})")
         for scheme, rules in (("light", ()), ("dark", ("color-contrast",))):
             page.emulate_media(color_scheme=scheme)
             page.wait_for_function(f"document.documentElement.dataset.theme === '{scheme}'")
             page.locator(seen).first.wait_for()
             assert page.evaluate("document.documentElement.scrollWidth") <= width
+            if view == "table":
+                told = page.locator("#leaderboard .beside").all_inner_texts()
+                assert "unprotected 20.0, at most 8.06" in told
+                assert "no more than chance, and the attack finds it where it is there" in told
             accessible(page, *rules)
 
 
