@@ -197,7 +197,7 @@ class Declared(BaseModel):
             return self.leakage.get(attack, ())
         if kind == "utility":
             return self.utility
-        return (*self.cost, *COSTS) if kind == "cost" else DIAGNOSTICS
+        return (*COSTS, *self.cost) if kind == "cost" else DIAGNOSTICS
 
 
 @lru_cache(maxsize=100_000)

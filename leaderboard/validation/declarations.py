@@ -36,7 +36,7 @@ def check_declarations(result: Result) -> Iterator[Problem]:
             lists.append((where, own.leakage.get(name, ()), [attacks[name]]))
     for where, listed, parts in lists:
         yield from _form(where, listed)
-        if all(each.found is not None for each in parts):
+        if listed and all(each.found is not None for each in parts):
             yield from _compared(where, listed, parts, result)
     if result.headline is not None:
         ranks = "higher" if result.headline.larger_is_better else "lower"
