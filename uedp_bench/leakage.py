@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -122,6 +122,26 @@ class Attack(Component[P]):
             InputError: if the splits do not hold what the attack needs.
         """
         return None
+
+    @classmethod
+    def contradictions(
+        cls, metrics: Mapping[str, Estimate], details: Mapping[str, Any]
+    ) -> Iterator[tuple[str, str]]:
+        """What is wrong with a stored result whose metrics do not follow from its details.
+
+        Nothing is computed again by default. The result may be anybody's.
+
+        Args:
+            metrics: of the attack; there is one at least.
+            details: that it kept.
+
+        Yields:
+            Place ("details.canaries.3.rank", "leakage.auc.value") and what is wrong there.
+
+        Raises:
+            ValidationError: of pydantic, if details have not the form that the attack gives them.
+        """
+        yield from ()
 
     @abstractmethod
     def run(self, release: Release, planted: Any, corpus: Corpus, run: Run) -> Leakage:

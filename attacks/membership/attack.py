@@ -8,7 +8,7 @@ means little without the one that words alone reach, which is measured beside it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -31,6 +31,7 @@ from uedp_bench.attacks.membership.records import (
 from uedp_bench.attacks.membership.reference_model import HowCompared, language_scores
 from uedp_bench.attacks.membership.score_metrics import METRICS, loss_gap, report
 from uedp_bench.attacks.membership.shadow_models import Shadows, shadow_scores
+from uedp_bench.attacks.membership.stored_scores import contradictions
 from uedp_bench.component import Params, at
 from uedp_bench.corpus import distinct, user_numbers
 from uedp_bench.errors import CapabilityError, InputError
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from uedp_bench.attacks.membership.records import Records, Score
     from uedp_bench.corpus import BoolArray, Corpus, IntArray
     from uedp_bench.release import Release
+    from uedp_bench.results import Estimate
     from uedp_bench.run_context import Run
 
 __all__ = ["Membership", "MembershipParams", "PlantedMembership"]
@@ -126,6 +128,13 @@ class Membership(Attack[MembershipParams]):
     needs: ClassVar[tuple[type, ...]] = (Scorer, Classifier, RowScorer, LabelOnly)
     holds_out = True
     planted_type = PlantedMembership
+
+    @classmethod
+    def contradictions(
+        cls, metrics: Mapping[str, Estimate], details: Mapping[str, Any]
+    ) -> Iterator[tuple[str, str]]:
+        """See `Attack`."""
+        return contradictions(metrics, details)
 
     def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, PlantedMembership]:
         """Holds out whole users, by public numbers of theirs, and draws equally many members.

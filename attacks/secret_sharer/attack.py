@@ -9,7 +9,7 @@ and Evaluating a Differentially Private Pre-trained Language Model", section 5.2
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -33,6 +33,7 @@ from uedp_bench.attacks.secret_sharer.canary import (
 from uedp_bench.attacks.secret_sharer.gap_filling import fill_gaps
 from uedp_bench.attacks.secret_sharer.parameters import SecretSharerParams
 from uedp_bench.attacks.secret_sharer.planter import CanaryPlanter
+from uedp_bench.attacks.secret_sharer.stored_canaries import contradictions
 from uedp_bench.corpus import FloatArray, normal_surface, or_alone
 from uedp_bench.errors import InputError
 from uedp_bench.leakage import Attack, Leakage
@@ -240,6 +241,13 @@ class SecretSharer(Attack[SecretSharerParams]):
     )  # fmt: skip
     needs: ClassVar[tuple[type, ...]] = (Completer, PairScorer)
     planted_type = PlantedCanaries
+
+    @classmethod
+    def contradictions(
+        cls, metrics: Mapping[str, Estimate], details: Mapping[str, Any]
+    ) -> Iterator[tuple[str, str]]:
+        """See `Attack`."""
+        return contradictions(metrics, details)
 
     def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, PlantedCanaries]:
         """Replaces training examples by canaries, or inserts secrets into them.

@@ -11,6 +11,7 @@ from uedp_bench.accounting.event_contract import COMPUTATION
 from uedp_bench.leaderboard.validation.report import Problem, error, note, shown
 from uedp_bench.metric import Metric, declared
 from uedp_bench.results import Estimate, Result
+from uedp_bench.statistics.roc import areas
 
 SLACK = 1e-9
 """Sums of floats may leave a range by this much."""
@@ -163,9 +164,7 @@ def check_roc(where: str, points: list[Any], beside: Any) -> Iterator[Problem]:
 
 def check_area(where: str, points: Sequence[Sequence[float]], auc: float) -> Iterator[Problem]:
     """True if an AUC fits the points that are kept of its curve, which grows between them."""
-    pairs = list(pairwise(points))
-    least = sum((b[0] - a[0]) * a[1] for a, b in pairs)
-    most = sum((b[0] - a[0]) * b[1] for a, b in pairs)
+    least, most = areas(points)
     if not least - SLACK <= auc <= most + SLACK:
         area = f"between {shown(least)} and {shown(most)}"
         yield error(where, f"has an area {area}, and the AUC is {shown(auc)}")

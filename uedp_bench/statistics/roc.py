@@ -6,6 +6,8 @@ Higher scores mean positive everywhere here. NaN is an error: it is raised, neve
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -110,6 +112,13 @@ def roc_points(
     hits, false = _at_counts(above, below, np.unique(np.rint(grid).astype(np.int64)))
     curve = np.unique(np.stack([false / n, hits / len(above)], axis=1), axis=0)
     return [(float(x), float(y)) for x, y in curve]
+
+
+def areas(points: Sequence[Sequence[float]]) -> tuple[float, float]:
+    """Least and largest area below a curve of which some points are kept: it grows between them."""
+    pairs = list(pairwise(points))
+    least = sum((b[0] - a[0]) * a[1] for a, b in pairs)
+    return least, sum((b[0] - a[0]) * b[1] for a, b in pairs)
 
 
 def _places(above: FloatArray, below: FloatArray) -> tuple[IntArray, IntArray]:
