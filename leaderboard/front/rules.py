@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from uedp_bench.accounting.events import DECLARED
 from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.leaderboard.board_cells import measured
 from uedp_bench.leaderboard.cell_text import SURE, number, strictest_against
 from uedp_bench.leaderboard.front.choosing import leaks
 from uedp_bench.leaderboard.front.dot_plot import Dot, DotPlot, Mark, spread
@@ -27,12 +28,11 @@ from uedp_bench.leaderboard.front.finding import (
     where,
 )
 from uedp_bench.leaderboard.glossary.words import FLOORS, UNITS
-from uedp_bench.leaderboard.rows import Row, headline
+from uedp_bench.leaderboard.rows import Row, Stat, headline
 from uedp_bench.leaderboard.table_columns import value_text
 from uedp_bench.leaderboard.upper_end import BETTER, WHY, better_than_unprotected, unprotected
 from uedp_bench.metric import Metric
 from uedp_bench.results import LowerBound
-from uedp_bench.statistics.exposure import NULL_MEAN
 
 MOST_DOTS = 8
 """Rows that a plot shows."""
@@ -49,9 +49,6 @@ DIVERGED = 100.0
 NEAR = 1.0
 """Bits above what is expected where nothing leaks that still count as nothing, the interval
 considered."""
-
-_EXPOSURE = "exposure_max_repeats"
-_SHARER = "secret-sharer"
 
 
 def findings(boards: Sequence[Board]) -> list[Finding]:
@@ -128,49 +125,65 @@ def _by_whom(claim: Guarantee) -> str:
     return f" ({DECLARED})" if claim.accountant == DECLARED else ""
 
 
-# ---------------------------------------------------------------------------------------- exposure
+# ------------------------------------------------------------------------------------------- leaks
 
 
-def _floor() -> float:
-    """Bits of exposure that are expected where nothing leaks."""
-    return NULL_MEAN
+@dataclass(frozen=True)
+class Leak:
+    """A metric in bits of which it is declared what it is where nothing leaks."""
+
+    attack: str
+    known: Metric
+    floor: float
+
+    @property
+    def name(self) -> str:
+        """The metric and its attack in a sentence."""
+        return f"{self.known.label} ({self.attack})"
+
+    def stat(self, row: Row) -> Stat | None:
+        """Bits of a row."""
+        return row.leakage.get(self.attack, {}).get(self.known.name)
+
+    def text(self, row: Row) -> str:
+        """Mean of a row, which has one, with its unit."""
+        stat = self.stat(row)
+        return "" if stat is None else value_text(self.known, stat.value)
+
+    def told(self, row: Row) -> bool:
+        """True if a row surely leaks more than next to nothing."""
+        stat = self.stat(row)
+        return stat is not None and stat.low is not None and stat.low > self.floor + NEAR
+
+    def hidden(self, row: Row) -> bool:
+        """True if a row surely leaks next to nothing."""
+        stat = self.stat(row)
+        return stat is not None and stat.high is not None and stat.high <= self.floor + NEAR
+
+    def apart(self, row: Row, other: Row | None = None) -> float:
+        """Bits by which a row leaks more than another, or than where nothing leaks."""
+        stat, less = self.stat(row), None if other is None else self.stat(other)
+        value = math.inf if stat is None else stat.value
+        return value - (self.floor if less is None else less.value)
+
+    def plot(self, board: Board, subject: Row, reference: Row) -> DotPlot:
+        """Bits of a board, the two rows that matter marked."""
+        tones = {subject.group: "subject", reference.group: "bad"}
+        dots = {row.group: dot(row, label, stat, self.known)
+                for row, label in zip(board, names(board).values(), strict=True)
+                if (stat := self.stat(row)) is not None and math.isfinite(stat.value)}  # fmt: skip
+        mark = Mark("where nothing leaks", self.floor, number(self.floor))
+        return DotPlot(axis(self.known), spread(_toned(dots, tones), MOST_DOTS), (mark,))
 
 
-def _exposure(row: Row) -> float:
-    """Mean exposure of a row, in bits; infinite where it has none."""
-    stat = row.leakage.get(_SHARER, {}).get(_EXPOSURE)
-    return math.inf if stat is None else stat.value
-
-
-def _exposed(row: Row) -> float | None:
-    """The least exposure of a row that its interval leaves, in bits; None without an interval."""
-    stat = row.leakage.get(_SHARER, {}).get(_EXPOSURE)
-    return None if stat is None else stat.low
-
-
-def _known(row: Row) -> Metric:
-    return row.metrics.metric("leakage", _EXPOSURE, _SHARER)
-
-
-def _exposure_text(row: Row) -> str:
-    return value_text(_known(row), _exposure(row))
-
-
-def _exposures(board: Board) -> dict[str, Dot]:
-    """Exposure of the rows of a board, by group."""
-    called = names(board)
-    return {
-        row.group: dot(row, called[row.group], row.leakage[_SHARER][_EXPOSURE], _known(row))
-        for row in board
-        if math.isfinite(_exposure(row))
-    }
-
-
-def _exposure_plot(dots: dict[str, Dot], subject: Row, reference: Row) -> DotPlot:
-    """Exposures of a board, the two that matter marked."""
-    tones = {subject.group: "subject", reference.group: "bad"}
-    floor = Mark("where nothing leaks", _floor(), number(_floor()))
-    return DotPlot(axis(_known(subject)), spread(_toned(dots, tones), MOST_DOTS), (floor,))
+def _leak(row: Row) -> Leak | None:
+    """The first main metric in bits of the first attack that has one."""
+    for attack in row.leakage:
+        for known in measured([row], "leakage", attack):
+            leaks = known.main and known.better == "lower" and known.unit == "bits"
+            if leaks and known.no_leak is not None:
+                return Leak(attack, known, known.no_leak)
+    return None
 
 
 def _toned(dots: dict[str, Dot], tones: dict[str, str]) -> list[Dot]:
@@ -178,57 +191,56 @@ def _toned(dots: dict[str, Dot], tones: dict[str, str]) -> list[Dot]:
     return [replace(one, tone=tones[name]) if name in tones else one for name, one in dots.items()]
 
 
-def exposure_at_the_floor(board: Board) -> Sequence[Finding]:
-    """The best row with a proven epsilon whose exposure is surely near that of nothing."""
+def leak_at_the_floor(board: Board) -> Sequence[Finding]:
+    """The best row with a proven epsilon that surely leaks next to nothing, where training does."""
     bare = _upper_end(board)
-    if bare is None or (_exposed(bare) or 0.0) <= _floor() + NEAR:
+    leak = None if bare is None else _leak(bare)
+    if bare is None or leak is None or not leak.told(bare):
         return []
     for row in board:  # the best utility first
-        stat = row.leakage.get(_SHARER, {}).get(_EXPOSURE)
         proven = guarantees(row, "proven")
-        quiet = stat is not None and stat.high is not None and stat.high <= _floor() + NEAR
-        if row.learned and proven and quiet and leading(row) is not None:
+        if row.learned and proven and leak.hidden(row) and leading(row) is not None:
             break
     else:
         return []
     known = leading_metric(row)
     parts = (
-        f"{row.label} is the cheapest protection of {where(board)} that brings the exposure of "
-        "planted canaries to where nothing leaks: ", _exposure_text(row),
+        f"{row.label} is the cheapest protection of {where(board)} that brings {leak.name} to "
+        "where nothing leaks: ", leak.text(row),
         f" (proven ε = {number(proven[0].epsilon)} for {UNITS[proven[0].unit]}), where ordinary "
-        "training has ", _exposure_text(bare), f". It costs {known.label} ", leading_text(row),
+        "training has ", leak.text(bare), f". It costs {known.label} ", leading_text(row),
         f" instead of {leading_text(bare)}.",
     )  # fmt: skip
-    drop = _exposure(bare) - _exposure(row)
     return [
-        Finding("exposure-at-the-floor", "The cheapest protection that brings exposure down",
-                parts, _exposure_plot(_exposures(board), row, bare), board, (row, bare), drop)
+        Finding("leak-at-the-floor", "The cheapest protection that stops a leak",
+                parts, leak.plot(board, row, bare), board, (row, bare), leak.apart(bare, row))
     ]  # fmt: skip
 
 
-def deidentified_leaks(board: Board) -> Sequence[Finding]:
-    """De-identified text of which a model still remembers canaries."""
+def unproven_leaks(board: Board) -> Sequence[Finding]:
+    """Protections of another unit than that of training which promise nothing, and leak."""
     bare = _upper_end(board)
-    if bare is None or _exposed(bare) is None:
+    leak = None if bare is None else _leak(bare)
+    if bare is None or leak is None:
         return []
-    dots = _exposures(board)
+    trained = {one.unit for one in bare.guarantees}
     return [
-        _deidentified(board, row, bare, dots)
+        _unproven(board, row, bare, leak)
         for row in board
-        if {part.name for part in row.spec.mechanism} - {"noiseless"} == {"deidentify"}
-        and (_exposed(row) or 0.0) > _floor() + NEAR
+        if {one.unit for one in row.guarantees} - trained
+        and not any(math.isfinite(one.epsilon) for one in row.guarantees)
+        and leak.told(row)
     ]
 
 
-def _deidentified(board: Board, row: Row, bare: Row, dots: dict[str, Dot]) -> Finding:
+def _unproven(board: Board, row: Row, bare: Row, leak: Leak) -> Finding:
     parts = (
-        f"After de-identification, a model of {where(board)} still remembers planted canaries: "
-        "exposure ", _exposure_text(row), ", where ordinary training has ", _exposure_text(bare),
-        f" and {number(_floor())} are expected where nothing leaks.",
+        f"After {row.label}, which promises nothing, a model of {where(board)} still leaks: "
+        f"{leak.name} is ", leak.text(row), ", where ordinary training has ", leak.text(bare),
+        f" and {number(leak.floor)} are expected where nothing leaks.",
     )  # fmt: skip
-    strength = _exposure(row) - _floor()
-    return Finding("de-identification-leaks", "De-identification that leaks", parts,
-                   _exposure_plot(dots, row, bare), board, (row, bare), strength)  # fmt: skip
+    return Finding("unproven-leaks", "A protection without a proof that leaks", parts,
+                   leak.plot(board, row, bare), board, (row, bare), leak.apart(row))  # fmt: skip
 
 
 def _upper_end(board: Board) -> Row | None:
@@ -361,7 +373,7 @@ def _idle(board: Board) -> Iterator[Finding]:
 
 
 RULES: tuple[Rule, ...] = (
-    refuted_claims, best_for_persons, exposure_at_the_floor, deidentified_leaks, learned_nothing,
+    refuted_claims, best_for_persons, leak_at_the_floor, unproven_leaks, learned_nothing,
     under_trained,
 )  # fmt: skip
 """In the order in which the page shows them."""

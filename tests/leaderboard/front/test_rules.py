@@ -87,26 +87,32 @@ def test_the_cheapest_row_at_the_floor_of_exposure_proves_something_and_learned_
     cheap, dear = row("user-dp", 60.0, 1.6, proven), row("uedp-group", 80.0, 1.5, proven)
     unproven, idle = row("deidentify", 55.0, 1.5), row("uedp", 500.0, 1.4, proven)
     leaky = row("dp-sgd", 52.0, 2.5, proven)
-    (one,) = found(rules.exposure_at_the_floor, bare(), cheap, dear, unproven, idle, leaky)
+    (one,) = found(rules.leak_at_the_floor, bare(), cheap, dear, unproven, idle, leaky)
     assert one.rows[0].label == "user-dp"
     assert "1.62 bits (proven ε = 4.00 for a person), where ordinary training has 9.02 bits" in (
         one.sentence
     )
     assert "It costs perplexity 60.0 instead of 50.0." in one.sentence
     assert [mark.label for mark in one.plot.marks] == ["where nothing leaks"]
-    assert found(rules.exposure_at_the_floor, bare(), unproven, idle, leaky) == []
+    assert found(rules.leak_at_the_floor, bare(), unproven, idle, leaky) == []
     quiet = seeds("noiseless", 50.0, 1.5, guarantees=(NOTHING,))
-    assert found(rules.exposure_at_the_floor, quiet, cheap) == []  # there was nothing to stop
+    assert found(rules.leak_at_the_floor, quiet, cheap) == []  # there was nothing to stop
 
 
-def test_deidentification_leaks_where_exposure_is_surely_above_the_floor():
-    leaky = seeds("deidentify + noiseless", 55.0, 8.0)
-    (one,) = found(rules.deidentified_leaks, bare(), leaky)
-    assert "exposure 8.02 bits, where ordinary training has 9.02 bits and 1.44" in one.sentence
-    assert found(rules.deidentified_leaks, bare(), seeds("deidentify", 55.0, 1.5)) == []
-    both = seeds("deidentify + user-dp", 60.0, 8.0)
-    assert found(rules.deidentified_leaks, bare(), both) == []  # not by de-identification alone
-    assert found(rules.deidentified_leaks, leaky) == []
+def test_a_protection_without_a_proof_leaks_where_it_surely_does():
+    entity = (NOTHING, promise("proven", math.inf, "entity"))
+    leaky = seeds("deidentify + noiseless", 55.0, 8.0, guarantees=entity)
+    (one,) = found(rules.unproven_leaks, bare(), leaky)
+    assert "(secret-sharer) is 8.02 bits, where ordinary training has 9.02 bits and 1.44" in (
+        one.sentence
+    )
+    quiet = seeds("deidentify", 55.0, 1.5, guarantees=entity)
+    assert found(rules.unproven_leaks, bare(), quiet) == []
+    both = (promise("proven", 8.0), entity[1])
+    assert found(rules.unproven_leaks, bare(), seeds("it", 60.0, 8.0, guarantees=both)) == []
+    trained = seeds("fedavg", 60.0, 8.0, guarantees=(NOTHING,))
+    assert found(rules.unproven_leaks, bare(), trained) == []  # promises no more than training
+    assert found(rules.unproven_leaks, leaky) == []
 
 
 def test_learned_nothing_has_the_floor_that_is_hardest_to_beat():
@@ -188,10 +194,12 @@ def test_every_rule_gives_its_strongest_finding_and_real_text_comes_first():
 
 def test_numbers_of_sentences_are_those_at_odd_places():
     floors = {"unigrams": 100.0, "public-only": 90.0}
-    proven = promise("proven", 4.0)
+    proven, unproven = promise("proven", 4.0), promise("proven", math.inf, "entity")
     known = boards(aggregate([
         *bare(floors=floors), *seeds("user-dp", 60.0, 1.6, guarantees=(proven,), floors=floors),
-        *seeds("deidentify", 55.0, 8.0, floors=floors), *refuted(0.5, 1.5, floors=floors),
+        *seeds("deidentify", 55.0, 8.0, floors=floors,
+               guarantees=(unproven,)),
+        *refuted(0.5, 1.5, floors=floors),
         *seeds("idle", 500.0, guarantees=(promise("claimed", 0.5),), floors=floors),
         *bare(floors=floors, source=INVENTED),
         *seeds("user-dp", 40.0, guarantees=(proven,), floors=floors, source=INVENTED),

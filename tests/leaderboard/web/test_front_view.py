@@ -50,7 +50,7 @@ def test_findings_are_there_at_once_and_nothing_is_cut(front, visit, accessible,
 
 def test_a_finding_leads_to_its_run_and_to_its_rows(front, visit):
     page = visit(front)
-    finding = page.locator("#finding-exposure-at-the-floor")
+    finding = page.locator("#finding-leak-at-the-floor")
     finding.get_by_role("link", name="noiseless").click()
     page.wait_for_url("**/runs/noiseless-conll2003-1.html")
     page.go_back()
