@@ -65,6 +65,9 @@ class Metric:
         main: True if tables show it unless readers choose.
         baseline: name of the cheap model of private text, without privacy, that has this value of
             the headline; empty for all other metrics.
+        floor_metric: name of the metric of the same attack up to which nothing leaks, where it is
+            above `no_leak`; empty for none.
+        limit_metric: name of the metric of the same attack that has its largest value.
     """
 
     name: str
@@ -78,6 +81,8 @@ class Metric:
     no_leak: Number | None = _but(None)
     main: bool = _but(False)
     baseline: _Label = _but("")
+    floor_metric: str = _but("")
+    limit_metric: str = _but("")
 
     @model_validator(mode="after")
     def _limits(self) -> Self:

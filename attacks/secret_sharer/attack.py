@@ -198,7 +198,8 @@ def _words_of(layout: str, first: str, drawn: list[str]) -> tuple[str, str, str]
 
 
 def _exposure(name: str, label: str, about: str, *, main: bool = False) -> Metric:
-    return Metric(name, label, about, "lower", "bits", low=0.0, no_leak=NULL_MEAN, main=main)
+    return Metric(name, label, about, "lower", "bits", low=0.0, no_leak=NULL_MEAN, main=main,
+                  limit_metric="exposure_limit")  # fmt: skip
 
 
 class SecretSharer(Attack[SecretSharerParams]):

@@ -140,17 +140,17 @@ def _leaks(result: Result) -> Iterator[Leak]:
 
 
 def _nothing(known: Metric, values: Mapping[str, Estimate]) -> float | None:
-    """What it is where nothing leaks; of membership, what a classifier without the model has."""
-    text_alone = values.get("auc_bag_of_words")
-    if known.no_leak is not None and text_alone is not None and known.name.startswith("auc"):
-        return max(known.no_leak, text_alone.value)
-    return known.no_leak
+    """Its value where nothing leaks."""
+    floor = values.get(known.floor_metric)
+    if known.no_leak is None or floor is None:
+        return known.no_leak
+    return max(known.no_leak, floor.value)
 
 
 def _top(known: Metric, values: Mapping[str, Estimate]) -> float | None:
-    """What the metric is where everything leaks."""
-    if "exposure_limit" in values and known.unit == "bits":
-        return values["exposure_limit"].value
+    """Its value where everything leaks."""
+    if known.limit_metric in values:
+        return values[known.limit_metric].value
     return known.high if math.isfinite(known.high) else None
 
 

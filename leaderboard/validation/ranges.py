@@ -65,14 +65,13 @@ def _is_number(value: Any) -> bool:
 
 def _bounds(known: Metric, beside: dict[str, Estimate]) -> tuple[float, float]:
     """Smallest and largest value; `beside` are the other metrics of the attack."""
-    name = known.name
-    if name.startswith("exposure_") and name != "exposure_limit":
-        limit = beside.get("exposure_limit")
-        bits = math.inf if limit is None else limit.value
-        # The worst of n references has rank n + 1.
-        least = -math.log2(1.0 + 2.0**-bits) if bits >= 0.0 else -1.0
-        return least, bits
-    return known.low, known.high
+    if not known.limit_metric or known.unit != "bits":
+        return known.low, known.high
+    limit = beside.get(known.limit_metric)
+    bits = math.inf if limit is None else limit.value
+    # Exposure by rank: the worst of n references has rank n + 1.
+    least = -math.log2(1.0 + 2.0**-bits) if bits >= 0.0 else -1.0
+    return least, bits
 
 
 def _outside(value: float, low: float, high: float) -> str:
