@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from uedp_bench.leaderboard.cell_text import number
@@ -98,7 +98,9 @@ def value_text(known: Metric, value: float) -> str:
 
 def floor_text(known: Metric) -> str:
     """Value of a metric where nothing leaks, as text; empty where that is not known."""
-    return "" if known.no_leak is None else value_text(replace(known, unit=""), known.no_leak)
+    if known.no_leak is None:
+        return ""
+    return f"{number(100.0 * known.no_leak)} %" if known.percent else number(known.no_leak)
 
 
 _COUNTS = {"cost", "diagnostics"}

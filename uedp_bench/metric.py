@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from copy import copy
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -13,7 +13,6 @@ from pydantic.dataclasses import dataclass
 from uedp_bench.accounting.guarantee import Number
 from uedp_bench.component import at
 from uedp_bench.errors import InputError, UedpBenchError, nearest, shown
-from uedp_bench.files.printable import plain
 from uedp_bench.registry import Registry, attacks, mechanisms, tasks
 
 if TYPE_CHECKING:
@@ -119,16 +118,19 @@ class Metric:
     def named(self, name: str) -> Metric:
         """The metric of one name that it declares."""
         head, star, tail = self.name.partition("*")
+        label = self.label or self.name.replace("_", " ")
         if star and name != self.name:
             rest = name.removeprefix(head).removesuffix(tail).replace("_", " ")
-            label = self.label or self.name.replace("_", " ")
             label = label.replace("*", rest) if "*" in label else f"{label} {rest}".strip()
-            return replace(self, name=name, label=_short(label))
-        return self if self.label else replace(self, label=_short(name.replace("_", " ")))
+        return _changed(self, name=name, label=label)
 
 
-def _short(label: str) -> str:
-    return plain(label, MOST_LABEL)[:MOST_LABEL]
+def _changed(metric: Metric, **fields: Any) -> Metric:
+    """The metric with other fields, which no component declared: they need not keep to limits."""
+    one = copy(metric)
+    for name, value in fields.items():
+        object.__setattr__(one, name, value)
+    return one
 
 
 @lru_cache(maxsize=10_000)
@@ -232,7 +234,7 @@ def declared(result: Result, *, installed: bool = False) -> Declared:
     if result.headline is not None:
         name, larger = result.headline.metric, result.headline.larger_is_better
         place, metric = _search(utility, name)
-        ranks = replace(metric, better="higher" if larger else "lower", main=True)
+        ranks = _changed(metric, better="higher" if larger else "lower", main=True)
         utility = (*utility[:place], _same(ranks), *utility[place + 1 :])
     return Declared.model_construct(
         utility=utility,
