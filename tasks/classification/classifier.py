@@ -271,6 +271,7 @@ class ClassifierRelease(SupervisedRelease):
     view = "model weights, representations of inputs"
 
     reader: ClassifierReader
+    module: Any
 
     def __init__(self, reader: ClassifierReader, module: nn.Module) -> None:
         super().__init__(reader, module)
@@ -296,7 +297,10 @@ class ClassifierRelease(SupervisedRelease):
         Raises:
             UedpBenchError: if one is NaN.
         """
-        return self._each(corpus, _class_logprobs, len(self.classes))
+        classes = len(self.classes)
+        return self._each(
+            corpus, lambda z: self.module.classify(z).double().log_softmax(-1), classes
+        )
 
     def representations(self, corpus: Corpus) -> FloatArray:
         """See `Encoder`.
@@ -304,7 +308,7 @@ class ClassifierRelease(SupervisedRelease):
         Raises:
             UedpBenchError: if one is NaN.
         """
-        return self._each(corpus, _represented, int(self.module.width))  # type: ignore[arg-type]
+        return self._each(corpus, lambda z: z, int(self.module.width))
 
     def learner(self, corpus: Corpus) -> ClassifierLearner:
         """See `TrainedRelease`; no channel perturbs what the learner reads.
@@ -350,22 +354,21 @@ class ClassifierRelease(SupervisedRelease):
             noise = Stream(bytes.fromhex(key["key"]), key["source"])
         return self.through(mechanisms.create(**content["channel"]), noise)
 
-    def _each(self, corpus: Corpus, last: _Last, size: int) -> FloatArray:
+    def _each(self, corpus: Corpus, last: Callable[[Tensor], Tensor], size: int) -> FloatArray:
         """(rows, size) of the last step on each row's representation, as released."""
         import torch
 
         rngs = self._rngs(corpus)
         rows = self._read(corpus, rngs)
-        network: Any = self.module
         out = np.empty((len(corpus), size))
         with torch.no_grad():
             for chosen in batches_by_length(rows.lengths, lambda _: self.reader.score_rows):
                 inputs = self.reader.batch(rows.columns, chosen, np.zeros_like(chosen))
                 batch = on_device(tensors(inputs), str(self.device))
-                z: Tensor = network.represent(batch)
+                z: Tensor = self.module.represent(batch)
                 if self._mechanism is not None:
                     z = self._mechanism.channel().perturb(z, [rngs[row] for row in chosen])
-                out[chosen] = last(network, z).double().cpu().numpy()
+                out[chosen] = last(z).double().cpu().numpy()
         if np.isnan(out).any():
             raise UedpBenchError("the released classifier gives NaN: its weights are not finite")
         return out
@@ -394,17 +397,3 @@ class ClassifierRelease(SupervisedRelease):
             self._noise.rng(key, hashlib.sha256(content).hexdigest())
             for key, content in zip(corpus.keys.tolist(), contents, strict=True)
         ]
-
-
-_Last = Callable[["nn.Module", "Tensor"], "Tensor"]
-"""Last step: takes the network and representations of rows."""
-
-
-def _class_logprobs(network: Any, z: Tensor) -> Tensor:
-    import torch
-
-    return torch.log_softmax(network.classify(z).double(), dim=-1)
-
-
-def _represented(network: nn.Module, z: Tensor) -> Tensor:
-    return z
