@@ -71,6 +71,10 @@ class TextModel(Component[P]):
     vectorised: ClassVar[bool] = True
     trained_elsewhere: ClassVar[bool] = False
 
+    def before_training(self) -> TextModel[P] | None:
+        """The model before others trained it on private rows; None where nobody knows it."""
+        return None
+
     @abstractmethod
     def vocabulary(self, texts: Sequence[str], *, origin: str, private: bool) -> Vocabulary:
         """Vocabulary made from these texts (a pretrained model returns its own tokenizer's)."""

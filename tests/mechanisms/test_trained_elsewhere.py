@@ -85,6 +85,42 @@ def test_members_of_an_overfitted_model_show_and_those_of_a_fresh_one_do_not(
     assert "public-only" not in over.floors  # the model that came is no model before training
 
 
+def test_what_the_base_finds_likely_too_is_no_sign_of_membership(where: Path) -> None:
+    easy = made.sentences(1, 99)[0].split()
+
+    def of_any_difficulty(count: int, seed: int) -> list[str]:
+        """Sentences that begin with so many words of one that the base knows."""
+        lengths = np.random.default_rng(seed).integers(0, 7, count)
+        rows = zip(lengths.tolist(), made.sentences(count, seed), strict=True)
+        return [" ".join([*easy[:length], *text.split()[length:]]) for length, text in rows]
+
+    base = made.causal(where / "base", of_any_difficulty(200, 9), 40)
+    texts = {"train": of_any_difficulty(50, 1), "held_out": of_any_difficulty(50, 2),
+             "test": of_any_difficulty(12, 3)}  # fmt: skip
+    file = made.write_rows(where / "tuned.csv", rows_of(texts))
+    tuned = made.causal(where / "tuned", texts["train"], 8, begin=base)
+    alone = run(where, tuned, file)
+    beside = run(where, tuned, file, model={"base": str(base)})
+    scores = [each.details["membership"]["main_score"] for each in (alone, beside)]
+    assert scores == ["loss", "ez"]
+    apart = [each.leakage["membership"]["auc"].value for each in (alone, beside)]
+    assert apart[1] > apart[0] + 0.1
+    assert 0.0 < beside.diagnostics["weights_of_base"] < 0.5
+    assert "public-only" in beside.floors
+    corpus = ub.load_corpus("text", **beside.spec.source.params)
+    again = ub.attack(tuned, corpus, "membership", base=base).metrics["auc"]
+    assert again.value == pytest.approx(apart[1])
+
+
+def test_the_base_of_another_tokenizer_is_refused(
+    where: Path, splits: dict[str, list[str]]
+) -> None:
+    file = made.write_rows(where / "other.csv", rows_of(splits))
+    other = made.causal(where / "other-words", words=made.WORDS[::-1])
+    with pytest.raises(AssertionError, match=r"checkpoint\.base"):
+        run(where, made.causal(where / "mine"), file, model={"base": str(other)})
+
+
 def test_one_model_is_no_sample_of_trainings() -> None:
     model = {"name": "checkpoint", "params": {"pretrained": "there"}}
     fields = {"mechanisms": ["trained-elsewhere"], "model": model, "seeds": [1, 2, 3]}

@@ -31,13 +31,13 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
     return path
 
 
-def tokenizer(*, pairs: bool) -> Any:
+def tokenizer(*, pairs: bool, words: Sequence[str] = WORDS) -> Any:
     """A word-level tokenizer: of BERT's kind, with special tokens around a text, or of GPT-2's."""
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
     special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]") if pairs else ("[UNK]", "<end>")
-    ids = {word: at for at, word in enumerate((*special, *WORDS))}
+    ids = {word: at for at, word in enumerate((*special, *words))}
     found = Tokenizer(models.WordLevel(ids, unk_token="[UNK]"))
     found.pre_tokenizer = pre_tokenizers.Whitespace()
     if not pairs:
@@ -53,17 +53,32 @@ def tokenizer(*, pairs: bool) -> Any:
     )
 
 
-def causal(folder: Path, texts: Sequence[str] = (), steps: int = 0) -> Path:
-    """A GPT-2 of one layer, trained on texts of equally many words."""
+def causal(
+    folder: Path,
+    texts: Sequence[str] = (),
+    steps: int = 0,
+    *,
+    begin: Path | None = None,
+    words: Sequence[str] = WORDS,
+) -> Path:
+    """A GPT-2 of one layer, trained on texts of equally many words.
+
+    Args:
+        folder: to write.
+        texts: to learn.
+        steps: of Adam.
+        begin: folder of the weights to begin with; new ones where there is none.
+        words: of the tokenizer, in order.
+    """
     from transformers import GPT2Config, GPT2LMHeadModel
 
     torch.manual_seed(1)
-    reads = tokenizer(pairs=False)
+    reads = tokenizer(pairs=False, words=words)
     config = GPT2Config(
         vocab_size=len(reads), n_layer=1, n_head=2, n_embd=32, n_positions=64,
         bos_token_id=1, eos_token_id=1, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0,
     )  # fmt: skip
-    model = GPT2LMHeadModel(config)
+    model = GPT2LMHeadModel(config) if begin is None else GPT2LMHeadModel.from_pretrained(begin)
     if steps:
         rows = [[1, *reads(text)["input_ids"], 1] for text in texts]
         width = max(map(len, rows))

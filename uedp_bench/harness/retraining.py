@@ -53,9 +53,9 @@ class Retraining:
         self._vocabulary, self._cache = vocabulary, ready.cache
 
     def bound(self) -> Run:
-        """The run that attacks may ask for models; of training elsewhere there can be none."""
+        """The run that attacks may ask for models; of training elsewhere the base alone."""
         if self._parts.pipeline.elsewhere is not None:
-            return self._run
+            return self._run.retraining(None, self._base)
         return self._run.retraining(self._retrain, self._base)
 
     def _retrain(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from uedp_bench import registry
 from uedp_bench.errors import InputError, shown
@@ -10,14 +13,22 @@ from uedp_bench.errors import InputError, shown
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from torch import nn
+
     from uedp_bench.corpus import Corpus
     from uedp_bench.harness.pipeline import Pipeline
+    from uedp_bench.learner import Learner
+    from uedp_bench.model import Vocabulary
+    from uedp_bench.release import Release
     from uedp_bench.results import ComponentSpec
+    from uedp_bench.run_context import Run
     from uedp_bench.task import Task
 
 MODEL = "checkpoint"
 """The model whose weights were trained elsewhere."""
 
+_COMPARED = 100
+"""Texts that two models must split into the same tokens."""
 
 CUT = ("valid", "test")
 """Shares that a source of a user's own file cuts off the split train where the file has no such
@@ -55,6 +66,51 @@ def with_whole_train(
                 "the split_column"
             )
     return source.model_copy(update={"params": {**source.params, **dict.fromkeys(names, 0.0)}})
+
+
+def base_release(
+    task: Task[Any], trained: Learner, corpus: Corpus, vocabulary: Vocabulary | None, run: Run
+) -> Release | None:
+    """The model that somebody trained on, as it was before; None where nobody says which it was.
+
+    Args:
+        task: with the model that was trained.
+        trained: its learner.
+        corpus: that the task sees.
+        vocabulary: of the model that was trained.
+        run: whose diagnostics get `weights_of_base`, the share of weights that training did not
+            move: 1 where nothing was trained, near 0 where another model is named.
+
+    Raises:
+        InputError: if the two models do not read texts alike.
+    """
+    model = task.model.before_training()
+    if model is None:
+        return None
+    before = copy.copy(task)
+    before.model = model
+    read = before.vocabulary(corpus)
+    texts = corpus.take(np.arange(min(len(corpus), _COMPARED))).texts
+    if vocabulary is None or read is None or read.encode(texts) != vocabulary.encode(texts):
+        raise InputError(
+            f"{model.name}.base {model.params.pretrained!r} does not split texts into tokens as "
+            f"{task.model.params.pretrained!r} does: it is another model, or its tokenizer changed"
+        )
+    (learner,) = before.stages(corpus, read, run)
+    run.note(weights_of_base=_equal_share(trained.module, learner.module))
+    release: Release = learner.release(learner.module.to(run.device).eval())
+    return release
+
+
+def _equal_share(one: nn.Module, other: nn.Module) -> float:
+    """Share of the weights of a network that another one has too, at the same places."""
+    there = dict(other.named_parameters())
+    weights = [(each, there.get(name)) for name, each in one.named_parameters()]
+    same = sum(
+        int((each == twin).sum()) for each, twin in weights
+        if twin is not None and each.shape == twin.shape
+    )  # fmt: skip
+    return same / max(sum(each.numel() for each, _ in weights), 1)
 
 
 def scored_rows(corpus: Corpus) -> Corpus:

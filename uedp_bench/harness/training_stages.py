@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from uedp_bench.corpus.normal_form import normal_surface
 from uedp_bench.errors import CapabilityError, PrivacyError
 from uedp_bench.harness.pipeline import TrainingStage
+from uedp_bench.harness.trained_before import base_release
 from uedp_bench.harness.utility import predicts_untrained
 from uedp_bench.mechanism import Events, ServingMechanism
 from uedp_bench.release import Release
@@ -121,10 +122,9 @@ def train_stages(
     learners = _checked(parts.task, corpus, vocabulary, run)
     _check_served(learners, parts.pipeline.servers)
     told = any(learner.role != "private" for learner in learners)
-    # What was trained elsewhere is not here as it was before.
-    keep_floor = keep_floor and parts.pipeline.elsewhere is None
-    keep_floor = keep_floor and (told or predicts_untrained(parts.task.model))
-    floor = _Floor(run) if keep_floor else None
+    elsewhere = parts.pipeline.elsewhere is not None
+    followed = keep_floor and not elsewhere and (told or predicts_untrained(parts.task.model))
+    floor = _Floor(run) if followed else None
     private, numbers = iter(parts.pipeline.training), Counter[str]()
     module: nn.Module | None = None
     release: Release | None = None
@@ -161,6 +161,8 @@ def train_stages(
             module = copy.deepcopy(module)
     usual = [stage.role for stage in record] in ([], ["private"], ["public", "private"])
     kept = None if floor is None else floor.release
+    if keep_floor and elsewhere:
+        kept = base_release(parts.task, learners[-1], corpus, vocabulary, run)
     return TrainedStages(release, events, kept, pretraining, None if usual else tuple(record))
 
 

@@ -39,6 +39,11 @@ class CheckpointParams(Params):
         description="hub id or local directory of the model that was trained elsewhere, with its "
         "tokenizer; code that comes with it is never run"
     )
+    base: Annotated[str | None, MayBePath()] = Field(
+        default=None,
+        description="hub id or local directory of the model before it learnt the private rows, "
+        "which attacks compare with; of LoRA adapters, the network that they change unless given",
+    )
     labels: tuple[str, ...] | None = Field(
         default=None,
         min_length=1,
@@ -107,6 +112,15 @@ class Checkpoint(
     def token_numbers(self) -> int:
         """See `MaskedLanguageModel`."""
         return int(getattr(self._configuration, "intermediate_size", None) or 3072)
+
+    def before_training(self) -> Checkpoint | None:
+        """The model `base`, or the network that adapters change; None where neither is known."""
+        from uedp_bench.models.networks.saved_adapters import base_folder
+
+        base = self.params.base or base_folder(self._where, "checkpoint.pretrained")
+        if base is None:
+            return None
+        return Checkpoint(self.params.model_copy(update={"pretrained": base, "base": None}))
 
     # ---------------------------------------------------------------------- causal language models
 

@@ -122,6 +122,7 @@ def attack(
     name: str,
     *,
     planted: Planted | None = None,
+    base: Release | Path | str | None = None,
     seed: int = 1,
     **parameters: Any,
 ) -> Leakage:
@@ -140,6 +141,8 @@ def attack(
         corpus: its rows, with all splits.
         name: of the attack.
         planted: what the attack had planted before the release was trained.
+        base: the model before it learnt the private rows, or where it is; of `membership`, the
+            strongest scores that need no other models compare with it.
         seed: of the attack's own draws.
         parameters: of the attack.
 
@@ -161,7 +164,9 @@ def attack(
             f"the attack {live.name} plants before training, and nothing says what was planted "
             "here: run it within a benchmark (`run`), or give `planted` of the run (`load_run`)"
         )
-    context = Run(seed, counted_sizes(corpus), scope=f"attack {name}")
+    if isinstance(base, Path | str):
+        base = load_checkpoint(base, corpus)
+    context = Run(seed, counted_sizes(corpus), scope=f"attack {name}").retraining(None, base)
     return live.run(release, planted, corpus, context.within(f"attack {name}"))
 
 
