@@ -26,10 +26,8 @@ from uedp_bench.attacks.audit.canaries import (
     PlantedAudit,
     Sizes,
     draw_rows,
-    draw_texts,
     draw_users,
     plant_texts,
-    word_pool,
 )
 from uedp_bench.attacks.audit.canary_scores import (
     TextProbe,
@@ -45,6 +43,7 @@ from uedp_bench.attacks.audit.retrainings import (
     retrained_scores,
     target_of,
 )
+from uedp_bench.attacks.audit.texts import Design, draw_texts, word_pool
 from uedp_bench.component import Params, at
 from uedp_bench.errors import InputError
 from uedp_bench.leakage import Attack, Leakage
@@ -135,6 +134,13 @@ class AuditParams(Params):
     delta: float | None = Field(
         default=None, ge=0, lt=1, description="delta of the bounds; default: the run's"
     )
+    text: Design = Field(
+        default="random-words",
+        exclude_if=at("random-words"),
+        description="random-words: frequent public words; rare-suffix: a second part of the rarest "
+        "of them; own-word: a second part of one word that no other canary has; real-prefix: a "
+        "first part of real text; sampled: from a bigram model of public text at temperature 2",
+    )
     canary_words: int = Field(default=5, ge=2, le=8, description="words of a canary")
     prefix_words: int = Field(default=2, ge=1, description="words of it that are given")
     named: bool = Field(
@@ -168,6 +174,8 @@ class AuditParams(Params):
             raise ValueError("adjacency 'replace-one' is for user and update canaries only")
         if self.retrainings and (entity or self.adjacency == "replace-one"):
             raise ValueError("retrainings add or remove a canary of kind 'user' or 'update' only")
+        if self.text == "own-word" and self.canary_words - self.prefix_words != 1:
+            raise ValueError("text is 'own-word': canary_words must be prefix_words + 1")
         if self.references == 1:
             raise ValueError("references is 1: two at least, or 0 for the loss alone")
         if self.stop == "early" and not self.retrainings:
@@ -237,17 +245,18 @@ class Audit(Attack[AuditParams]):
                 f"audit.{asked}, but {corpus.detector.detector} says what an entity is, "
                 "and does not find names of random words: use canary=user, or labelled entities"
             )
-        words, notes = word_pool(corpus, p.word_pool)
+        canaries = self._canaries(corpus)
+        count = canaries + (1 if p.retrainings else 0)
+        pool = word_pool(corpus, p.word_pool, p.text, count)
+        words = pool.suffix_words
         if p.references >= (space := len(words) ** (p.canary_words - p.prefix_words)):
             raise InputError(
                 f"audit.references is {p.references}: {len(words)} words make only {space} suffixes"
             )
-        canaries = self._canaries(corpus)
-        count = canaries + (1 if p.retrainings else 0)
         sizes = Sizes(count, p.spread or 0, p.sentences, p.user_rows)
         users, others = draw_users(corpus, sizes, rng)
         lengths = (p.prefix_words, p.canary_words - p.prefix_words)
-        texts = draw_texts(corpus, words, count, lengths, rng)
+        texts = draw_texts(corpus, pool, p.text, count, lengths, rng)
         rows = [draw_rows(corpus, u, o, sizes, rng) for u, o in zip(users, others, strict=True)]
         coins = rng.random(count) < 0.5
         coins[canaries:] = True
@@ -264,7 +273,7 @@ class Audit(Attack[AuditParams]):
             canaries=drawn[:canaries],
             subject=drawn[-1] if p.retrainings else None,
             words=words,
-            notes=notes,
+            notes=pool.notes,
             withdrawn=self._withdrawn(rows, coins),
             injected=tuple(c.user for c in drawn if c.included) if p.canary == "update" else (),
         )

@@ -8,14 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from uedp_bench.attacks._planting import (
-    frequent_words,
-    person_type,
-    replace_rows,
-    surfaces,
-    unused_name,
-)
-from uedp_bench.corpus import Mention, normal_surface
+from uedp_bench.attacks._planting import person_type, replace_rows
+from uedp_bench.corpus import Mention
 from uedp_bench.errors import InputError
 from uedp_bench.leakage import Planted
 
@@ -48,7 +42,7 @@ class PlantedAudit(Planted):
     Attributes:
         canaries: of the one training run, each with a coin of its own.
         subject: always in the corpus; retrainings put it in or leave it out. None without them.
-        words: that canaries and their references are made of.
+        words: that second parts of canaries and their references are made of.
     """
 
     canaries: tuple[AuditCanary, ...]
@@ -71,40 +65,6 @@ class Sizes(NamedTuple):
     others: int
     sentences: int
     user_rows: int | None
-
-
-def word_pool(corpus: Corpus, size: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Frequent words of public text, or of the train split, and a note if it is the latter.
-
-    Raises:
-        InputError: if there are fewer than two.
-    """
-    split = "public" if corpus.where("public").any() else "train"
-    notes = () if split == "public" else ("no public text: canaries are made of training words",)
-    rows = np.flatnonzero(corpus.where(split)).tolist()
-    words = frequent_words((corpus.texts[row] for row in rows), size)
-    if len(words) < 2:
-        raise InputError(f"audit: the {split} split has {len(words)} usable words; 2 are needed")
-    return words, notes
-
-
-def draw_texts(
-    corpus: Corpus, words: tuple[str, ...], count: int, lengths: tuple[int, int],
-    rng: np.random.Generator,
-) -> list[str]:  # fmt: skip
-    """`count` canaries of so many words before and after the point where the secret begins.
-
-    The second parts are surfaces that no entity of the corpus and no other canary has.
-    """
-    used = surfaces(corpus)
-    drawn = rng.integers(len(words), size=(count, sum(lengths)))
-    texts = []
-    for row in drawn.tolist():
-        picked = [words[i] for i in row]
-        secret = unused_name(words, " ".join(picked[lengths[0] :]), used, rng)
-        used.add(normal_surface(secret))
-        texts.append(" ".join([*picked[: lengths[0]], secret]))
-    return texts
 
 
 def draw_users(
