@@ -232,7 +232,11 @@ def _left_notes(board: Sequence[Row]) -> tuple[str, ...]:
     if any(row.learned is None and row.seeds for row in board):
         unknown = len([row for row in board if row.learned is None and row.seeds])
         notes.append(f"{unknown} of {len(board)} rows do not say if anything was learnt")
-    notes += [f"{one.label}: {one.about}" for one in flattering(measured(board, "utility"))]
+    known = measured(board, "utility")
+    beside = [_range(board, one) for one in known if not (one.better or one.main or one.baseline)]
+    if beside:
+        notes.append(f"for reference: {', '.join(beside)}")
+    notes += [f"{one.label}: {one.about}" for one in flattering(known)]
     failures = (f"failed: {row.label}, seed {run.seed}: {run.error}"
                 for row in board for run in row.failed)  # fmt: skip
     if any(row.lower_bounds for row in board):
@@ -248,6 +252,13 @@ def _left_notes(board: Sequence[Row]) -> tuple[str, ...]:
     chosen = (f"selection: {row.label}: {_selection(row.selection)}"
               for row in board if row.selection)  # fmt: skip
     return tuple(dict.fromkeys([*notes, *strange, *reasons, *chosen, *failures]))
+
+
+def _range(board: Sequence[Row], known: Metric) -> str:
+    """A metric, from the least to the largest where rows of a table were trained on others."""
+    values = [row.utility[known.name].value for row in board if known.name in row.utility]
+    ends = dict.fromkeys(value_text(known, end) for end in (min(values), max(values)))
+    return f"{known.label} {' to '.join(ends)}"
 
 
 def _selection(record: Mapping[str, Any]) -> str:
