@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from board_results import INVENTED, bound, promise, seeds
 
@@ -23,7 +25,7 @@ def front(tmp_path_factory):
     refuted = promise("claimed", 0.5, status="refuted", reason="audit")
     build([
         *seeds("noiseless", 50.0, 9.0),
-        *seeds("deidentify", 55.0, 8.0),
+        *seeds("deidentify", 55.0, 8.0, guarantees=(promise("proven", math.inf, "entity"),)),
         *(run for at in range(7) for run in seeds("user-dp", 60.0 + at, 1.6, guarantees=proven,
                                                   apart={"noise_multiplier": at})),
         *seeds("idle", 300.0, guarantees=(promise("proven", 1.0),)),
