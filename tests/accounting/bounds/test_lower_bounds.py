@@ -30,6 +30,7 @@ from uedp_bench.accounting.bounds.one_run import (
     one_run_p_value,
     score_guesses,
 )
+from uedp_bench.accounting.bounds.trade_off import PERFECT
 from uedp_bench.errors import InputError
 
 RANKED = ("clopper-pearson", "clopper-pearson-f-dp", "one-run", "one-run-f-dp")
@@ -116,7 +117,7 @@ def test_the_f_dp_test_of_perfect_privacy_is_the_binomial_one():
     """No way is passed over in the search that the curve would have refuted."""
     for guesses in (10, 60, 200):
         for correct in range(guesses + 1):
-            excess = one_run._f_dp_excess(200, guesses, correct, 1e-9, 0.01)
+            excess = one_run.f_dp_excess(200, guesses, correct, PERFECT.least, 0.01)
             assert excess <= 0.0 or binom.sf(correct - 1, guesses, 0.5) <= 0.01
 
 
