@@ -33,6 +33,7 @@ from uedp_bench.mechanisms.deidentification import trained_tagger
 from uedp_bench.mechanisms.deidentification.deidentify import Deidentify
 from uedp_bench.mechanisms.deidentification.trained_tagger import TrainedTagger
 from uedp_bench.mechanisms.noiseless import Noiseless
+from uedp_bench.metric import Metric
 from uedp_bench.models.bilstm import BiLSTM
 from uedp_bench.recorded_identity import identity_of
 from uedp_bench.results import ComponentSpec, Result, RunError, RunSpec, write_result
@@ -261,6 +262,7 @@ def test_the_task_that_trained_it_loads_it(
 
     class Labels(Task[Any]):
         name = "labels"
+        metrics = (Metric("f1", better="higher"),)
 
         def load(self, folder: Path) -> Any:
             loaded.append(folder)
