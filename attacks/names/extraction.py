@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.attacks.names.sides import NameIndex, NameParams, NameSides
+from uedp_bench.attacks.names.sides import NameAttack, NameIndex, NameParams
 from uedp_bench.errors import CapabilityError
-from uedp_bench.leakage import Attack, Leakage, Planted
+from uedp_bench.leakage import Leakage
 from uedp_bench.metric import Metric
 from uedp_bench.release import Generator, Tokenised
 from uedp_bench.statistics.intervals import fraction_estimate
@@ -17,6 +17,7 @@ from uedp_bench.statistics.resampling import checked
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus, IntArray
+    from uedp_bench.leakage import Planted
     from uedp_bench.release import Release
     from uedp_bench.run_context import Run
 
@@ -31,7 +32,7 @@ class PIIExtractionParams(NameParams):
     tokens: int = Field(default=48, ge=1, description="tokens of a text, at most")
 
 
-class PIIExtraction(Attack[PIIExtractionParams]):
+class PIIExtraction(NameAttack[PIIExtractionParams]):
     """Lets the model write, and looks for names of members' text in it.
 
     Texts begin with nothing, and every token is drawn from the model's own probabilities. A name
@@ -55,23 +56,6 @@ class PIIExtraction(Attack[PIIExtractionParams]):
     )  # fmt: skip
     needs: ClassVar[tuple[type, ...]] = (Generator,)
 
-    def reads(self) -> frozenset[str]:
-        """Entities, whose surfaces are the names."""
-        return frozenset({"entities"})
-
-    def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, Planted]:
-        """Plants nothing: the text has names of its own.
-
-        Raises:
-            InputError: if the training text or the held-out text has no names of its own.
-        """
-        NameSides.of(corpus, self.params.types, self.name)
-        return corpus, Planted()
-
-    def planted_in(self, corpus: Corpus) -> Planted:
-        """See `Attack`: splits say whose names were trained on."""
-        return Planted()
-
     def run(self, release: Release, planted: Planted, corpus: Corpus, run: Run) -> Leakage:
         """See the class.
 
@@ -80,11 +64,11 @@ class PIIExtraction(Attack[PIIExtractionParams]):
         """
         if not isinstance(release, Generator):
             raise CapabilityError(f"{self.name} needs a Generator, not {type(release).__name__}")
-        sides = NameSides.of(corpus, self.params.types, self.name)
+        sides = self.sides(corpus)
         inside, outside = set(sides.inside.names), set(sides.outside.names)
         index = NameIndex(inside | outside | sides.public)
         written = index.mentioned(self._texts(release, "release", run))
-        known = len(written & (inside | outside | sides.public))
+        recognised = len(written & (inside | outside | sides.public))
         metrics = {
             "recall": fraction_estimate(len(written & inside), len(inside)),
             "recall_floor": fraction_estimate(len(written & outside), len(outside)),
@@ -93,10 +77,10 @@ class PIIExtraction(Attack[PIIExtractionParams]):
         if isinstance(base, Generator):
             before = index.mentioned(self._texts(base, "before training", run))
             metrics["recall_base"] = fraction_estimate(len(before & inside), len(inside))
-        if known:
-            metrics["precision"] = fraction_estimate(len(written & inside), known)
+        if recognised:
+            metrics["precision"] = fraction_estimate(len(written & inside), recognised)
         counts = {"members": len(inside), "held_out": len(outside), "public": len(sides.public)}
-        return Leakage(metrics, {"names": counts, "written": known})
+        return Leakage(metrics, {"names": counts, "written": recognised})
 
     def _texts(self, release: Generator, what: str, run: Run) -> list[str]:
         """Texts that a model writes from nothing."""
@@ -117,7 +101,7 @@ class PIIExtraction(Attack[PIIExtractionParams]):
 
 def _next(release: Generator, rows: IntArray, rng: np.random.Generator) -> IntArray:
     """(rows,) a token after each of the rows (rows, tokens), by the law of the model."""
-    coins, found, start = rng.random(len(rows)), np.empty(len(rows), dtype=np.int64), 0
+    coins, tokens, start = rng.random(len(rows)), np.empty(len(rows), dtype=np.int64), 0
     size = 1
     while start < len(rows):
         part = rows[start : start + size]
@@ -126,6 +110,6 @@ def _next(release: Generator, rows: IntArray, rng: np.random.Generator) -> IntAr
         size = max(1, NUMBERS_AT_ONCE // logp.shape[1])
         law = np.exp(logp).cumsum(axis=1)
         places = (law < coins[start : start + len(part), None] * law[:, -1:]).sum(axis=1)
-        found[start : start + len(part)] = np.minimum(places, logp.shape[1] - 1)
+        tokens[start : start + len(part)] = np.minimum(places, logp.shape[1] - 1)
         start += len(part)
-    return found
+    return tokens

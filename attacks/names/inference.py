@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.attacks.names.sides import NameParams, NameSides
+from uedp_bench.attacks.names.sides import NameAttack, NameParams
 from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.leakage import Attack, Leakage, Planted
+from uedp_bench.leakage import Leakage
 from uedp_bench.metric import Metric
 from uedp_bench.release import Completer
 from uedp_bench.statistics.intervals import mean_estimate
@@ -18,8 +18,9 @@ from uedp_bench.statistics.resampling import checked
 from uedp_bench.statistics.roc import Scores, auc_estimate
 
 if TYPE_CHECKING:
-    from uedp_bench.attacks.names.sides import Side
+    from uedp_bench.attacks.names.sides import NameSides, Side
     from uedp_bench.corpus import Corpus, FloatArray, IntArray
+    from uedp_bench.leakage import Planted
     from uedp_bench.release import Release
     from uedp_bench.results import Estimate
     from uedp_bench.run_context import Run
@@ -56,7 +57,7 @@ class Gap(NamedTuple):
     name: int
 
 
-class PIIInference(Attack[PIIInferenceParams]):
+class PIIInference(NameAttack[PIIInferenceParams]):
     """Ranks the names that could stand in a gap of a text that the adversary knows otherwise.
 
     The score of a name is the loss of it with what follows, less the loss of the model before
@@ -83,22 +84,18 @@ class PIIInference(Attack[PIIInferenceParams]):
     )  # fmt: skip
     needs: ClassVar[tuple[type, ...]] = (Completer,)
 
-    def reads(self) -> frozenset[str]:
-        """Entities, whose surfaces are the names."""
-        return frozenset({"entities"})
-
-    def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, Planted]:
-        """Plants nothing: the text has names of its own.
+    def sides(self, corpus: Corpus) -> NameSides:
+        """See `NameAttack`.
 
         Raises:
             InputError: if no type of names is on both sides.
         """
-        self._gaps(corpus, np.random.default_rng(0))
-        return corpus, Planted()
-
-    def planted_in(self, corpus: Corpus) -> Planted:
-        """See `Attack`: splits say whose names were trained on."""
-        return Planted()
+        sides = super().sides(corpus)
+        if not np.intersect1d(sides.inside.types, sides.outside.types).size:
+            raise InputError(
+                f"{self.name} compares names of one type, and no type has names on both sides"
+            )
+        return sides
 
     def run(self, release: Release, planted: Planted, corpus: Corpus, run: Run) -> Leakage:
         """See the class.
@@ -138,7 +135,7 @@ class PIIInference(Attack[PIIInferenceParams]):
 
     def _gaps(self, corpus: Corpus, rng: np.random.Generator) -> dict[str, list[Gap]]:
         """Gaps of both sides, drawn among the mentions whose type has names enough."""
-        sides = NameSides.of(corpus, self.params.types, self.name)
+        sides = self.sides(corpus)
         pools: dict[int, tuple[IntArray, IntArray]] = {
             kind: (
                 np.flatnonzero(sides.inside.types == kind),
@@ -146,12 +143,7 @@ class PIIInference(Attack[PIIInferenceParams]):
             )
             for kind in np.unique(sides.inside.types).tolist()
         }
-        most = max(min(map(len, pool)) for pool in pools.values())
-        if not most:
-            raise InputError(
-                f"{self.name} compares names of one type, and no type has names on both sides"
-            )
-        half = min(self.params.candidates // 2, most)
+        half = min(self.params.candidates // 2, max(min(map(len, pool)) for pool in pools.values()))
         enough = {kind: pool for kind, pool in pools.items() if min(map(len, pool)) >= half}
         return {
             "inside": self._of_side(corpus, (sides.inside, sides.outside), enough, half, rng),

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from pydantic import Field
@@ -14,6 +14,7 @@ from pydantic import Field
 from uedp_bench.component import Params
 from uedp_bench.corpus import normal_surface
 from uedp_bench.errors import InputError, nearest
+from uedp_bench.leakage import Attack, Planted
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus, IntArray
@@ -24,6 +25,7 @@ OTHERS = ("valid", "test", "held_out")
 _WORD = re.compile(r"\w+")
 
 Words = tuple[str, ...]
+N = TypeVar("N", bound="NameParams")
 
 
 class NameParams(Params):
@@ -140,7 +142,7 @@ class NameSides:
             for side, rows in splits.items()
         }
         elsewhere = {"inside": ("outside", "public"), "outside": ("inside", "public")}
-        made = {}
+        sides = {}
         for side, others in elsewhere.items():
             index = NameIndex(names[side])
             own = names[side] - index.mentioned(text for other in others for text in texts[other])
@@ -150,9 +152,34 @@ class NameSides:
                     f"text that no other split mentions, and the source has "
                     f"{len(names[side])} names there, none of them of that kind"
                 )
-            here = [m for m in np.flatnonzero(splits[side][spans.row]).tolist() if m in words]
-            made[side] = _side(corpus, [m for m in here if words[m] in own], words)
-        return NameSides(made["inside"], made["outside"], frozenset(names["public"]))
+            mentions = np.flatnonzero(splits[side][spans.row]).tolist()
+            sides[side] = _side(corpus, [m for m in mentions if words.get(m) in own], words)
+        return NameSides(sides["inside"], sides["outside"], frozenset(names["public"]))
+
+
+class NameAttack(Attack[N]):
+    """Base of attacks on names: they plant nothing, for the text has names of its own."""
+
+    def reads(self) -> frozenset[str]:
+        """Entities, whose surfaces are the names."""
+        return frozenset({"entities"})
+
+    def sides(self, corpus: Corpus) -> NameSides:
+        """The names of a corpus; see `NameSides.of`."""
+        return NameSides.of(corpus, self.params.types, self.name)
+
+    def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, Planted]:
+        """Refuses before training a corpus whose sides have too few names.
+
+        Raises:
+            InputError: for such a corpus.
+        """
+        self.sides(corpus)
+        return corpus, Planted()
+
+    def planted_in(self, corpus: Corpus) -> Planted:
+        """See `Attack`: splits say whose names were trained on."""
+        return Planted()
 
 
 def _side(corpus: Corpus, mentions: Sequence[int], words: dict[int, Words]) -> Side:

@@ -189,5 +189,5 @@ def _metrics(details: _Details, bounds: tuple[LowerBound, ...]) -> dict[str, flo
     if details.retrainings is not None:
         areas["auc_retrainings"] = auc(details.retrainings.members, details.retrainings.nonmembers)
     named = {f"epsilon_{b.method.replace('-', '_')}": b.epsilon for b in bounds if b.assumptions}
-    told = {f"epsilon_of_{name}": epsilon_of_auc(x, details.delta) for name, x in areas.items()}
-    return {"epsilon_lower_bound": bounds[0].epsilon, **areas, **named, **told}
+    of_auc = {f"epsilon_of_{name}": epsilon_of_auc(x, details.delta) for name, x in areas.items()}
+    return {"epsilon_lower_bound": bounds[0].epsilon, **areas, **named, **of_auc}

@@ -94,12 +94,12 @@ def bound_command(
         method=method,  # type: ignore[arg-type]  # checked there, with a hint
     )
     area = auc(*sides)
-    told: dict[str, float | None] = {"auc": area}
+    others: dict[str, float | None] = {"auc": area}
     if delta > 0.0:
-        told["epsilon_of_auc"] = epsilon_of_auc(area, delta)
+        others["epsilon_of_auc"] = epsilon_of_auc(area, delta)
     if method == "nct":
-        told["normality_p_value"] = normality_p_value(*sides)
-    _show(epsilon, delta, confidence, method, as_json, told)
+        others["normality_p_value"] = normality_p_value(*sides)
+    _show(epsilon, delta, confidence, method, as_json, others)
 
 
 @app.command("one-run")
@@ -236,7 +236,7 @@ def _show(
         )
     if "normality_p_value" in beside:
         p = beside["normality_p_value"]
-        told = "is not tested: too few scores vary" if p is None else f"has p {p:.2g}"
-        typer.echo(f"that the scores are normal, which nct rests on, {told}")
+        verdict = "is not tested: too few scores vary" if p is None else f"has p {p:.2g}"
+        typer.echo(f"that the scores are normal, which nct rests on, {verdict}")
     if epsilon == 0.0:
         typer.echo("nothing is refuted: that is no proof of privacy")
