@@ -55,7 +55,8 @@ def generate(folder: Path, rows: int, users: int) -> None:
     )
     activity = rng.gamma(2.0, size=users)
     activity = np.cumsum(activity / activity.sum())
-    schema = pa.schema([("text", pa.string()), ("author", pa.string())])
+    names = ("text", "author", "subject", "half")  # the run reads the first two
+    schema = pa.schema([(name, pa.string()) for name in names])
     with pq.ParquetWriter(folder / FILE, schema) as file:
         for first in range(0, rows, AT_ONCE):
             size = min(AT_ONCE, rows - first)
@@ -63,7 +64,8 @@ def generate(folder: Path, rows: int, users: int) -> None:
             everyone = np.arange(first, first + size)
             drawn = np.where(everyone < users, everyone, drawn)
             authors = pa.array([f"author-{user:07d}" for user in drawn.tolist()])
-            columns = [_texts(rng, words, size), authors]
+            halves = pa.array([("first", "second")[row % 2] for row in range(size)])
+            columns = [_texts(rng, words, size), authors, _texts(rng, words, size), halves]
             file.write_table(pa.Table.from_arrays(columns, schema=schema))
 
 
