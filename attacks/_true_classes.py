@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
+    from uedp_bench.contracts.release import Release
     from uedp_bench.corpus import Corpus, IntArray
-    from uedp_bench.release import Release
 
 
 def true_classes(release: Release, corpus: Corpus, attack: str) -> IntArray:

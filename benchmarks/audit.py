@@ -17,11 +17,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.grid import expand
-from uedp_bench.harness.scheduler import jobs_of, run_jobs
-from uedp_bench.harness.spec import parse_spec
-from uedp_bench.run_context import Speed
+from uedp_bench.contracts.run_context import Speed
+from uedp_bench.grid.scheduler import jobs_of, run_jobs
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.spec.grid import expand
+from uedp_bench.spec.spec import parse_spec
 
 SOURCE = {"users": 120, "valid_users": 5, "test_users": 10, "public_users": 20}
 MODEL = {"vocabulary_size": 200, "units": 16, "embedding": 16}

@@ -18,12 +18,12 @@ from typing import Any, get_args
 import numpy as np
 
 from uedp_bench.attacks.audit.texts import Design
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.grid import expand
-from uedp_bench.harness.scheduler import jobs_of, run_jobs
-from uedp_bench.harness.spec import parse_spec
-from uedp_bench.results import Result
-from uedp_bench.run_context import Speed
+from uedp_bench.contracts.results import Result
+from uedp_bench.contracts.run_context import Speed
+from uedp_bench.grid.scheduler import jobs_of, run_jobs
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.spec.grid import expand
+from uedp_bench.spec.spec import parse_spec
 
 CANARIES = 200
 SOURCE = {"users": 300, "valid_users": 5, "test_users": 10, "public_users": 60}

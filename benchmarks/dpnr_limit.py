@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from uedp_bench.accounting.bounds.accuracy_limits import accuracy_limit, at_most, two_class_limit
+from uedp_bench.bounds.accuracy_limits import accuracy_limit, at_most, two_class_limit
 
 EPSILONS = (0.05, 0.1, 0.5, 1.0, 5.0)
 

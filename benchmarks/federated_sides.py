@@ -20,8 +20,8 @@ from torch import Tensor, nn
 from turns import Stopwatch
 from workloads import Sizes, TorchGPT, as_one_writes_it, flat_weights, language_learner, stats_of
 
-from uedp_bench.registry import mechanisms
-from uedp_bench.run_context import Run
+from uedp_bench.components.registry import mechanisms
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.training.device import choose_device
 
 

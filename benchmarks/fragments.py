@@ -18,18 +18,18 @@ from pathlib import Path
 
 from uedp_bench.accounting.ledger import proven
 from uedp_bench.attacks.fragment_reassembly.attack import FragmentReassembly
-from uedp_bench.budget.mechanisms_and_systems import NOISE
+from uedp_bench.contracts.leakage import Planted
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.release import PublishedOnly
+from uedp_bench.contracts.results import Estimate
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import Corpus
-from uedp_bench.files.text_files import open_text
-from uedp_bench.harness.publishing import publish
-from uedp_bench.leakage import Planted
-from uedp_bench.mechanism import CorpusStats
+from uedp_bench.io.text_files import open_text
 from uedp_bench.mechanisms.fragments.phrase_fragments import PhraseFragments
 from uedp_bench.mechanisms.fragments.phrase_union import PhraseUnion
 from uedp_bench.mechanisms.fragments.votes import phrases_of_voters
-from uedp_bench.release import PublishedOnly
-from uedp_bench.results import Estimate
-from uedp_bench.run_context import Run
+from uedp_bench.one_run.planning.mechanisms_and_systems import NOISE
+from uedp_bench.one_run.publishing import publish
 from uedp_bench.tasks.sources.nmt_confidential import NMTConfidential
 from uedp_bench.tasks.sources.parallel_embedded.source import ParallelEmbedded
 from uedp_bench.tasks.sources.reading.pairs import holds_text

@@ -164,18 +164,18 @@ def step(name: str, folder: Path, given: argparse.Namespace) -> dict[str, Any]:
     import torch
 
     import uedp_bench.training.federated as engine
-    from uedp_bench.files import parquet_files
-    from uedp_bench.harness.components import build_sources
-    from uedp_bench.harness.execution import Execution
-    from uedp_bench.harness.grid import expand
-    from uedp_bench.harness.identity import Identity
-    from uedp_bench.harness.meter import Meter
-    from uedp_bench.harness.planting import load_data
-    from uedp_bench.harness.preparing import prepare
-    from uedp_bench.harness.protecting import protect
-    from uedp_bench.harness.scoring import score
-    from uedp_bench.harness.spec import parse_spec
-    from uedp_bench.run_context import no_progress
+    from uedp_bench.contracts.run_context import no_progress
+    from uedp_bench.data import parquet_files
+    from uedp_bench.one_run.components import build_sources
+    from uedp_bench.one_run.execution import Execution
+    from uedp_bench.one_run.meter import Meter
+    from uedp_bench.one_run.planting import load_data
+    from uedp_bench.one_run.preparing import prepare
+    from uedp_bench.one_run.protecting import protect
+    from uedp_bench.one_run.scoring import score
+    from uedp_bench.spec.grid import expand
+    from uedp_bench.spec.identity import Identity
+    from uedp_bench.spec.spec import parse_spec
     from uedp_bench.text.describe_data import describe
 
     torch.set_num_threads(1)

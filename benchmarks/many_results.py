@@ -21,10 +21,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from uedp_bench.contracts.recorded_identity import identity_of
+from uedp_bench.contracts.results import Result
 from uedp_bench.leaderboard.bundles import line_of, write_bundle
 from uedp_bench.leaderboard.loading import load_results
-from uedp_bench.recorded_identity import identity_of
-from uedp_bench.results import Result
 
 REFERENCE = Path(__file__).parents[1] / "leaderboard" / "results"
 STEPS = ("read", "build", "serve")

@@ -35,8 +35,8 @@ from workloads import (
     stats_of,
 )
 
-from uedp_bench.registry import mechanisms, models
-from uedp_bench.run_context import Run
+from uedp_bench.components.registry import mechanisms, models
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.tasks.language.language_model import LanguageReader
 from uedp_bench.training.device import choose_device
 

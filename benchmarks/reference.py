@@ -29,13 +29,13 @@ from pathlib import Path
 
 import yaml
 
-from uedp_bench.harness.grid import expand
-from uedp_bench.harness.settings import parse_setting
-from uedp_bench.harness.spec import Spec, apply_setting, parse_spec
-from uedp_bench.harness.spec_files import read_spec
+from uedp_bench.contracts.results import RunSpec
 from uedp_bench.leaderboard.bundles import SUFFIX
 from uedp_bench.leaderboard.loading import load_results
-from uedp_bench.results import RunSpec
+from uedp_bench.spec.grid import expand
+from uedp_bench.spec.settings import parse_setting
+from uedp_bench.spec.spec import Spec, apply_setting, parse_spec
+from uedp_bench.spec.spec_files import read_spec
 
 HERE = Path(__file__).resolve().parents[1]
 DATA = re.compile(r"\bdata/[\w./-]+")

@@ -20,7 +20,13 @@ import torch
 from torch import Tensor, nn
 
 from uedp_bench.mechanisms.secure_inference.computed_labels import LAN, WAN
-from uedp_bench.secure.compile import ArgMax, Branches, SecureConfig, Traffic, compile_network
+from uedp_bench.mechanisms.secure_inference.engine.compile import (
+    ArgMax,
+    Branches,
+    SecureConfig,
+    Traffic,
+    compile_network,
+)
 
 SIZE, CLASSES = 768, 2
 KERNELS, CHANNELS, POOLS = ((4, 2, 3), (8, 3, 4), (16, 4, 5)), (2, 4, 6), (3, 4, 5)

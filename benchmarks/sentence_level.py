@@ -21,9 +21,9 @@ from torch import nn
 from turns import Found, Stopwatch, arguments, chosen, in_turns, print_ratios, ratios
 from workloads import MODELS, Sizes, language_learner, stats_of
 
-from uedp_bench.learner import Learner
-from uedp_bench.registry import mechanisms
-from uedp_bench.run_context import Run
+from uedp_bench.components.registry import mechanisms
+from uedp_bench.contracts.learner import Learner
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.training.device import choose_device
 
 MECHANISMS = {

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from uedp_bench.accounting.bounds.attained import epsilon_attained, two_level_laws
 from uedp_bench.accounting.events import Protected, TwoLevelUserEntityGaussian
 from uedp_bench.accounting.noise_search import group_noise
+from uedp_bench.bounds.attained import epsilon_attained, two_level_laws
 
 DELTA, TARGET, ROUNDS = 1e-5, 8.0, 60
 ROWS = ((1, 0.1, 1 / 6), (3, 0.1, 1 / 6), (10, 0.1, 1 / 6), (3, 0.1, 0.5), (3, 0.1, 1.0))

@@ -20,8 +20,8 @@ import numpy as np
 
 from uedp_bench.api import Corpus, CorpusStats, Run, mechanisms, sources
 from uedp_bench.attacks.word_reconstruction.attack import Learnt
+from uedp_bench.contracts.results import Estimate
 from uedp_bench.mechanisms.words.vickrey import Vickrey
-from uedp_bench.results import Estimate
 from uedp_bench.tasks.word_substitution import substitute
 
 SECOND_WEIGHTS = tuple(round(0.05 * step, 2) for step in range(1, 21))

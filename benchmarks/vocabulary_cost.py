@@ -18,15 +18,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from uedp_bench import registry
 from uedp_bench.attacks.vocabulary_membership.attack import VocabularyMembership
+from uedp_bench.components import registry
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.word_counts import WordCounts
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
-from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.vocabulary.dp_vocabulary import DPVocabulary
 from uedp_bench.models.vocabularies.words import WordVocabulary
-from uedp_bench.run_context import Run
-from uedp_bench.word_counts import WordCounts
 
 DELTA, EPSILONS = 1e-5, (1.0, 4.0, 10.0)
 SOURCES: dict[str, dict[str, Any]] = {

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from textwrap import fill
 from typing import Any
 
+from uedp_bench.components.metric import Declared, Kind, Metric
 from uedp_bench.leaderboard.boards import boards, labels, title
 from uedp_bench.leaderboard.cell_text import (
     NONE,
@@ -31,7 +32,6 @@ from uedp_bench.leaderboard.upper_end import (
     references,
 )
 from uedp_bench.leaderboard.verdicts import EXPLANATION, Verdict, verdicts
-from uedp_bench.metric import Declared, Kind, Metric
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from uedp_bench.components.registry import sources
+from uedp_bench.contracts.results import RunSpec
+from uedp_bench.contracts.source import Source
 from uedp_bench.errors import UedpBenchError
 from uedp_bench.leaderboard.rows import Row, by_vocabulary
-from uedp_bench.registry import sources
-from uedp_bench.results import RunSpec
-from uedp_bench.source import Source
 
 
 def boards(rows: Sequence[Row]) -> list[list[Row]]:

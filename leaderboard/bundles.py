@@ -17,12 +17,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from uedp_bench.contracts.results import Result
 from uedp_bench.errors import InputError
-from uedp_bench.files.output_folder import new_file
-from uedp_bench.files.printable import plain
-from uedp_bench.files.regular_files import open_regular, shown_path
-from uedp_bench.files.text_files import open_text
-from uedp_bench.results import Result
+from uedp_bench.io.output_folder import new_file
+from uedp_bench.io.printable import plain
+from uedp_bench.io.regular_files import open_regular, shown_path
+from uedp_bench.io.text_files import open_text
 
 SUFFIX = ".jsonl.gz"
 

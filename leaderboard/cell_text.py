@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from uedp_bench.accounting.consistency import STRICT_ERROR
 from uedp_bench.accounting.events import DECLARED
 from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.bounds.consistency import STRICT_ERROR
+from uedp_bench.contracts.results import LowerBound
 from uedp_bench.leaderboard.rows import Row, Stat
-from uedp_bench.results import LowerBound
 
 NONE = "–"
 

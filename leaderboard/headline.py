@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from uedp_bench.harness.utility import headline_of
-from uedp_bench.results import Headline, Result
+from uedp_bench.contracts.results import Headline, Result
+from uedp_bench.one_run.utility import headline_of
 
 NOTHING = "learned nothing"
 """Marks a row whose model is no better than what needs no private text."""
@@ -24,8 +24,8 @@ def headline(results: Sequence[Result]) -> Headline | None:
 
 
 def _registered(task: str) -> Headline | None:
+    from uedp_bench.components.registry import tasks
     from uedp_bench.errors import UedpBenchError
-    from uedp_bench.registry import tasks
 
     try:
         return headline_of(tasks.get(task))

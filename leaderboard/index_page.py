@@ -12,6 +12,8 @@ from itertools import islice
 from typing import Any
 
 from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.components.metric import Metric
+from uedp_bench.contracts.results import LowerBound, Result
 from uedp_bench.leaderboard.boards import (
     boards,
     differences,
@@ -48,8 +50,6 @@ from uedp_bench.leaderboard.table_columns import (
 )
 from uedp_bench.leaderboard.upper_end import better_than_unprotected, is_unprotected, references
 from uedp_bench.leaderboard.verdicts import verdicts
-from uedp_bench.metric import Metric
-from uedp_bench.results import LowerBound, Result
 
 _SAFE = re.compile(r"[A-Za-z0-9_-]{1,64}")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from uedp_bench.contracts.results import Result
 from uedp_bench.errors import InputError, UedpBenchError
-from uedp_bench.files.printable import plain
+from uedp_bench.io.printable import plain
 from uedp_bench.leaderboard.loading import Loaded
 from uedp_bench.leaderboard.sources import Copy
-from uedp_bench.results import Result
 
 _Shown = TypeVar("_Shown")
 

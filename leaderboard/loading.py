@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from uedp_bench.contracts.results import Result
 from uedp_bench.errors import InputError
 from uedp_bench.leaderboard.headline import disagreements
 from uedp_bench.leaderboard.sources import Copy, Folder, Found, Outcome, Source
-from uedp_bench.results import Result
 
 Progress = Callable[[int, int], None]
 """Called with (done, in all)."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from uedp_bench.accounting.bounds.ceilings import JudgedUsers
-from uedp_bench.results import Estimate, Result
+from uedp_bench.bounds.ceilings import JudgedUsers
+from uedp_bench.contracts.results import Estimate, Result
 
 AREA, RATE, FALSE = "auc_user", "tpr_user_at_1pct_fpr", 0.01
 """Metrics that decide, and the false-positive rate of the second."""

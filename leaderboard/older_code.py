@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from uedp_bench import registry
+from uedp_bench.components import registry
 from uedp_bench.errors import UedpBenchError
 from uedp_bench.version import ENGINE
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from uedp_bench.accounting.consistency import STRICT_ERROR
 from uedp_bench.accounting.guarantee import Guarantee
-from uedp_bench.results import LowerBound
+from uedp_bench.bounds.consistency import STRICT_ERROR
+from uedp_bench.contracts.results import LowerBound
 
 
 def worst_guarantees(runs: Sequence[Sequence[Guarantee]]) -> tuple[Guarantee, ...]:

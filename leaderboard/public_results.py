@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from uedp_bench.results import ComponentSpec, FailedAttack, Result, SkippedAttack
+from uedp_bench.contracts.results import ComponentSpec, FailedAttack, Result, SkippedAttack
 
 _PART = r"[^\s\"'`<>|:;,()\[\]{}/\\]"
 PLACE = re.compile(

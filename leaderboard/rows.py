@@ -12,14 +12,21 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from uedp_bench.accounting.guarantee import Guarantee, Number
+from uedp_bench.components.metric import Declared, Kind, Metric, declared
+from uedp_bench.contracts.results import (
+    FailedAttack,
+    Headline,
+    LowerBound,
+    Result,
+    RunSpec,
+    SkippedAttack,
+)
 from uedp_bench.errors import UnknownNameError
-from uedp_bench.harness.public_sizes import NOTE
 from uedp_bench.leaderboard import headline as headlines
 from uedp_bench.leaderboard.member_evidence import common_ceilings, judgements, leaks
 from uedp_bench.leaderboard.older_code import is_older
 from uedp_bench.leaderboard.promises_over_seeds import highest_bounds, same_point, worst_guarantees
-from uedp_bench.metric import Declared, Kind, Metric, declared
-from uedp_bench.results import FailedAttack, Headline, LowerBound, Result, RunSpec, SkippedAttack
+from uedp_bench.one_run.public_sizes import NOTE
 
 
 class _Frozen(BaseModel):

@@ -22,15 +22,15 @@ from time import monotonic
 from types import TracebackType
 from typing import Any
 
+from uedp_bench.contracts.results import Result
 from uedp_bench.errors import InputError, UedpBenchError
-from uedp_bench.files.printable import plain
-from uedp_bench.files.scratch import scratch_folder
+from uedp_bench.io.printable import plain
+from uedp_bench.io.scratch import scratch_folder
 from uedp_bench.leaderboard.leaving_out import told, trouble, without_culprits
 from uedp_bench.leaderboard.loading import Loaded, Loader, Progress
 from uedp_bench.leaderboard.site_files import Contents, Files
 from uedp_bench.leaderboard.site_folder import SiteFolder
 from uedp_bench.leaderboard.sources import Copy
-from uedp_bench.results import Result
 
 _VERSION = '<meta name="version" content="">'
 

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from uedp_bench.contracts.results import Result
 from uedp_bench.leaderboard.loading import Progress
 from uedp_bench.leaderboard.site_files import Contents
 from uedp_bench.leaderboard.site_folder import SiteFolder
-from uedp_bench.results import Result
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from uedp_bench import registry
-from uedp_bench.files.package_digest import package_digest
+from uedp_bench.components import registry
+from uedp_bench.contracts.results import Result
+from uedp_bench.io.package_digest import package_digest
 from uedp_bench.leaderboard.boards import boards, real_first, title
 from uedp_bench.leaderboard.cell_text import NONE, guarantees_text, stat_text
 from uedp_bench.leaderboard.front.finding import first_page, leading, leading_metric, names
@@ -41,7 +42,6 @@ from uedp_bench.leaderboard.table_columns import metric_columns
 from uedp_bench.leaderboard.table_pieces import Pieces, embedded
 from uedp_bench.leaderboard.upper_end import better_than_unprotected, warnings
 from uedp_bench.leaderboard.verdicts import sentences
-from uedp_bench.results import Result
 from uedp_bench.version import __version__
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from time import monotonic
 from typing import Protocol
 
+from uedp_bench.contracts.results import Result
 from uedp_bench.errors import InputError
-from uedp_bench.files.regular_files import shown_path
-from uedp_bench.harness.result_files import result_of_text, stored_result
+from uedp_bench.io.regular_files import shown_path
 from uedp_bench.leaderboard.bundles import SUFFIX, bundle_of, read_lines
-from uedp_bench.results import Result
+from uedp_bench.store.result_files import result_of_text, stored_result
 from uedp_bench.tracking.store import logged_results, logged_runs
 
 COPIES = {"mlartifacts", "mlruns"}

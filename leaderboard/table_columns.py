@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from uedp_bench.components.metric import Kind, Metric
 from uedp_bench.leaderboard.cell_text import number
 from uedp_bench.leaderboard.column_names import column_prefix
 from uedp_bench.leaderboard.glossary.page import places
 from uedp_bench.leaderboard.rows import Row, Stat, headline
-from uedp_bench.metric import Kind, Metric
 
 
 def metric_columns(rows: Sequence[Row]) -> list[dict[str, Any]]:

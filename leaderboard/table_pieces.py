@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
+from uedp_bench.contracts.results import Result
 from uedp_bench.leaderboard.index_page import TableData
 from uedp_bench.leaderboard.rows import Row
-from uedp_bench.results import Result
 
 MOST_IN_PAGE = 2000
 """Rows of a table whose page holds them all."""

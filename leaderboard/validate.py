@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+from uedp_bench.contracts.mechanism import ServingMechanism, TrainingMechanism
+from uedp_bench.contracts.results import MOST_SAMPLES, Result
 from uedp_bench.errors import InputError
 from uedp_bench.leaderboard.boards import is_generated
 from uedp_bench.leaderboard.bundles import SUFFIX, Line, bundle_of, has_header, line_of, read_lines
@@ -39,8 +41,6 @@ from uedp_bench.leaderboard.validation.report import (
     shown,
 )
 from uedp_bench.leaderboard.validation.selections import check_selection
-from uedp_bench.mechanism import ServingMechanism, TrainingMechanism
-from uedp_bench.results import MOST_SAMPLES, Result
 
 
 def check_samples(result: Result) -> Iterator[Problem]:

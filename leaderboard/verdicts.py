@@ -10,14 +10,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from uedp_bench.accounting.bounds.ceilings import RATES
+from uedp_bench.bounds.ceilings import RATES
+from uedp_bench.contracts.results import ComponentSpec
 from uedp_bench.leaderboard.boards import boards
 from uedp_bench.leaderboard.cell_text import number
 from uedp_bench.leaderboard.member_evidence import AREA, RATE
 from uedp_bench.leaderboard.rows import Row
 from uedp_bench.leaderboard.run_pages.in_words import Sentence
 from uedp_bench.leaderboard.upper_end import is_unprotected
-from uedp_bench.results import ComponentSpec
 
 LEAKS = "leaks"
 FOUND_ELSEWHERE = "no more than chance, and the attack finds it where it is there"

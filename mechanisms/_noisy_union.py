@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from uedp_bench.accounting.events import PrivacyUnit
+    from uedp_bench.contracts.mechanism import Events
+    from uedp_bench.contracts.run_context import Run
     from uedp_bench.corpus import Corpus, IntArray
-    from uedp_bench.mechanism import Events
-    from uedp_bench.run_context import Run
 
 _SAFETY = 1.0 + 1e-9
 """The threshold lies this much higher than it must, so that rounding does not lower it."""

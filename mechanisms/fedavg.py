@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field, model_validator
 
 from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
-from uedp_bench.mechanism import CorpusStats, Events, TrainingMechanism
+from uedp_bench.contracts.mechanism import CorpusStats, Events, TrainingMechanism
 from uedp_bench.mechanisms.private_training.clip_policies import ClipParams
 from uedp_bench.mechanisms.private_training.dealing import dealt_anew
 from uedp_bench.mechanisms.private_training.parameters import (
@@ -21,9 +21,9 @@ from uedp_bench.mechanisms.private_training.users import check_round, users_of
 if TYPE_CHECKING:
     from torch import nn
 
+    from uedp_bench.contracts.learner import Learner
+    from uedp_bench.contracts.run_context import Run
     from uedp_bench.corpus import Corpus
-    from uedp_bench.learner import Learner
-    from uedp_bench.run_context import Run
     from uedp_bench.training.bounds import Bound
     from uedp_bench.training.sampling import Sampler
 

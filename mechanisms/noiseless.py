@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field, model_validator
 
 from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
-from uedp_bench.component import Params, at
-from uedp_bench.mechanism import CorpusStats, Events, TrainingMechanism
+from uedp_bench.components.component import Params, at
+from uedp_bench.contracts.mechanism import CorpusStats, Events, TrainingMechanism
 
 if TYPE_CHECKING:
     from torch import nn
 
+    from uedp_bench.contracts.learner import Learner
+    from uedp_bench.contracts.run_context import Run
     from uedp_bench.corpus import Corpus
-    from uedp_bench.learner import Learner
-    from uedp_bench.run_context import Run
 
 
 TRAINED_WITHOUT_NOISE: Events = (
@@ -105,7 +105,7 @@ class Noiseless(TrainingMechanism[NoiselessParams]):
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """Trains a copy of the learner's module."""
-        from uedp_bench.learner import Schedule
+        from uedp_bench.contracts.learner import Schedule
         from uedp_bench.mechanisms.private_training.users import users_of
         from uedp_bench.training.plain import BestOnValid, train_plain
 

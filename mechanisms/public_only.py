@@ -6,15 +6,15 @@ import copy
 from typing import TYPE_CHECKING
 
 from uedp_bench.accounting.events import PrivacyEvent, PureDP
-from uedp_bench.component import Params
-from uedp_bench.mechanism import CorpusStats, Events, TrainingMechanism
+from uedp_bench.components.component import Params
+from uedp_bench.contracts.mechanism import CorpusStats, Events, TrainingMechanism
 
 if TYPE_CHECKING:
     from torch import nn
 
+    from uedp_bench.contracts.learner import Learner
+    from uedp_bench.contracts.run_context import Run
     from uedp_bench.corpus import Corpus
-    from uedp_bench.learner import Learner
-    from uedp_bench.run_context import Run
 
 ASSUMPTIONS = ("vocabulary and initial weights do not depend on private text",)
 

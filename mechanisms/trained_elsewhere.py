@@ -10,15 +10,15 @@ from pydantic import Field
 
 from uedp_bench.accounting.declared_claim import DeclaredTraining
 from uedp_bench.accounting.events import Claim
-from uedp_bench.component import MayBePath
-from uedp_bench.mechanism import CorpusStats, Elsewhere, Events, TrainingMechanism
+from uedp_bench.components.component import MayBePath
+from uedp_bench.contracts.mechanism import CorpusStats, Elsewhere, Events, TrainingMechanism
 
 if TYPE_CHECKING:
     from torch import nn
 
+    from uedp_bench.contracts.learner import Learner
+    from uedp_bench.contracts.run_context import Run
     from uedp_bench.corpus import Corpus
-    from uedp_bench.learner import Learner
-    from uedp_bench.run_context import Run
 
 
 class TrainedElsewhereParams(DeclaredTraining):

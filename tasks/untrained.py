@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from uedp_bench.component import P
-from uedp_bench.release import PublishedOnly
-from uedp_bench.task import Task
+from uedp_bench.components.component import P
+from uedp_bench.contracts.release import PublishedOnly
+from uedp_bench.contracts.task import Task
 
 if TYPE_CHECKING:
+    from uedp_bench.contracts.learner import Learner, Role
+    from uedp_bench.contracts.release import Release
+    from uedp_bench.contracts.run_context import Run
+    from uedp_bench.contracts.word_counts import WordCounts
     from uedp_bench.corpus import Corpus
-    from uedp_bench.learner import Learner, Role
-    from uedp_bench.release import Release
-    from uedp_bench.run_context import Run
-    from uedp_bench.word_counts import WordCounts
 
 
 class UntrainedTask(Task[P]):

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.component import Params
+from uedp_bench.components.component import Params
+from uedp_bench.components.metric import Metric
+from uedp_bench.contracts.release import Channel
 from uedp_bench.corpus import or_alone
 from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.metric import Metric
-from uedp_bench.release import Channel
 from uedp_bench.statistics.intervals import fraction_estimate, mean_estimate, ratio_estimate
 from uedp_bench.tasks.untrained import UntrainedTask
 from uedp_bench.text.word_occurrences import (
@@ -23,9 +23,9 @@ from uedp_bench.text.word_occurrences import (
 )
 
 if TYPE_CHECKING:
+    from uedp_bench.contracts.release import Release, WordChannel
+    from uedp_bench.contracts.results import Estimate
     from uedp_bench.corpus import Corpus
-    from uedp_bench.release import Release, WordChannel
-    from uedp_bench.results import Estimate
 
 
 class WordSubstitutionParams(Params):

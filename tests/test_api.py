@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from uedp_bench import api
-from uedp_bench.registry import Registry
+from uedp_bench.components.registry import Registry
 
 CONTRACTS = (
     "accounting.event_contract",

@@ -224,7 +224,7 @@ def test_no_tracked_file_names_a_folder_of_some_machine():
 
 def test_loading_every_component_imports_nothing_heavy():
     code = (
-        "import sys; from uedp_bench.registry import REGISTRIES;"
+        "import sys; from uedp_bench.components.registry import REGISTRIES;"
         "loaded = [r.get(name) for r in REGISTRIES.values() for name in r.names()];"
         f"print(len(loaded), sorted({set(HEAVY)!r} & set(sys.modules)))"
     )
@@ -259,8 +259,8 @@ PLUGIN = '''
 from pydantic import Field
 
 from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
-from uedp_bench.component import Params
-from uedp_bench.mechanism import PublishingMechanism
+from uedp_bench.components.component import Params
+from uedp_bench.contracts.mechanism import PublishingMechanism
 
 EVENTS = (PrivacyEvent(unit="record", event=NonPrivate(reason="words are kept")),)
 
@@ -373,7 +373,7 @@ def lone(name: str) -> str:
     """The plug-in as a file of its own: the decorator instead of an entry point."""
     text = PLUGIN.replace('"shuffle-words"', repr(name))
     text = text.replace("class Shuffle(", "@mechanisms.register\nclass Shuffle(")
-    return "from uedp_bench.registry import mechanisms\n" + text
+    return "from uedp_bench.components.registry import mechanisms\n" + text
 
 
 @pytest.fixture

@@ -65,7 +65,7 @@ def test_the_readme_mechanism_runs_as_a_plugin(tmp_path, capsys):
 
 def test_every_field_of_a_result_is_documented():
     from uedp_bench.accounting.guarantee import CurvePoint, Guarantee
-    from uedp_bench.results import Cost, Estimate, LowerBound, Result, RunError, RunSpec
+    from uedp_bench.contracts.results import Cost, Estimate, LowerBound, Result, RunError, RunSpec
 
     page = (ROOT / "docs" / "results.md").read_text()
     named = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`\n]+)`", page))))

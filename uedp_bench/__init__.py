@@ -15,34 +15,34 @@ from uedp_bench.version import __version__ as __version__
 
 if _typing.TYPE_CHECKING:
     from uedp_bench.accounting.guarantee import Guarantee as Guarantee
-    from uedp_bench.budget.calibration import Solution as Solution
+    from uedp_bench.contracts.leakage import Leakage as Leakage
+    from uedp_bench.contracts.release import Release as Release
     from uedp_bench.corpus.table import Corpus as Corpus
     from uedp_bench.errors import UedpBenchError as UedpBenchError
-    from uedp_bench.leakage import Leakage as Leakage
-    from uedp_bench.release import Release as Release
-    from uedp_bench.workbench.guarantees import Guarantees as Guarantees
-    from uedp_bench.workbench.guarantees import account as account
-    from uedp_bench.workbench.guarantees import calibrate as calibrate
-    from uedp_bench.workbench.releases import SavedRun as SavedRun
-    from uedp_bench.workbench.releases import attack as attack
-    from uedp_bench.workbench.releases import load_checkpoint as load_checkpoint
-    from uedp_bench.workbench.releases import load_corpus as load_corpus
-    from uedp_bench.workbench.releases import load_release as load_release
-    from uedp_bench.workbench.releases import load_run as load_run
-    from uedp_bench.workbench.result import Result as Result
-    from uedp_bench.workbench.results import Results as Results
-    from uedp_bench.workbench.results import load_results as load_results
-    from uedp_bench.workbench.running import run as run
+    from uedp_bench.one_run.planning.calibration import Solution as Solution
+    from uedp_bench.python_api.guarantees import Guarantees as Guarantees
+    from uedp_bench.python_api.guarantees import account as account
+    from uedp_bench.python_api.guarantees import calibrate as calibrate
+    from uedp_bench.python_api.releases import SavedRun as SavedRun
+    from uedp_bench.python_api.releases import attack as attack
+    from uedp_bench.python_api.releases import load_checkpoint as load_checkpoint
+    from uedp_bench.python_api.releases import load_corpus as load_corpus
+    from uedp_bench.python_api.releases import load_release as load_release
+    from uedp_bench.python_api.releases import load_run as load_run
+    from uedp_bench.python_api.result import Result as Result
+    from uedp_bench.python_api.results import Results as Results
+    from uedp_bench.python_api.results import load_results as load_results
+    from uedp_bench.python_api.running import run as run
 
 _ON_FIRST_USE: dict[str, tuple[str, ...]] = {
     "uedp_bench.accounting.guarantee": ("Guarantee",),
-    "uedp_bench.budget.calibration": ("Solution",),
+    "uedp_bench.one_run.planning.calibration": ("Solution",),
     "uedp_bench.corpus.table": ("Corpus",),
     "uedp_bench.errors": ("UedpBenchError",),
-    "uedp_bench.leakage": ("Leakage",),
-    "uedp_bench.release": ("Release",),
-    "uedp_bench.workbench.guarantees": ("Guarantees", "account", "calibrate"),
-    "uedp_bench.workbench.releases": (
+    "uedp_bench.contracts.leakage": ("Leakage",),
+    "uedp_bench.contracts.release": ("Release",),
+    "uedp_bench.python_api.guarantees": ("Guarantees", "account", "calibrate"),
+    "uedp_bench.python_api.releases": (
         "SavedRun",
         "attack",
         "load_checkpoint",
@@ -50,9 +50,9 @@ _ON_FIRST_USE: dict[str, tuple[str, ...]] = {
         "load_release",
         "load_run",
     ),
-    "uedp_bench.workbench.result": ("Result",),
-    "uedp_bench.workbench.results": ("Results", "load_results"),
-    "uedp_bench.workbench.running": ("run",),
+    "uedp_bench.python_api.result": ("Result",),
+    "uedp_bench.python_api.results": ("Results", "load_results"),
+    "uedp_bench.python_api.running": ("run",),
 }
 """Public names by the module that has them (PEP 562)."""
 

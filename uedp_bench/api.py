@@ -49,13 +49,113 @@ from uedp_bench.accounting.noisy_histogram import NoisyHistogram as NoisyHistogr
 from uedp_bench.accounting.parallel import Parallel as Parallel
 from uedp_bench.accounting.published_systems import Reading as Reading
 from uedp_bench.accounting.secure_computation import SecureComputation as SecureComputation
-from uedp_bench.asking import class_labels as class_labels
-from uedp_bench.asking import seen_of as seen_of
-from uedp_bench.clients import Clients as Clients
-from uedp_bench.clients import clients_of as clients_of
-from uedp_bench.component import Component as Component
-from uedp_bench.component import MayBePath as MayBePath
-from uedp_bench.component import Params as Params
+from uedp_bench.components.component import Component as Component
+from uedp_bench.components.component import MayBePath as MayBePath
+from uedp_bench.components.component import Params as Params
+from uedp_bench.components.metric import Metric as Metric
+from uedp_bench.components.registry import attacks as attacks
+from uedp_bench.components.registry import events as events
+from uedp_bench.components.registry import mechanisms as mechanisms
+from uedp_bench.components.registry import models as models
+from uedp_bench.components.registry import sources as sources
+from uedp_bench.components.registry import tasks as tasks
+from uedp_bench.components.requirements import Requirement as Requirement
+from uedp_bench.contracts.asking import class_labels as class_labels
+from uedp_bench.contracts.asking import seen_of as seen_of
+from uedp_bench.contracts.clients import Clients as Clients
+from uedp_bench.contracts.clients import clients_of as clients_of
+from uedp_bench.contracts.leakage import Attack as Attack
+from uedp_bench.contracts.leakage import Leakage as Leakage
+from uedp_bench.contracts.leakage import Planted as Planted
+from uedp_bench.contracts.learner import Batch as Batch
+from uedp_bench.contracts.learner import Learner as Learner
+from uedp_bench.contracts.learner import Losses as Losses
+from uedp_bench.contracts.learner import Role as Role
+from uedp_bench.contracts.learner import Rows as Rows
+from uedp_bench.contracts.learner import Schedule as Schedule
+from uedp_bench.contracts.learner import SplitLearner as SplitLearner
+from uedp_bench.contracts.learner import take_over as take_over
+from uedp_bench.contracts.mask_filler import MaskFiller as MaskFiller
+from uedp_bench.contracts.masked_model import MaskedLanguageModel as MaskedLanguageModel
+from uedp_bench.contracts.masked_model import MaskedModule as MaskedModule
+from uedp_bench.contracts.masked_model import MaskedVocabulary as MaskedVocabulary
+from uedp_bench.contracts.mechanism import CorpusStats as CorpusStats
+from uedp_bench.contracts.mechanism import Elsewhere as Elsewhere
+from uedp_bench.contracts.mechanism import Events as Events
+from uedp_bench.contracts.mechanism import Mechanism as Mechanism
+from uedp_bench.contracts.mechanism import PublicUnits as PublicUnits
+from uedp_bench.contracts.mechanism import PublishingMechanism as PublishingMechanism
+from uedp_bench.contracts.mechanism import RepresentationChannel as RepresentationChannel
+from uedp_bench.contracts.mechanism import RepresentationMechanism as RepresentationMechanism
+from uedp_bench.contracts.mechanism import ServingMechanism as ServingMechanism
+from uedp_bench.contracts.mechanism import TrainingMechanism as TrainingMechanism
+from uedp_bench.contracts.mechanism import VocabularyMechanism as VocabularyMechanism
+from uedp_bench.contracts.model import BringsHead as BringsHead
+from uedp_bench.contracts.model import EmbedsTokens as EmbedsTokens
+from uedp_bench.contracts.model import FeatureArray as FeatureArray
+from uedp_bench.contracts.model import FeatureModule as FeatureModule
+from uedp_bench.contracts.model import HasOutputLayer as HasOutputLayer
+from uedp_bench.contracts.model import LanguageModel as LanguageModel
+from uedp_bench.contracts.model import NextTokenModule as NextTokenModule
+from uedp_bench.contracts.model import PairVocabulary as PairVocabulary
+from uedp_bench.contracts.model import ReadsTokenVectors as ReadsTokenVectors
+from uedp_bench.contracts.model import StopsAtEnds as StopsAtEnds
+from uedp_bench.contracts.model import TextEncoder as TextEncoder
+from uedp_bench.contracts.model import TextModel as TextModel
+from uedp_bench.contracts.model import TokenEncoder as TokenEncoder
+from uedp_bench.contracts.model import TranslationModel as TranslationModel
+from uedp_bench.contracts.model import TranslationModule as TranslationModule
+from uedp_bench.contracts.model import Vocabulary as Vocabulary
+from uedp_bench.contracts.model import WordRows as WordRows
+from uedp_bench.contracts.pool_completer import PoolCompleter as PoolCompleter
+from uedp_bench.contracts.release import Channel as Channel
+from uedp_bench.contracts.release import Classifier as Classifier
+from uedp_bench.contracts.release import Completer as Completer
+from uedp_bench.contracts.release import Deidentified as Deidentified
+from uedp_bench.contracts.release import Encoder as Encoder
+from uedp_bench.contracts.release import EntityDetector as EntityDetector
+from uedp_bench.contracts.release import Generator as Generator
+from uedp_bench.contracts.release import LabelOnly as LabelOnly
+from uedp_bench.contracts.release import PairScorer as PairScorer
+from uedp_bench.contracts.release import Predictor as Predictor
+from uedp_bench.contracts.release import Published as Published
+from uedp_bench.contracts.release import PublishedOnly as PublishedOnly
+from uedp_bench.contracts.release import Question as Question
+from uedp_bench.contracts.release import Release as Release
+from uedp_bench.contracts.release import RowScorer as RowScorer
+from uedp_bench.contracts.release import Scorer as Scorer
+from uedp_bench.contracts.release import SplitRelease as SplitRelease
+from uedp_bench.contracts.release import Tagger as Tagger
+from uedp_bench.contracts.release import Tokenised as Tokenised
+from uedp_bench.contracts.release import TokenScores as TokenScores
+from uedp_bench.contracts.release import TrainedRelease as TrainedRelease
+from uedp_bench.contracts.release import Translator as Translator
+from uedp_bench.contracts.release import Updates as Updates
+from uedp_bench.contracts.release import WordChannel as WordChannel
+from uedp_bench.contracts.release import capability as capability
+from uedp_bench.contracts.results import Estimate as Estimate
+from uedp_bench.contracts.results import LowerBound as LowerBound
+from uedp_bench.contracts.results import Sample as Sample
+from uedp_bench.contracts.run_context import Progress as Progress
+from uedp_bench.contracts.run_context import Retrain as Retrain
+from uedp_bench.contracts.run_context import Run as Run
+from uedp_bench.contracts.run_context import Speed as Speed
+from uedp_bench.contracts.served_release import Compilable as Compilable
+from uedp_bench.contracts.served_release import OpenedMessages as OpenedMessages
+from uedp_bench.contracts.served_release import PlainNetwork as PlainNetwork
+from uedp_bench.contracts.served_release import PublicInputs as PublicInputs
+from uedp_bench.contracts.served_release import ServedRelease as ServedRelease
+from uedp_bench.contracts.source import Source as Source
+from uedp_bench.contracts.source import SourceParams as SourceParams
+from uedp_bench.contracts.source import SourceRef as SourceRef
+from uedp_bench.contracts.task import Task as Task
+from uedp_bench.contracts.task import Utility as Utility
+from uedp_bench.contracts.transcript import Message as Message
+from uedp_bench.contracts.transcript import Messages as Messages
+from uedp_bench.contracts.transcript import Sent as Sent
+from uedp_bench.contracts.transcript import Size as Size
+from uedp_bench.contracts.transcript import Transcript as Transcript
+from uedp_bench.contracts.word_counts import WordCounts as WordCounts
 from uedp_bench.corpus._columns import Facts as Facts
 from uedp_bench.corpus.alignment import Alignment as Alignment
 from uedp_bench.corpus.names import Names as Names
@@ -87,106 +187,14 @@ from uedp_bench.errors import InputError as InputError
 from uedp_bench.errors import PluginError as PluginError
 from uedp_bench.errors import PrivacyError as PrivacyError
 from uedp_bench.errors import UedpBenchError as UedpBenchError
-from uedp_bench.files.text_files import open_text as open_text
-from uedp_bench.leakage import Attack as Attack
-from uedp_bench.leakage import Leakage as Leakage
-from uedp_bench.leakage import Planted as Planted
-from uedp_bench.learner import Batch as Batch
-from uedp_bench.learner import Learner as Learner
-from uedp_bench.learner import Losses as Losses
-from uedp_bench.learner import Role as Role
-from uedp_bench.learner import Rows as Rows
-from uedp_bench.learner import Schedule as Schedule
-from uedp_bench.learner import SplitLearner as SplitLearner
-from uedp_bench.learner import take_over as take_over
-from uedp_bench.mask_filler import MaskFiller as MaskFiller
-from uedp_bench.masked_model import MaskedLanguageModel as MaskedLanguageModel
-from uedp_bench.masked_model import MaskedModule as MaskedModule
-from uedp_bench.masked_model import MaskedVocabulary as MaskedVocabulary
-from uedp_bench.mechanism import CorpusStats as CorpusStats
-from uedp_bench.mechanism import Elsewhere as Elsewhere
-from uedp_bench.mechanism import Events as Events
-from uedp_bench.mechanism import Mechanism as Mechanism
-from uedp_bench.mechanism import PublicUnits as PublicUnits
-from uedp_bench.mechanism import PublishingMechanism as PublishingMechanism
-from uedp_bench.mechanism import RepresentationChannel as RepresentationChannel
-from uedp_bench.mechanism import RepresentationMechanism as RepresentationMechanism
-from uedp_bench.mechanism import ServingMechanism as ServingMechanism
-from uedp_bench.mechanism import TrainingMechanism as TrainingMechanism
-from uedp_bench.mechanism import VocabularyMechanism as VocabularyMechanism
+from uedp_bench.io.text_files import open_text as open_text
 from uedp_bench.mechanisms.private_training.users import users_of as users_of
-from uedp_bench.metric import Metric as Metric
-from uedp_bench.model import BringsHead as BringsHead
-from uedp_bench.model import EmbedsTokens as EmbedsTokens
-from uedp_bench.model import FeatureArray as FeatureArray
-from uedp_bench.model import FeatureModule as FeatureModule
-from uedp_bench.model import HasOutputLayer as HasOutputLayer
-from uedp_bench.model import LanguageModel as LanguageModel
-from uedp_bench.model import NextTokenModule as NextTokenModule
-from uedp_bench.model import PairVocabulary as PairVocabulary
-from uedp_bench.model import ReadsTokenVectors as ReadsTokenVectors
-from uedp_bench.model import StopsAtEnds as StopsAtEnds
-from uedp_bench.model import TextEncoder as TextEncoder
-from uedp_bench.model import TextModel as TextModel
-from uedp_bench.model import TokenEncoder as TokenEncoder
-from uedp_bench.model import TranslationModel as TranslationModel
-from uedp_bench.model import TranslationModule as TranslationModule
-from uedp_bench.model import Vocabulary as Vocabulary
-from uedp_bench.model import WordRows as WordRows
 from uedp_bench.models.vocabularies.word_model import WordModel as WordModel
 from uedp_bench.models.vocabularies.word_model import WordParams as WordParams
 from uedp_bench.models.vocabularies.word_model import WordText as WordText
 from uedp_bench.models.vocabularies.words import WordVocabulary as WordVocabulary
-from uedp_bench.pool_completer import PoolCompleter as PoolCompleter
 from uedp_bench.randomness.streams import Name as Name
 from uedp_bench.randomness.streams import Stream as Stream
-from uedp_bench.registry import attacks as attacks
-from uedp_bench.registry import events as events
-from uedp_bench.registry import mechanisms as mechanisms
-from uedp_bench.registry import models as models
-from uedp_bench.registry import sources as sources
-from uedp_bench.registry import tasks as tasks
-from uedp_bench.release import Channel as Channel
-from uedp_bench.release import Classifier as Classifier
-from uedp_bench.release import Completer as Completer
-from uedp_bench.release import Deidentified as Deidentified
-from uedp_bench.release import Encoder as Encoder
-from uedp_bench.release import EntityDetector as EntityDetector
-from uedp_bench.release import Generator as Generator
-from uedp_bench.release import LabelOnly as LabelOnly
-from uedp_bench.release import PairScorer as PairScorer
-from uedp_bench.release import Predictor as Predictor
-from uedp_bench.release import Published as Published
-from uedp_bench.release import PublishedOnly as PublishedOnly
-from uedp_bench.release import Question as Question
-from uedp_bench.release import Release as Release
-from uedp_bench.release import RowScorer as RowScorer
-from uedp_bench.release import Scorer as Scorer
-from uedp_bench.release import SplitRelease as SplitRelease
-from uedp_bench.release import Tagger as Tagger
-from uedp_bench.release import Tokenised as Tokenised
-from uedp_bench.release import TokenScores as TokenScores
-from uedp_bench.release import TrainedRelease as TrainedRelease
-from uedp_bench.release import Translator as Translator
-from uedp_bench.release import Updates as Updates
-from uedp_bench.release import WordChannel as WordChannel
-from uedp_bench.release import capability as capability
-from uedp_bench.requirements import Requirement as Requirement
-from uedp_bench.results import Estimate as Estimate
-from uedp_bench.results import LowerBound as LowerBound
-from uedp_bench.results import Sample as Sample
-from uedp_bench.run_context import Progress as Progress
-from uedp_bench.run_context import Retrain as Retrain
-from uedp_bench.run_context import Run as Run
-from uedp_bench.run_context import Speed as Speed
-from uedp_bench.served_release import Compilable as Compilable
-from uedp_bench.served_release import OpenedMessages as OpenedMessages
-from uedp_bench.served_release import PlainNetwork as PlainNetwork
-from uedp_bench.served_release import PublicInputs as PublicInputs
-from uedp_bench.served_release import ServedRelease as ServedRelease
-from uedp_bench.source import Source as Source
-from uedp_bench.source import SourceParams as SourceParams
-from uedp_bench.source import SourceRef as SourceRef
 from uedp_bench.statistics.intervals import fraction_estimate as fraction_estimate
 from uedp_bench.statistics.intervals import mean_estimate as mean_estimate
 from uedp_bench.statistics.intervals import ratio_estimate as ratio_estimate
@@ -200,8 +208,6 @@ from uedp_bench.statistics.span_scores import SpanScore as SpanScore
 from uedp_bench.statistics.span_scores import span_counts as span_counts
 from uedp_bench.statistics.span_scores import span_scores as span_scores
 from uedp_bench.statistics.span_scores import spans_of_labels as spans_of_labels
-from uedp_bench.task import Task as Task
-from uedp_bench.task import Utility as Utility
 from uedp_bench.tasks.sources.reading.splits import SplitParams as SplitParams
 from uedp_bench.tasks.sources.reading.splits import cut_missing_splits as cut_missing_splits
 from uedp_bench.tasks.tokens.reader import Reader as Reader
@@ -212,23 +218,19 @@ from uedp_bench.text.annotation.automatic import annotate as annotate
 from uedp_bench.text.annotation.keys import RecordTag as RecordTag
 from uedp_bench.text.entities import DetectionParams as DetectionParams
 from uedp_bench.text.entities import add_entities as add_entities
-from uedp_bench.transcript import Message as Message
-from uedp_bench.transcript import Messages as Messages
-from uedp_bench.transcript import Sent as Sent
-from uedp_bench.transcript import Size as Size
-from uedp_bench.transcript import Transcript as Transcript
-from uedp_bench.word_counts import WordCounts as WordCounts
 
 if _typing.TYPE_CHECKING:
+    from uedp_bench.mechanisms.secure_inference.engine.compile import SecureConfig as SecureConfig
+    from uedp_bench.mechanisms.secure_inference.engine.compile import SecureNetwork as SecureNetwork
+    from uedp_bench.mechanisms.secure_inference.engine.compile import (
+        compile_network as compile_network,
+    )
     from uedp_bench.models.module_set import ModuleSet as ModuleSet
     from uedp_bench.models.module_set import load_modules as load_modules
     from uedp_bench.models.module_set import modules_of as modules_of
     from uedp_bench.models.module_set import save_modules as save_modules
-    from uedp_bench.secure.compile import SecureConfig as SecureConfig
-    from uedp_bench.secure.compile import SecureNetwork as SecureNetwork
-    from uedp_bench.secure.compile import compile_network as compile_network
-    from uedp_bench.secure.modules import ArgMax as ArgMax
-    from uedp_bench.secure.modules import Branches as Branches
+    from uedp_bench.models.networks.modules import ArgMax as ArgMax
+    from uedp_bench.models.networks.modules import Branches as Branches
     from uedp_bench.training.adaptive_bound import AdaptiveBound as AdaptiveBound
     from uedp_bench.training.bounds import Bound as Bound
     from uedp_bench.training.bounds import Count as Count
@@ -267,8 +269,12 @@ if _typing.TYPE_CHECKING:
 
 _WITH_TORCH: dict[str, tuple[str, ...]] = {
     "uedp_bench.models.module_set": ("ModuleSet", "load_modules", "modules_of", "save_modules"),
-    "uedp_bench.secure.compile": ("SecureConfig", "SecureNetwork", "compile_network"),
-    "uedp_bench.secure.modules": ("ArgMax", "Branches"),
+    "uedp_bench.mechanisms.secure_inference.engine.compile": (
+        "SecureConfig",
+        "SecureNetwork",
+        "compile_network",
+    ),
+    "uedp_bench.models.networks.modules": ("ArgMax", "Branches"),
     "uedp_bench.training.adaptive_bound": ("AdaptiveBound",),
     "uedp_bench.training.bounds": (
         "Bound",

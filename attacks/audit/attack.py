@@ -12,13 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from pydantic import Field, model_validator
 
-from uedp_bench.accounting.bounds.audits import (
-    Sides,
-    Target,
-    Trials,
-    headline,
-    lower_bounds,
-)
 from uedp_bench.attacks._planting import person_type
 from uedp_bench.attacks.audit.canaries import (
     AuditCanary,
@@ -44,17 +37,24 @@ from uedp_bench.attacks.audit.retrainings import (
     target_of,
 )
 from uedp_bench.attacks.audit.texts import Design, draw_texts, word_pool
-from uedp_bench.component import Params, at
+from uedp_bench.bounds.audits import (
+    Sides,
+    Target,
+    Trials,
+    headline,
+    lower_bounds,
+)
+from uedp_bench.components.component import Params, at
+from uedp_bench.components.metric import Metric
+from uedp_bench.contracts.leakage import Attack, Leakage
+from uedp_bench.contracts.release import Completer, RowScorer, Updates
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.errors import InputError
-from uedp_bench.leakage import Attack, Leakage
-from uedp_bench.metric import Metric
-from uedp_bench.release import Completer, RowScorer, Updates
-from uedp_bench.run_context import Run
 
 if TYPE_CHECKING:
     from uedp_bench.accounting.events import PrivacyEvent
+    from uedp_bench.contracts.release import Release
     from uedp_bench.corpus import BoolArray, Corpus, FloatArray
-    from uedp_bench.release import Release
 
 NOT_INJECTED = (
     "no update was replaced: the mechanism does not train in rounds of clipped updates, or no "

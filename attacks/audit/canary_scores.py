@@ -15,9 +15,9 @@ from uedp_bench.statistics.resampling import checked
 
 if TYPE_CHECKING:
     from uedp_bench.attacks.audit.canaries import AuditCanary
+    from uedp_bench.contracts.release import Completer, RowScorer, Updates
+    from uedp_bench.contracts.run_context import Run
     from uedp_bench.corpus import Corpus, FloatArray, IntArray
-    from uedp_bench.release import Completer, RowScorer, Updates
-    from uedp_bench.run_context import Run
 
 LARGEST_LOSS = 1e6
 """Infinite losses count as this many nats, so that they still compare."""

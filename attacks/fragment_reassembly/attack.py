@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.asking import published_of, seen_of
 from uedp_bench.attacks.fragment_reassembly.assembly import (
     Fragment,
     Rules,
@@ -18,21 +17,22 @@ from uedp_bench.attacks.fragment_reassembly.assembly import (
     assemble,
     words_of,
 )
-from uedp_bench.component import Params
+from uedp_bench.components.component import Params
+from uedp_bench.components.metric import Metric
+from uedp_bench.contracts.asking import published_of, seen_of
+from uedp_bench.contracts.leakage import Attack, Leakage, Planted
+from uedp_bench.contracts.model import TranslationModel
+from uedp_bench.contracts.release import Published
+from uedp_bench.contracts.results import Estimate
 from uedp_bench.corpus import or_alone
 from uedp_bench.errors import CapabilityError
-from uedp_bench.leakage import Attack, Leakage, Planted
-from uedp_bench.metric import Metric
-from uedp_bench.model import TranslationModel
-from uedp_bench.release import Published
-from uedp_bench.results import Estimate
 from uedp_bench.statistics.intervals import mean_estimate
 from uedp_bench.statistics.resampling import RESAMPLES, percentiles
 
 if TYPE_CHECKING:
+    from uedp_bench.contracts.release import Release
+    from uedp_bench.contracts.run_context import Run
     from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
-    from uedp_bench.release import Release
-    from uedp_bench.run_context import Run
 
 
 class CommonRuns:

@@ -17,23 +17,23 @@ from uedp_bench.attacks.gradient_inversion.private_text import (
 )
 from uedp_bench.attacks.gradient_inversion.seen_updates import Seen, number_of, seen_by
 from uedp_bench.attacks.gradient_inversion.short_rows import ShortRows
-from uedp_bench.component import Params
+from uedp_bench.components.component import Params
+from uedp_bench.components.metric import Metric
+from uedp_bench.contracts.leakage import Attack, Leakage, Planted
+from uedp_bench.contracts.release import TrainedRelease
+from uedp_bench.contracts.results import Estimate
+from uedp_bench.contracts.served_release import ServedRelease
+from uedp_bench.contracts.transcript import Transcript
 from uedp_bench.corpus import BoolArray, IntArray
 from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.leakage import Attack, Leakage, Planted
-from uedp_bench.metric import Metric
-from uedp_bench.release import TrainedRelease
-from uedp_bench.results import Estimate
-from uedp_bench.served_release import ServedRelease
 from uedp_bench.statistics.intervals import ratio_estimate
-from uedp_bench.transcript import Transcript
 
 if TYPE_CHECKING:
+    from uedp_bench.contracts.model import Vocabulary
+    from uedp_bench.contracts.release import Release
+    from uedp_bench.contracts.results import Estimate
+    from uedp_bench.contracts.run_context import Run
     from uedp_bench.corpus import BoolArray, Corpus
-    from uedp_bench.model import Vocabulary
-    from uedp_bench.release import Release
-    from uedp_bench.results import Estimate
-    from uedp_bench.run_context import Run
 
 
 @dataclass(eq=False)

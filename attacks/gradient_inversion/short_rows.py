@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uedp_bench.contracts.learner import row_seeds
+from uedp_bench.contracts.results import Estimate
 from uedp_bench.corpus import SPLITS, BoolArray, Corpus, FloatArray, IntArray
 from uedp_bench.errors import InputError
-from uedp_bench.learner import row_seeds
-from uedp_bench.results import Estimate
 from uedp_bench.statistics.intervals import fraction_estimate, mean_estimate
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from uedp_bench.attacks.gradient_inversion.attack import Target
     from uedp_bench.attacks.gradient_inversion.seen_updates import Seen
-    from uedp_bench.model import Vocabulary
-    from uedp_bench.release import TrainedRelease
+    from uedp_bench.contracts.model import Vocabulary
+    from uedp_bench.contracts.release import TrainedRelease
 
 
 Order = tuple[int, ...]

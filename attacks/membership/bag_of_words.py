@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from uedp_bench.contracts.results import Estimate
 from uedp_bench.corpus import normal_surface
-from uedp_bench.results import Estimate
 from uedp_bench.statistics.roc import auc_estimate
 
 if TYPE_CHECKING:

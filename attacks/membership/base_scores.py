@@ -17,8 +17,8 @@ from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
     from uedp_bench.attacks.membership.records import Records
+    from uedp_bench.contracts.release import TokenScores
     from uedp_bench.corpus import FloatArray
-    from uedp_bench.release import TokenScores
 
 WIDTHS = (2, 3, 4, 6, 9, 13, 18, 25, 32, 40)
 """Tokens of the windows of `wbc`."""

@@ -8,17 +8,17 @@ import numpy as np
 
 from uedp_bench.attacks.membership.base_scores import base_scores
 from uedp_bench.attacks.membership.token_scores import score_texts
+from uedp_bench.contracts.release import Scorer
 from uedp_bench.corpus import distinct
-from uedp_bench.release import Scorer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from uedp_bench.attacks.membership.asked_rows import AskedTokens, Confidences
     from uedp_bench.attacks.membership.records import Records, Score
+    from uedp_bench.contracts.release import TokenScores
+    from uedp_bench.contracts.run_context import Run
     from uedp_bench.corpus import Corpus, IntArray
-    from uedp_bench.release import TokenScores
-    from uedp_bench.run_context import Run
 
 
 class HowCompared(NamedTuple):

@@ -28,9 +28,9 @@ from uedp_bench.statistics.roc import auc
 if TYPE_CHECKING:
     from uedp_bench.attacks.membership.asked_rows import Asked, Confidences
     from uedp_bench.attacks.membership.records import PlantedMembership, Records
+    from uedp_bench.contracts.release import Release
+    from uedp_bench.contracts.run_context import Run
     from uedp_bench.corpus import BoolArray, FloatArray, IntArray
-    from uedp_bench.release import Release
-    from uedp_bench.run_context import Run
 
 POPULATION = 2000
 """Test rows that RMIA compares with, at most: its score is a multiple of 1 / so many."""

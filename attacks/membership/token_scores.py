@@ -16,8 +16,8 @@ import numpy as np
 from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
+    from uedp_bench.contracts.release import TokenScores
     from uedp_bench.corpus import FloatArray
-    from uedp_bench.release import TokenScores
 
 SMALLEST_STD = 1e-6
 """Standard deviations below this (a model certain of one token) count as this, not as zero."""

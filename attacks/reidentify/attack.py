@@ -18,20 +18,20 @@ from uedp_bench.attacks.reidentify.linking import (
     divide,
     recalls,
 )
-from uedp_bench.component import Params
+from uedp_bench.components.component import Params
+from uedp_bench.components.metric import Metric
+from uedp_bench.contracts.leakage import Attack, Leakage, Planted
+from uedp_bench.contracts.release import Encoder, Published
+from uedp_bench.contracts.results import Estimate
 from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.leakage import Attack, Leakage, Planted
-from uedp_bench.metric import Metric
-from uedp_bench.release import Encoder, Published
-from uedp_bench.results import Estimate
 from uedp_bench.statistics.intervals import mean_estimate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from uedp_bench.contracts.release import Release
+    from uedp_bench.contracts.run_context import Run
     from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
-    from uedp_bench.release import Release
-    from uedp_bench.run_context import Run
 
 RANKS = (1, 10)
 

@@ -27,19 +27,19 @@ from uedp_bench.attacks.representations.perceptron import (
 )
 from uedp_bench.attacks.representations.projection import Colour, Method, projection
 from uedp_bench.attacks.representations.released_rows import Seen, check_splits, see
-from uedp_bench.component import at
+from uedp_bench.components.component import at
+from uedp_bench.components.metric import Metric
+from uedp_bench.contracts.leakage import Attack, Leakage, Planted
+from uedp_bench.contracts.release import Classifier, Encoder, Release
+from uedp_bench.contracts.results import Estimate
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray, or_alone
 from uedp_bench.errors import CapabilityError, InputError, nearest
-from uedp_bench.leakage import Attack, Leakage, Planted
-from uedp_bench.metric import Metric
-from uedp_bench.release import Classifier, Encoder, Release
-from uedp_bench.results import Estimate
 from uedp_bench.statistics.intervals import mean_estimate, sum_of_ratios_estimate
 
 if TYPE_CHECKING:
+    from uedp_bench.contracts.release import Release
+    from uedp_bench.contracts.run_context import Run
     from uedp_bench.corpus import Corpus, FloatArray, IntArray
-    from uedp_bench.release import Release
-    from uedp_bench.run_context import Run
 
 Fairness = tuple[dict[str, Estimate], dict[str, Any]]
 

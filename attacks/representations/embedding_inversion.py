@@ -17,19 +17,19 @@ from pydantic import Field
 from uedp_bench.attacks._true_classes import true_classes
 from uedp_bench.attacks.representations.perceptron import Examples, PerceptronParams, blocks, fit
 from uedp_bench.attacks.representations.released_rows import Seen, check_splits, see
+from uedp_bench.components.metric import Metric
+from uedp_bench.contracts.leakage import Attack, Leakage, Planted
+from uedp_bench.contracts.release import Encoder
+from uedp_bench.contracts.results import MOST_SAMPLES, Sample
 from uedp_bench.corpus import BoolArray, FloatArray, IntArray, normal_surface, or_alone
 from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.leakage import Attack, Leakage, Planted
-from uedp_bench.metric import Metric
-from uedp_bench.release import Encoder
-from uedp_bench.results import MOST_SAMPLES, Sample
 from uedp_bench.statistics.intervals import mean_estimate, ratio_estimate
 
 if TYPE_CHECKING:
+    from uedp_bench.contracts.release import Release
+    from uedp_bench.contracts.results import Estimate
+    from uedp_bench.contracts.run_context import Run
     from uedp_bench.corpus import Corpus
-    from uedp_bench.release import Release
-    from uedp_bench.results import Estimate
-    from uedp_bench.run_context import Run
 
 Predictor = Callable[[IntArray], FloatArray]
 

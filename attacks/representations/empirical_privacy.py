@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from uedp_bench.results import Estimate
+from uedp_bench.contracts.results import Estimate
 from uedp_bench.statistics.intervals import ratio_estimate, sum_of_ratios_estimate
 
 if TYPE_CHECKING:

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.component import Params
+from uedp_bench.components.component import Params
 from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
 
+    from uedp_bench.contracts.run_context import Run
     from uedp_bench.corpus import FloatArray, IntArray
-    from uedp_bench.run_context import Run
 
 BLOCK = 4096
 """Rows that are scored at once: bounds memory, not results."""

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uedp_bench.asking import protected_rows
+from uedp_bench.contracts.asking import protected_rows
+from uedp_bench.contracts.release import Encoder
 from uedp_bench.corpus import Corpus, FloatArray, IntArray
 from uedp_bench.errors import InputError
-from uedp_bench.release import Encoder
 
 
 @dataclass(frozen=True, eq=False)

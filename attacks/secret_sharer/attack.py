@@ -34,21 +34,21 @@ from uedp_bench.attacks.secret_sharer.gap_filling import fill_gaps
 from uedp_bench.attacks.secret_sharer.parameters import SecretSharerParams
 from uedp_bench.attacks.secret_sharer.planter import CanaryPlanter
 from uedp_bench.attacks.secret_sharer.stored_canaries import contradictions
+from uedp_bench.components.metric import Metric
+from uedp_bench.contracts.leakage import Attack, Leakage
+from uedp_bench.contracts.pool_completer import by_pool
+from uedp_bench.contracts.release import Completer, Generator, PairScorer, Tokenised
+from uedp_bench.contracts.results import Estimate
 from uedp_bench.corpus import FloatArray, normal_surface, or_alone
 from uedp_bench.errors import InputError
-from uedp_bench.leakage import Attack, Leakage
-from uedp_bench.metric import Metric
-from uedp_bench.pool_completer import by_pool
-from uedp_bench.release import Completer, Generator, PairScorer, Tokenised
-from uedp_bench.results import Estimate
 from uedp_bench.statistics.exposure import NULL_MEAN, ranks
 from uedp_bench.statistics.intervals import fraction_estimate, mean_estimate
 from uedp_bench.statistics.resampling import checked
 
 if TYPE_CHECKING:
+    from uedp_bench.contracts.release import Release
+    from uedp_bench.contracts.run_context import Run
     from uedp_bench.corpus import BoolArray, Corpus, IntArray
-    from uedp_bench.release import Release
-    from uedp_bench.run_context import Run
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ import numpy as np
 from uedp_bench.statistics.resampling import checked
 
 if TYPE_CHECKING:
+    from uedp_bench.contracts.release import Generator
     from uedp_bench.corpus import BoolArray, FloatArray
-    from uedp_bench.release import Generator
 
 TOKENS_PER_WORD = 8
 """A search gives up on words of more tokens than this."""

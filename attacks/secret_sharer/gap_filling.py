@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from uedp_bench.leakage import Leakage
-from uedp_bench.release import Completer, Tokenised
-from uedp_bench.results import Estimate
+from uedp_bench.contracts.leakage import Leakage
+from uedp_bench.contracts.release import Completer, Tokenised
+from uedp_bench.contracts.results import Estimate
 from uedp_bench.statistics.exposure import NULL_MEAN
 from uedp_bench.statistics.intervals import fraction_estimate, mean_estimate
 from uedp_bench.statistics.resampling import checked
 
 if TYPE_CHECKING:
     from uedp_bench.attacks.secret_sharer.canary import PlantedCanaries, PlantedSecret
-    from uedp_bench.model import Vocabulary
-    from uedp_bench.run_context import Run
+    from uedp_bench.contracts.model import Vocabulary
+    from uedp_bench.contracts.run_context import Run
 
 UNCHECKED = "the release does not show its vocabulary: every word of the pool is a candidate"
 """Note."""

@@ -7,12 +7,9 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
-from uedp_bench.component import Component
-from uedp_bench.harness.descriptions import describe_component
-from uedp_bench.harness.spec import parse_spec
-from uedp_bench.harness.spec_files import packaged_specs, read_spec
-from uedp_bench.leaderboard.glossary.page import papers, threat_model
-from uedp_bench.mechanism import (
+from uedp_bench.components.component import Component
+from uedp_bench.components.registry import REGISTRIES
+from uedp_bench.contracts.mechanism import (
     Mechanism,
     PublishingMechanism,
     RepresentationMechanism,
@@ -20,10 +17,13 @@ from uedp_bench.mechanism import (
     TrainingMechanism,
     VocabularyMechanism,
 )
-from uedp_bench.model import TextModel
-from uedp_bench.registry import REGISTRIES
-from uedp_bench.release import Channel, Published, RowScorer, Tokenised, Updates
-from uedp_bench.transcript import Transcript
+from uedp_bench.contracts.model import TextModel
+from uedp_bench.contracts.release import Channel, Published, RowScorer, Tokenised, Updates
+from uedp_bench.contracts.transcript import Transcript
+from uedp_bench.leaderboard.glossary.page import papers, threat_model
+from uedp_bench.spec.descriptions import describe_component
+from uedp_bench.spec.spec import parse_spec
+from uedp_bench.spec.spec_files import packaged_specs, read_spec
 
 ANY_TASK = {
     Transcript: "mechanisms whose parties send messages, with any task",

@@ -13,7 +13,7 @@ import component_text
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from uedp_bench.registry import REGISTRIES
+from uedp_bench.components.registry import REGISTRIES
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:

@@ -27,7 +27,7 @@ from typing import Any
 from expressions import Study
 from tables import TableError, bindings, value_of
 
-from uedp_bench.files.yaml_files import load_yaml
+from uedp_bench.io.yaml_files import load_yaml
 from uedp_bench.leaderboard.rows import Stat
 
 DECLARED = re.compile(r"^<!-- plot: ([^\n]*)\n(.*?)-->\n", re.M | re.S)

@@ -50,12 +50,12 @@ from typing import Any, NamedTuple
 
 from expressions import KINDS, MissingError, Study, kind_of
 
-from uedp_bench.files.yaml_files import load_yaml
+from uedp_bench.contracts.results import Estimate
+from uedp_bench.io.yaml_files import load_yaml
 from uedp_bench.leaderboard.board_cells import Sheet, sheets
 from uedp_bench.leaderboard.cell_text import NONE, number, stat_text
 from uedp_bench.leaderboard.rows import Row, Stat
 from uedp_bench.leaderboard.table import sheet_markdown
-from uedp_bench.results import Estimate
 
 END = "<!-- end of table -->\n"
 DECLARED = re.compile(

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.components.metric import Metric
 from uedp_bench.leaderboard.boards import data_name, generated, labels
 from uedp_bench.leaderboard.cell_text import stat_text
 from uedp_bench.leaderboard.front.dot_plot import Dot, DotPlot
 from uedp_bench.leaderboard.rows import Row, Stat, headline
 from uedp_bench.leaderboard.table_columns import value_text
-from uedp_bench.metric import Metric
 
 Board = Sequence[Row]
 """Rows whose utility compares."""

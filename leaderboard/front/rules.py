@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 
 from uedp_bench.accounting.events import DECLARED
 from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.components.metric import Metric
+from uedp_bench.contracts.results import LowerBound
 from uedp_bench.leaderboard.board_cells import measured
 from uedp_bench.leaderboard.cell_text import SURE, number, strictest_against
 from uedp_bench.leaderboard.front.choosing import leaks
@@ -31,8 +33,6 @@ from uedp_bench.leaderboard.glossary.words import FLOORS, UNITS
 from uedp_bench.leaderboard.rows import Row, Stat, headline
 from uedp_bench.leaderboard.table_columns import value_text
 from uedp_bench.leaderboard.upper_end import BETTER, WHY, better_than_unprotected, unprotected
-from uedp_bench.metric import Metric
-from uedp_bench.results import LowerBound
 
 MOST_DOTS = 8
 """Rows that a plot shows."""

@@ -8,16 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from uedp_bench.errors import UedpBenchError
-from uedp_bench.leaderboard.rows import Row
-from uedp_bench.mechanism import (
+from uedp_bench.components.registry import Registry, attacks, mechanisms
+from uedp_bench.contracts.mechanism import (
     PublishingMechanism,
     RepresentationMechanism,
     ServingMechanism,
     TrainingMechanism,
     VocabularyMechanism,
 )
-from uedp_bench.registry import Registry, attacks, mechanisms
+from uedp_bench.errors import UedpBenchError
+from uedp_bench.leaderboard.rows import Row
 
 _PAPERS = {
     "Abadi et al. 2016": "https://arxiv.org/abs/1607.00133",

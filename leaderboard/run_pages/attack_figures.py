@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 
+from uedp_bench.contracts.results import Estimate
 from uedp_bench.leaderboard.run_pages.canary_figures import exposures, references
 from uedp_bench.leaderboard.run_pages.detail_shapes import Details, Metrics, shaped
 from uedp_bench.leaderboard.run_pages.detail_tables import Table, table
@@ -30,7 +31,6 @@ from uedp_bench.leaderboard.run_pages.figures import (
     thinned,
 )
 from uedp_bench.leaderboard.run_pages.roc_figures import rocs
-from uedp_bench.results import Estimate
 
 _NAMES = {"pca": "PCA", "tsne": "t-SNE"}
 

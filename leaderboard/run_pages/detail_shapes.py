@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from uedp_bench.results import Estimate
+from uedp_bench.contracts.results import Estimate
 
 T = TypeVar("T")
 Metrics = Mapping[str, Estimate]

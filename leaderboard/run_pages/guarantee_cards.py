@@ -8,10 +8,10 @@ from types import MappingProxyType
 
 from uedp_bench.accounting.events import PrivacyEvent, Protected
 from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.contracts.results import LowerBound
 from uedp_bench.leaderboard.cell_text import PER_DISTANCE, at_distances, number
 from uedp_bench.leaderboard.rows import Stat
 from uedp_bench.leaderboard.run_pages.detail_tables import Table, table
-from uedp_bench.results import LowerBound
 
 _NOTIONS = {
     "dp": "differential privacy",

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from uedp_bench.components.metric import declared
+from uedp_bench.contracts.results import Result
 from uedp_bench.leaderboard.cell_text import NONE, bound_text, number
 from uedp_bench.leaderboard.rows import Row
 from uedp_bench.leaderboard.run_pages.detail_tables import Table, table, text, words
 from uedp_bench.leaderboard.run_pages.guarantee_cards import card
 from uedp_bench.leaderboard.run_pages.in_words import Sentence, in_words
 from uedp_bench.leaderboard.run_pages.metrics_by_seed import tiles
-from uedp_bench.metric import declared
-from uedp_bench.results import Result
 
 _COSTS = ("train_seconds", "attack_seconds", "reference_seconds", "score_seconds",
           "peak_memory_mb", "device")  # fmt: skip

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from uedp_bench.accounting.events import DECLARED
 from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.components.metric import Metric, declared
+from uedp_bench.contracts.results import Estimate, Result
 from uedp_bench.leaderboard.cell_text import SURE, number, strictest_against
 from uedp_bench.leaderboard.glossary.words import FLOORS, UNITS
 from uedp_bench.leaderboard.headline import best
 from uedp_bench.leaderboard.table_columns import value_text
-from uedp_bench.metric import Metric, declared
-from uedp_bench.results import Estimate, Result
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from uedp_bench.components.metric import Declared, Kind, Metric, declared
+from uedp_bench.contracts.results import Estimate, Result
 from uedp_bench.leaderboard.cell_text import bound_text, guarantee_text, number, stat_text
 from uedp_bench.leaderboard.rows import Row, Stat, headline
 from uedp_bench.leaderboard.table_columns import flattering
-from uedp_bench.metric import Declared, Kind, Metric, declared
-from uedp_bench.results import Estimate, Result
 
 _PER_ATTACK = 3
 """Metrics of an attack in a summary; all of them stand in its section."""

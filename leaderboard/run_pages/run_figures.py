@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from uedp_bench.accounting.guarantee import CurvePoint, Guarantee
+from uedp_bench.contracts.results import LowerBound, Result
 from uedp_bench.leaderboard.run_pages.detail_tables import ROWS, table, words
 from uedp_bench.leaderboard.run_pages.figures import (
     Figure,
@@ -18,7 +19,6 @@ from uedp_bench.leaderboard.run_pages.figures import (
     line,
     plain,
 )
-from uedp_bench.results import LowerBound, Result
 
 NOBODY = 0.4
 """Where a log axis shows a spread of 0."""

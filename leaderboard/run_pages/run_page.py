@@ -17,7 +17,8 @@ from urllib.parse import urlencode
 
 from pydantic import BaseModel, TypeAdapter
 
-from uedp_bench.harness.public_sizes import NOTE
+from uedp_bench.components.metric import declared
+from uedp_bench.contracts.results import Result, Sample
 from uedp_bench.leaderboard.boards import is_generated
 from uedp_bench.leaderboard.cell_text import number, stat_text
 from uedp_bench.leaderboard.index_page import run_page
@@ -32,8 +33,7 @@ from uedp_bench.leaderboard.run_pages.in_short import floor_cells
 from uedp_bench.leaderboard.run_pages.in_words import Sentence, in_words
 from uedp_bench.leaderboard.run_pages.metrics_by_seed import Reading, readings, tiles
 from uedp_bench.leaderboard.run_pages.spec_text import repeat
-from uedp_bench.metric import declared
-from uedp_bench.results import Result, Sample
+from uedp_bench.one_run.public_sizes import NOTE
 
 MOST = 5
 """Samples of an attack; all canaries stand in its section."""

@@ -10,10 +10,10 @@ from urllib.parse import quote
 
 from pydantic.fields import FieldInfo
 
-from uedp_bench.component import MayBePath
+from uedp_bench.components.component import MayBePath
+from uedp_bench.contracts.results import ComponentSpec, RunSpec
 from uedp_bench.errors import UedpBenchError
 from uedp_bench.leaderboard.run_pages.detail_tables import Table, exact, table
-from uedp_bench.results import ComponentSpec, RunSpec
 
 COMMAND = "uedp-bench run spec.yaml --out runs"
 
@@ -95,8 +95,8 @@ def _components(spec: RunSpec) -> Iterator[tuple[str, ComponentSpec]]:
 
 def _fields(kind: str, name: str) -> dict[str, FieldInfo] | None:
     """Parameters of a component; None for a plug-in's that is not loaded."""
-    from uedp_bench import registry
-    from uedp_bench.harness.spec import NO_MODEL
+    from uedp_bench.components import registry
+    from uedp_bench.spec.spec import NO_MODEL
 
     if kind == "model" and name == NO_MODEL:
         return {}

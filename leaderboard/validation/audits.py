@@ -8,10 +8,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from uedp_bench.contracts.results import LowerBound, Result
 from uedp_bench.leaderboard.validation.components import Named, components
 from uedp_bench.leaderboard.validation.proofs import close
 from uedp_bench.leaderboard.validation.report import Problem, error, note, place, shown
-from uedp_bench.results import LowerBound, Result
 
 AUDIT = "audit"
 MOST_SCORES = 10_000
@@ -123,7 +123,7 @@ def _counts(result: Result, details: _Details, named: Named) -> Iterator[Problem
 def _sides(given: _Sides) -> Any:
     import numpy as np
 
-    from uedp_bench.accounting.bounds.audits import Sides
+    from uedp_bench.bounds.audits import Sides
 
     return Sides(np.array(given.members), np.array(given.nonmembers))
 
@@ -131,7 +131,7 @@ def _sides(given: _Sides) -> Any:
 def _trials(given: _Retrainings) -> Any:
     import numpy as np
 
-    from uedp_bench.accounting.bounds.audits import Trials
+    from uedp_bench.bounds.audits import Trials
 
     if given.included is None:
         return Trials(_sides(given))
@@ -145,7 +145,7 @@ def _again(
     result: Result, details: _Details, named: Named, at: list[int]
 ) -> tuple[LowerBound, ...]:
     """The bounds that the scores give, in the order in which the audit gives them."""
-    from uedp_bench.accounting.bounds.audits import Target, lower_bounds
+    from uedp_bench.bounds.audits import Target, lower_bounds
 
     params: Any = named.found.create(named.ref.params).params if named.found else None
     if params.canary == "entity":
@@ -182,7 +182,7 @@ def _near(a: float, b: float) -> bool:
 
 
 def _metrics(details: _Details, bounds: tuple[LowerBound, ...]) -> dict[str, float]:
-    from uedp_bench.accounting.bounds.lower_bounds import epsilon_of_auc
+    from uedp_bench.bounds.lower_bounds import epsilon_of_auc
     from uedp_bench.statistics.roc import auc
 
     areas = {"auc": auc(details.scores.members, details.scores.nonmembers)}

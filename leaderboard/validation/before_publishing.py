@@ -13,9 +13,9 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
-from uedp_bench.harness.simulation import KEY
+from uedp_bench.contracts.results import Result
 from uedp_bench.leaderboard.validation.report import Problem, note, place, shown
-from uedp_bench.results import Result
+from uedp_bench.one_run.simulation import KEY
 
 _NAMED = ("details", "diagnostics", "selection", "provenance", "pretraining", "leakage", "utility")
 """Fields in which classes of a source can stand."""

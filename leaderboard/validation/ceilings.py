@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from uedp_bench.accounting.bounds.ceilings import JudgedUsers, ceilings, check_measured
+from uedp_bench.bounds.ceilings import JudgedUsers, ceilings, check_measured
+from uedp_bench.contracts.recorded_identity import parts_of
+from uedp_bench.contracts.results import Estimate, Result
 from uedp_bench.errors import PrivacyError
 from uedp_bench.leaderboard.validation.proofs import close
 from uedp_bench.leaderboard.validation.report import Problem, error, plain, shown
-from uedp_bench.recorded_identity import parts_of
-from uedp_bench.results import Estimate, Result
 from uedp_bench.statistics.intervals import fraction_estimate
 
 MEMBERSHIP, FIRST = "membership", 5

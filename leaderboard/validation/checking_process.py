@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from uedp_bench import registry
-from uedp_bench.harness.workers import TIMEOUT, KeptProcess, Tell
+from uedp_bench.components import registry
+from uedp_bench.grid.workers import TIMEOUT, KeptProcess, Tell
 from uedp_bench.leaderboard.bundles import Line
 from uedp_bench.leaderboard.validation.report import Report, error, place_of
 

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from uedp_bench.accounting.consistency import check_bounds
 from uedp_bench.accounting.events import PrivacyEvent
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.accounting.ledger import claimed, proven_at
+from uedp_bench.bounds.consistency import check_bounds
+from uedp_bench.contracts.results import Result
 from uedp_bench.errors import PrivacyError
 from uedp_bench.leaderboard.validation.derived_from_spec import Derived, Unknown, derive
 from uedp_bench.leaderboard.validation.proofs import close
 from uedp_bench.leaderboard.validation.report import Problem, error, note, place, plain, shown
-from uedp_bench.results import Result
 
 
 def check_claims(result: Result) -> Iterator[Problem]:

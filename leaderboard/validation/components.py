@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from uedp_bench import registry
-from uedp_bench.component import Component
+from uedp_bench.components import registry
+from uedp_bench.components.component import Component
+from uedp_bench.contracts.results import ComponentSpec, Result, RunSpec
 from uedp_bench.errors import InputError, UedpBenchError, UnknownNameError
-from uedp_bench.harness.named_files import path_mark
 from uedp_bench.leaderboard.validation.report import Problem, error, note, plain, shown
-from uedp_bench.results import ComponentSpec, Result, RunSpec
+from uedp_bench.spec.named_files import path_mark
 
 
 class Named(NamedTuple):

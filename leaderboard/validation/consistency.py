@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from uedp_bench.harness.provenance import names_place
-from uedp_bench.harness.utility import PUBLIC_ONLY, has_learned
+from uedp_bench.contracts.results import Estimate, Result
 from uedp_bench.leaderboard.public_results import PLACE
 from uedp_bench.leaderboard.validation.components import components
 from uedp_bench.leaderboard.validation.identity import fingerprint, task_version
 from uedp_bench.leaderboard.validation.ranges import SLACK
 from uedp_bench.leaderboard.validation.report import Problem, error, note, place, shown
-from uedp_bench.results import Estimate, Result
+from uedp_bench.one_run.utility import PUBLIC_ONLY, has_learned
+from uedp_bench.store.provenance import names_place
 
 _ORDERED = (("tpr_at_0.1pct_fpr", "tpr_at_1pct_fpr"), ("recall_at_1", "recall_at_10"))
 """Metrics of one attack of which the second is never smaller."""

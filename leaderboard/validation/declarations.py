@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from uedp_bench.components.metric import Metric
+from uedp_bench.contracts.results import Result
 from uedp_bench.leaderboard.validation.components import Named, components
 from uedp_bench.leaderboard.validation.identity import is_installed
 from uedp_bench.leaderboard.validation.report import Problem, error, note, shown
-from uedp_bench.metric import Metric
-from uedp_bench.results import Result
 
 MOST_NAME = 100
 """Characters of a metric's name."""

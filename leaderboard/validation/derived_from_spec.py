@@ -12,17 +12,17 @@ from dataclasses import dataclass, fields
 from functools import lru_cache, partial
 from typing import Any, TypeVar
 
-from uedp_bench import registry
 from uedp_bench.accounting.events import Claim
-from uedp_bench.clients import Clients
+from uedp_bench.components import registry
+from uedp_bench.contracts.clients import Clients
+from uedp_bench.contracts.mechanism import CorpusStats, Events
+from uedp_bench.contracts.results import ComponentSpec, Result
+from uedp_bench.contracts.second_source import second_source
 from uedp_bench.errors import InputError
-from uedp_bench.harness.pipeline import Pipeline
 from uedp_bench.leaderboard.validation.components import Named, components
 from uedp_bench.leaderboard.validation.identity import of_other_versions
 from uedp_bench.leaderboard.validation.report import plain
-from uedp_bench.mechanism import CorpusStats, Events
-from uedp_bench.results import ComponentSpec, Result
-from uedp_bench.second_source import second_source
+from uedp_bench.one_run.pipeline import Pipeline
 
 T = TypeVar("T")
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from uedp_bench.harness.identity import identity_parts
+from uedp_bench.contracts.recorded_identity import SINGLE, Part, Parts, identity_of, parts_of
+from uedp_bench.contracts.results import Result
 from uedp_bench.leaderboard.validation.components import Named, components
 from uedp_bench.leaderboard.validation.report import Problem, error, note, place, shown
-from uedp_bench.recorded_identity import SINGLE, Part, Parts, identity_of, parts_of
-from uedp_bench.results import Result
+from uedp_bench.spec.identity import identity_parts
 from uedp_bench.version import ENGINE
 
 RECORDED = "provenance.identity"

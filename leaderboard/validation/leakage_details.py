@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from pydantic import ValidationError
 
+from uedp_bench.contracts.results import Result
 from uedp_bench.leaderboard.validation.components import components
 from uedp_bench.leaderboard.validation.report import Problem, error, place
-from uedp_bench.results import Result
 
 
 def check_backing(result: Result) -> Iterator[Problem]:

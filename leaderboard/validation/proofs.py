@@ -12,10 +12,10 @@ from uedp_bench.accounting.event_contract import unknown_kind
 from uedp_bench.accounting.events import PrivacyEvent
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.accounting.ledger import proven, unreviewed_events
+from uedp_bench.components.review import not_reviewed
+from uedp_bench.contracts.results import Result
+from uedp_bench.contracts.unreviewed import STATED_THERE, unreviewed_of_result
 from uedp_bench.leaderboard.validation.report import Problem, error, note, plain, shown
-from uedp_bench.results import Result
-from uedp_bench.review import not_reviewed
-from uedp_bench.unreviewed import STATED_THERE, unreviewed_of_result
 
 TOLERANCE = 1e-3
 """Relative. Accountants of other versions round differently; noise is solved for to a tolerance."""

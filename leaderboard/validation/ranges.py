@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import Any
 
 from uedp_bench.accounting.event_contract import COMPUTATION
+from uedp_bench.components.metric import Metric, declared
+from uedp_bench.contracts.results import Estimate, Result
 from uedp_bench.leaderboard.validation.report import Problem, error, note, shown
-from uedp_bench.metric import Metric, declared
-from uedp_bench.results import Estimate, Result
 from uedp_bench.statistics.roc import areas
 
 SLACK = 1e-9

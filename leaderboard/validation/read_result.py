@@ -10,11 +10,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from uedp_bench.files.json_files import FormError, faults, file_text, parse
+from uedp_bench.contracts.migrations import migrated
+from uedp_bench.contracts.results import SCHEMA_VERSION, Result
+from uedp_bench.io.json_files import FormError, faults, file_text, parse
 from uedp_bench.leaderboard.bundles import Line
 from uedp_bench.leaderboard.validation.report import Problem, error, place, plain, shown
-from uedp_bench.migrations import migrated
-from uedp_bench.results import SCHEMA_VERSION, Result
 
 MOST_PROBLEMS = 200
 """Problems that are listed of one file; the others are counted."""

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from uedp_bench.files import printable as terminal
-from uedp_bench.files.json_files import MOST_SHOWN
+from uedp_bench.io import printable as terminal
+from uedp_bench.io.json_files import MOST_SHOWN
 from uedp_bench.leaderboard.bundles import Line
 
 FEW = 4

@@ -8,10 +8,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from uedp_bench.accounting.declared_selection import Selection
 from uedp_bench.accounting.guarantee import Guarantee, Number
+from uedp_bench.contracts.results import Result
 from uedp_bench.errors import InputError
-from uedp_bench.harness.grid import tried_runs
-from uedp_bench.harness.trials import trials_of
 from uedp_bench.leaderboard.validation.derived_from_spec import (
     Unknown,
     ask,
@@ -21,8 +21,8 @@ from uedp_bench.leaderboard.validation.derived_from_spec import (
 )
 from uedp_bench.leaderboard.validation.proofs import close, same_epsilons, worth
 from uedp_bench.leaderboard.validation.report import Problem, error, note, place, plain, shown
-from uedp_bench.results import Result
-from uedp_bench.selection import Selection
+from uedp_bench.one_run.trials import trials_of
+from uedp_bench.spec.grid import tried_runs
 
 MOST_SETTINGS = 1000
 """Settings of a grid whose cost is computed again."""

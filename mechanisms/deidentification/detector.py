@@ -9,10 +9,10 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from uedp_bench.component import MayBePath, Params, at
+from uedp_bench.components.component import MayBePath, Params, at
+from uedp_bench.components.requirements import Requirement, of_detector
 from uedp_bench.corpus import Corpus, Layer
 from uedp_bench.mechanisms.deidentification.trained_tagger import TrainedOn, TrainedTagger
-from uedp_bench.requirements import Requirement, of_detector
 from uedp_bench.text.entities import DetectionParams, found_in
 from uedp_bench.text.public_pipelines import DECLARES, check_declared, pipeline_refusals
 

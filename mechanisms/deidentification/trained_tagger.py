@@ -13,17 +13,17 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from uedp_bench import registry
 from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
+from uedp_bench.components import registry
+from uedp_bench.contracts.mechanism import Events
+from uedp_bench.contracts.recorded_identity import parts_of, record_faults
+from uedp_bench.contracts.release import Tagger
+from uedp_bench.contracts.results import ComponentSpec, Result, read_result
+from uedp_bench.contracts.unreviewed import unreviewed_of_result
 from uedp_bench.corpus import Corpus, Layer
 from uedp_bench.errors import InputError
-from uedp_bench.files.regular_files import shown_path, state_of
-from uedp_bench.files.sealed_files import check_folder
-from uedp_bench.mechanism import Events
-from uedp_bench.recorded_identity import parts_of, record_faults
-from uedp_bench.release import Tagger
-from uedp_bench.results import ComponentSpec, Result, read_result
-from uedp_bench.unreviewed import unreviewed_of_result
+from uedp_bench.io.regular_files import shown_path, state_of
+from uedp_bench.io.sealed_files import check_folder
 from uedp_bench.version import ENGINE
 
 TrainedOn = Literal["private", "public"]

@@ -21,10 +21,10 @@ from pydantic import Field
 
 from uedp_bench.accounting.events import Claim
 from uedp_bench.accounting.published_systems import DeepCandidate as System
+from uedp_bench.contracts.mechanism import CorpusStats, Events
 from uedp_bench.errors import InputError
-from uedp_bench.files.array_cache import load_arrays, save_arrays
-from uedp_bench.files.cache_folder import cache_folder
-from uedp_bench.mechanism import CorpusStats, Events
+from uedp_bench.io.array_cache import load_arrays, save_arrays
+from uedp_bench.io.cache_folder import cache_folder
 from uedp_bench.mechanisms.documents.recoder import (
     Trained,
     Training,
@@ -39,8 +39,8 @@ from uedp_bench.mechanisms.documents.sentence_mechanism import (
 )
 
 if TYPE_CHECKING:
+    from uedp_bench.contracts.run_context import Run
     from uedp_bench.corpus import FloatArray
-    from uedp_bench.run_context import Run
 
 PROJECTIONS = tuple(range(10, 101, 10))
 """Numbers of projections among which one is chosen."""

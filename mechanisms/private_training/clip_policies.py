@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, model_validator
 
-from uedp_bench.component import Params, at
+from uedp_bench.components.component import Params, at
 from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from pydantic import Field, model_validator
 
 from uedp_bench.accounting.banded_factorization import BandedFactorization
 from uedp_bench.accounting.events import AnyEvent, Claim, Gaussian, PrivacyEvent, Protected
+from uedp_bench.contracts.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
 from uedp_bench.corpus import owner_numbers
 from uedp_bench.errors import InputError
-from uedp_bench.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
 from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED
 from uedp_bench.mechanisms.private_training.parameters import FederatedParams
 from uedp_bench.mechanisms.private_training.users import (
@@ -31,9 +31,9 @@ from uedp_bench.mechanisms.private_training.users import (
 if TYPE_CHECKING:
     from torch import nn
 
+    from uedp_bench.contracts.learner import Learner
+    from uedp_bench.contracts.run_context import Run
     from uedp_bench.corpus import Corpus, Index
-    from uedp_bench.learner import Learner
-    from uedp_bench.run_context import Run
     from uedp_bench.training.participation import Participation
     from uedp_bench.training.sampling import Sampler
 

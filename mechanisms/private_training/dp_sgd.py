@@ -16,19 +16,19 @@ from uedp_bench.accounting.events import (
     PrivacyEvent,
     Repeated,
 )
-from uedp_bench.component import at
+from uedp_bench.components.component import at
+from uedp_bench.contracts.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
 from uedp_bench.corpus import Index
 from uedp_bench.errors import InputError
-from uedp_bench.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
 from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED, ClipParams
 from uedp_bench.mechanisms.private_training.parameters import DECAY_TAKES, check_decay, decay_of
 
 if TYPE_CHECKING:
     from torch import nn
 
+    from uedp_bench.contracts.learner import Learner
+    from uedp_bench.contracts.run_context import Run
     from uedp_bench.corpus import Corpus
-    from uedp_bench.learner import Learner
-    from uedp_bench.run_context import Run
     from uedp_bench.training.server import ServerStep
 
 ASSUMPTIONS = (

@@ -20,19 +20,19 @@ from uedp_bench.accounting.events import (
 )
 from uedp_bench.accounting.parallel import Parallel
 from uedp_bench.accounting.published_systems import federated_ner_claim
-from uedp_bench.clients import MOST_CLIENTS, clients_of
+from uedp_bench.contracts.clients import MOST_CLIENTS, clients_of
+from uedp_bench.contracts.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
 from uedp_bench.corpus import Index, IntArray, owner_numbers, row_numbers
 from uedp_bench.errors import InputError
-from uedp_bench.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
 from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED
 from uedp_bench.mechanisms.private_training.parameters import ServerParams
 
 if TYPE_CHECKING:
     from torch import nn
 
+    from uedp_bench.contracts.learner import Learner
+    from uedp_bench.contracts.run_context import Run
     from uedp_bench.corpus import Corpus
-    from uedp_bench.learner import Learner
-    from uedp_bench.run_context import Run
     from uedp_bench.training.bounds import Bound
     from uedp_bench.training.clients import PrivateSteps
 

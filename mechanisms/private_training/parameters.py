@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, model_validator
 
-from uedp_bench.component import Params, at
+from uedp_bench.components.component import Params, at
 from uedp_bench.mechanisms.private_training.clip_policies import ClipParams
 
 if TYPE_CHECKING:

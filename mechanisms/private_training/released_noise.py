@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from uedp_bench.accounting.events import NonPrivate, PrivacyEvent, PrivacyUnit
 
 if TYPE_CHECKING:
-    from uedp_bench.mechanism import Events
+    from uedp_bench.contracts.mechanism import Events
     from uedp_bench.training.bounds import Bound
     from uedp_bench.training.local import LocalTraining
 

@@ -20,8 +20,8 @@ from uedp_bench.accounting.events import (
     Repeated,
     UserEntityGaussian,
 )
+from uedp_bench.contracts.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
 from uedp_bench.errors import InputError
-from uedp_bench.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
 from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED
 from uedp_bench.mechanisms.private_training.group_rounds import as_group_rounds
 from uedp_bench.mechanisms.private_training.parameters import FederatedParams
@@ -44,9 +44,9 @@ from uedp_bench.mechanisms.private_training.users import (
 if TYPE_CHECKING:
     from torch import nn
 
+    from uedp_bench.contracts.learner import Learner
+    from uedp_bench.contracts.run_context import Run
     from uedp_bench.corpus import Corpus, FloatArray
-    from uedp_bench.learner import Learner
-    from uedp_bench.run_context import Run
     from uedp_bench.training.cohort import RowWeights
 
 ASSUMPTIONS = (

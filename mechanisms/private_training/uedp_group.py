@@ -18,7 +18,7 @@ from uedp_bench.accounting.events import (
     Repeated,
     SentenceSampledGaussian,
 )
-from uedp_bench.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
+from uedp_bench.contracts.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
 from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED, ClipParams
 from uedp_bench.mechanisms.private_training.group_rounds import as_group_rounds
 from uedp_bench.mechanisms.private_training.parameters import ServerOptimizer, ServerParams
@@ -27,9 +27,9 @@ from uedp_bench.mechanisms.private_training.users import capped_units, size_refu
 if TYPE_CHECKING:
     from torch import nn
 
+    from uedp_bench.contracts.learner import Learner
+    from uedp_bench.contracts.run_context import Run
     from uedp_bench.corpus import Corpus
-    from uedp_bench.learner import Learner
-    from uedp_bench.run_context import Run
 
 ASSUMPTIONS = (
     "every sentence is drawn with an independent coin; its gradient depends on it and the weights "

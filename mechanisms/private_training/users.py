@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from uedp_bench.clients import clients_of
+from uedp_bench.contracts.clients import clients_of
+from uedp_bench.contracts.mechanism import CorpusStats, PublicUnits
 from uedp_bench.corpus import Corpus, FloatArray, Index, row_numbers
 from uedp_bench.errors import InputError
-from uedp_bench.mechanism import CorpusStats, PublicUnits
 
 if TYPE_CHECKING:
     from uedp_bench.mechanisms.private_training.parameters import FederatedParams

@@ -21,17 +21,17 @@ from uedp_bench.accounting import published_systems
 from uedp_bench.accounting.accountants.word_dropout import before_dropout
 from uedp_bench.accounting.events import Claim, NonPrivate, PrivacyEvent
 from uedp_bench.accounting.published_systems import Reading
-from uedp_bench.component import Params
+from uedp_bench.components.component import Params
+from uedp_bench.contracts.mechanism import CorpusStats, Events, RepresentationMechanism
 from uedp_bench.errors import InputError
-from uedp_bench.mechanism import CorpusStats, Events, RepresentationMechanism
 from uedp_bench.mechanisms._local_noise import spent
 
 if TYPE_CHECKING:
     from torch import nn
 
+    from uedp_bench.contracts.learner import Learner, Losses
+    from uedp_bench.contracts.run_context import Run
     from uedp_bench.corpus import Corpus, IntArray
-    from uedp_bench.learner import Learner, Losses
-    from uedp_bench.run_context import Run
     from uedp_bench.training.split import Draws
 
 FINENESS = 20
@@ -227,7 +227,7 @@ class DPNR(RepresentationMechanism[DPNRParams]):
             CapabilityError: if the learner's network is not in two parts.
             InputError: if `dimension` is not that of its representations.
         """
-        from uedp_bench.learner import on_device, row_seeds
+        from uedp_bench.contracts.learner import on_device, row_seeds
         from uedp_bench.training.split import SplitTraining, in_two_parts, train_split
 
         p, channel = self.params, self.channel()

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from uedp_bench.accounting.events import PrivacyEvent, PureDP
-from uedp_bench.component import Params
-from uedp_bench.mechanism import CorpusStats, Events, PublishingMechanism
+from uedp_bench.components.component import Params
+from uedp_bench.contracts.mechanism import CorpusStats, Events, PublishingMechanism
 
 if TYPE_CHECKING:
+    from uedp_bench.contracts.run_context import Run
     from uedp_bench.corpus import Corpus
-    from uedp_bench.run_context import Run
 
 _EVENTS = (
     PrivacyEvent(

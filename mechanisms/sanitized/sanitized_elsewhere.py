@@ -11,10 +11,10 @@ import numpy as np
 
 from uedp_bench.corpus.normal_form import normal_id
 from uedp_bench.corpus.row_ids import PLANTED
+from uedp_bench.data.cell_values import texts_of
+from uedp_bench.data.tables import Layout, read_table
 from uedp_bench.errors import InputError, nearest, shown
-from uedp_bench.files.cell_values import texts_of
-from uedp_bench.files.regular_files import open_regular, shown_path
-from uedp_bench.files.tables import Layout, read_table
+from uedp_bench.io.regular_files import open_regular, shown_path
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import BoolArray, Corpus
@@ -28,15 +28,15 @@ from pydantic import Field
 
 from uedp_bench.accounting.declared_claim import DeclaredClaim
 from uedp_bench.accounting.events import Claim
-from uedp_bench.component import at
+from uedp_bench.components.component import at
+from uedp_bench.contracts.mechanism import CorpusStats, Events, PublishingMechanism
 from uedp_bench.corpus import Layer, Rewriting, row_ids
-from uedp_bench.files.delimited_files import Quoting
-from uedp_bench.mechanism import CorpusStats, Events, PublishingMechanism
+from uedp_bench.data.delimited_files import Quoting
 
 if TYPE_CHECKING:
+    from uedp_bench.contracts.release import EntityDetector
+    from uedp_bench.contracts.run_context import Run
     from uedp_bench.corpus import BoolArray, Corpus, IntArray, Mention, Spans
-    from uedp_bench.release import EntityDetector
-    from uedp_bench.run_context import Run
     from uedp_bench.text.changed_pieces import Compared
 
 _OWNER = "sanitized-elsewhere"

@@ -12,11 +12,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from uedp_bench.contracts.served_release import PlainNetwork, ServedRelease
 from uedp_bench.corpus import Corpus, FloatArray, IntArray
+from uedp_bench.mechanisms.secure_inference.engine.compile import (
+    ArgMax,
+    SecureAnswer,
+    SecureNetwork,
+    Traffic,
+    compile_network,
+)
+from uedp_bench.mechanisms.secure_inference.engine.correlations import CLIENT, SERVER
 from uedp_bench.randomness.streams import Stream
-from uedp_bench.secure.compile import ArgMax, SecureAnswer, SecureNetwork, Traffic, compile_network
-from uedp_bench.secure.correlations import CLIENT, SERVER
-from uedp_bench.served_release import PlainNetwork, ServedRelease
 
 if TYPE_CHECKING:
     from uedp_bench.mechanisms.secure_inference.mpc import MPC, MPCParams

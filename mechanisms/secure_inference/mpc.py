@@ -8,9 +8,9 @@ from pydantic import Field, model_validator
 
 from uedp_bench.accounting.events import Claim, PrivacyEvent, PrivacyUnit, Repeated
 from uedp_bench.accounting.secure_computation import SecureComputation
-from uedp_bench.component import Params
-from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.mechanism import (
+from uedp_bench.components.component import Params
+from uedp_bench.components.metric import Metric
+from uedp_bench.contracts.mechanism import (
     CorpusStats,
     Events,
     Mechanism,
@@ -18,22 +18,22 @@ from uedp_bench.mechanism import (
     ServingMechanism,
     VocabularyMechanism,
 )
-from uedp_bench.metric import Metric
-from uedp_bench.model import TextEncoder
-from uedp_bench.secure.fixed_point import largest_truncated
-from uedp_bench.served_release import Compilable, PlainNetwork
+from uedp_bench.contracts.model import TextEncoder
+from uedp_bench.contracts.served_release import Compilable, PlainNetwork
+from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.mechanisms.secure_inference.engine.fixed_point import largest_truncated
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torch import nn
 
-    from uedp_bench.learner import Learner
+    from uedp_bench.contracts.learner import Learner
+    from uedp_bench.contracts.release import Release
+    from uedp_bench.contracts.run_context import Run
+    from uedp_bench.contracts.task import Task
     from uedp_bench.mechanisms.secure_inference.computed_labels import ComputedAnswers, Draw
-    from uedp_bench.release import Release
-    from uedp_bench.run_context import Run
-    from uedp_bench.secure.compile import SecureConfig
-    from uedp_bench.task import Task
+    from uedp_bench.mechanisms.secure_inference.engine.compile import SecureConfig
 
 ASSUMPTIONS = (
     "what comes before the network (a public encoder, its normalisation) is public, and the owner "
@@ -109,7 +109,7 @@ class MPCParams(Params):
 
     def config(self) -> SecureConfig:
         """How the parties compute, without a stream."""
-        from uedp_bench.secure.compile import SecureConfig
+        from uedp_bench.mechanisms.secure_inference.engine.compile import SecureConfig
 
         return SecureConfig(
             input_range=self.input_range,

@@ -15,9 +15,10 @@ from uedp_bench.accounting.accountants.composing import compose
 from uedp_bench.accounting.events import ApproximateDP, Claim, PrivacyEvent, Repeated
 from uedp_bench.accounting.noise_search import smallest_noise
 from uedp_bench.accounting.noisy_histogram import NoisyHistogram, histogram_threshold
-from uedp_bench.component import Params
+from uedp_bench.components.component import Params
+from uedp_bench.contracts.mechanism import CorpusStats, Events, VocabularyMechanism
+from uedp_bench.contracts.word_counts import WordCounts
 from uedp_bench.errors import InputError
-from uedp_bench.mechanism import CorpusStats, Events, VocabularyMechanism
 from uedp_bench.mechanisms._local_noise import add_laplace_noise
 from uedp_bench.mechanisms._noisy_union import (
     NoisyUnion,
@@ -26,14 +27,13 @@ from uedp_bench.mechanisms._noisy_union import (
     passing,
     voters_of_rows,
 )
-from uedp_bench.word_counts import WordCounts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from uedp_bench.accounting.events import PrivacyUnit
+    from uedp_bench.contracts.run_context import Run
     from uedp_bench.corpus import Corpus, IntArray
-    from uedp_bench.run_context import Run
 
 Variant = Literal["gaussian-union", "laplace", "public"]
 

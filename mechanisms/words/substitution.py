@@ -18,23 +18,23 @@ from pydantic import Field, model_validator
 from uedp_bench.accounting.events import Claim, NonPrivate, PrivacyEvent
 from uedp_bench.accounting.published_systems import MetricDP as MetricSystem
 from uedp_bench.accounting.published_systems import Reading
-from uedp_bench.component import Params
+from uedp_bench.components.component import Params
+from uedp_bench.components.requirements import FAISS, Requirement, of_embedding
+from uedp_bench.contracts.mechanism import CorpusStats, Events, PublishingMechanism
 from uedp_bench.corpus import Rewriting
 from uedp_bench.errors import InputError
-from uedp_bench.mechanism import CorpusStats, Events, PublishingMechanism
 from uedp_bench.mechanisms._local_noise import spent
 from uedp_bench.mechanisms.words.channel import EmbeddingChannel, word_places
 from uedp_bench.mechanisms.words.noise import Noise, WordNoise
-from uedp_bench.requirements import FAISS, Requirement, of_embedding
 from uedp_bench.text.embedding import Embedding
 from uedp_bench.text.nearest import Nearest
 from uedp_bench.text.nearest_approximate import ApproximateNearest
 from uedp_bench.text.word_vectors import read_embedding
 
 if TYPE_CHECKING:
+    from uedp_bench.contracts.release import WordChannel
+    from uedp_bench.contracts.run_context import Run
     from uedp_bench.corpus import Corpus, FloatArray, IntArray
-    from uedp_bench.release import WordChannel
-    from uedp_bench.run_context import Run
 
 
 def read_words(paths: Sequence[Path], field: str) -> frozenset[str]:

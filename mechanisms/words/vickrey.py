@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from uedp_bench.accounting.events import Claim
-from uedp_bench.mechanism import CorpusStats
+from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.mechanisms.words.substitution import KEPT, WordMechanism, WordParams
 
 if TYPE_CHECKING:

@@ -12,11 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from uedp_bench.component import named
-from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
-from uedp_bench.errors import CapabilityError, InputError, UedpBenchError
-from uedp_bench.files.row_vectors import RowVectors
-from uedp_bench.learner import (
+from uedp_bench.components.component import named
+from uedp_bench.contracts.learner import (
     EXAMPLE_LENGTHS,
     Batch,
     Losses,
@@ -26,9 +23,12 @@ from uedp_bench.learner import (
     on_device,
     row_seeds,
 )
-from uedp_bench.model import load_weights, save_weights
+from uedp_bench.contracts.model import load_weights, save_weights
+from uedp_bench.contracts.served_release import PlainNetwork
+from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
+from uedp_bench.data.row_vectors import RowVectors
+from uedp_bench.errors import CapabilityError, InputError, UedpBenchError
 from uedp_bench.randomness.streams import Stream
-from uedp_bench.served_release import PlainNetwork
 from uedp_bench.tasks.classification.targets import classes_of, with_target
 from uedp_bench.tasks.tokens.reader import (
     Reader,
@@ -42,9 +42,9 @@ from uedp_bench.tasks.tokens.rows import Columns, EncodedRows, Preprocessing, Te
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from uedp_bench.learner import RowLengths
-    from uedp_bench.mechanism import RepresentationMechanism
-    from uedp_bench.model import FeatureArray
+    from uedp_bench.contracts.learner import RowLengths
+    from uedp_bench.contracts.mechanism import RepresentationMechanism
+    from uedp_bench.contracts.model import FeatureArray
 
 VECTORS_AT_ONCE = 4096
 """Rows of a text in a file whose vectors a frozen encoder computes together, at most."""
@@ -344,7 +344,7 @@ class ClassifierRelease(SupervisedRelease):
 
     def restored(self, content: Mapping[str, Any]) -> ClassifierRelease:
         """See `SupervisedRelease`."""
-        from uedp_bench.registry import mechanisms
+        from uedp_bench.components.registry import mechanisms
 
         if content["channel"] is None:
             return self

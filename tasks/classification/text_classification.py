@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.asking import class_labels, protected_rows
+from uedp_bench.components.metric import Metric
+from uedp_bench.contracts.asking import class_labels, protected_rows
+from uedp_bench.contracts.release import Classifier, Encoder, LabelOnly, RowScorer
+from uedp_bench.contracts.served_release import Compilable
 from uedp_bench.corpus import Corpus, IntArray, or_alone, some_texts
 from uedp_bench.errors import InputError, nearest
-from uedp_bench.metric import Metric
-from uedp_bench.release import Classifier, Encoder, LabelOnly, RowScorer
-from uedp_bench.served_release import Compilable
 from uedp_bench.tasks.classification.classifier import ClassifierReader
 from uedp_bench.tasks.classification.targets import with_target
 from uedp_bench.tasks.tokens.rows import Preprocessing
 from uedp_bench.tasks.tokens.supervised import SupervisedParams, SupervisedTask
 
 if TYPE_CHECKING:
-    from uedp_bench.model import Vocabulary
-    from uedp_bench.release import Release
-    from uedp_bench.results import Estimate
+    from uedp_bench.contracts.model import Vocabulary
+    from uedp_bench.contracts.release import Release
+    from uedp_bench.contracts.results import Estimate
+    from uedp_bench.contracts.word_counts import WordCounts
     from uedp_bench.tasks.tokens.reader import Reader
-    from uedp_bench.word_counts import WordCounts
 
 _BOOTSTRAP_SEED = 2020
 

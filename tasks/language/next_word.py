@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from pydantic import Field
 
+from uedp_bench.components.metric import Metric
+from uedp_bench.contracts.model import LanguageModel
+from uedp_bench.contracts.release import Completer, Generator, RowScorer, Scorer, Tokenised
 from uedp_bench.corpus import BoolArray, FloatArray, or_alone
 from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.metric import Metric
-from uedp_bench.model import LanguageModel
-from uedp_bench.release import Completer, Generator, RowScorer, Scorer, Tokenised
 from uedp_bench.tasks.language.language_model import LanguageReader
 from uedp_bench.tasks.language.ngrams import COUNTED, UNKNOWN_WORDS, NGramModel
 from uedp_bench.tasks.tokens.rows import (
@@ -27,10 +27,10 @@ from uedp_bench.tasks.tokens.supervised import SupervisedParams, SupervisedTask,
 from uedp_bench.tasks.tokens.token_scores import perplexity, ratio
 
 if TYPE_CHECKING:
+    from uedp_bench.contracts.model import Vocabulary
+    from uedp_bench.contracts.release import Release
+    from uedp_bench.contracts.results import Estimate
     from uedp_bench.corpus import Corpus
-    from uedp_bench.model import Vocabulary
-    from uedp_bench.release import Release
-    from uedp_bench.results import Estimate
 
 
 class NextWordParams(SupervisedParams):

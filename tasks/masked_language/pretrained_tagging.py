@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from uedp_bench.contracts.learner import Learner, Role, Schedule, take_over
+from uedp_bench.contracts.source import SourceRef
 from uedp_bench.errors import InputError
-from uedp_bench.learner import Learner, Role, Schedule, take_over
-from uedp_bench.source import SourceRef
 from uedp_bench.tasks.masked_language.masked_language_model import (
     MaskedLanguageModelling,
     MaskedLanguageModelParams,
@@ -21,9 +21,9 @@ from uedp_bench.tasks.tokens.reader import Reader, SupervisedLearner
 if TYPE_CHECKING:
     from torch import nn
 
+    from uedp_bench.contracts.model import Vocabulary
+    from uedp_bench.contracts.run_context import Run
     from uedp_bench.corpus import Corpus
-    from uedp_bench.model import Vocabulary
-    from uedp_bench.run_context import Run
 
 
 class PretrainedTaggingParams(TaggingParams):

@@ -12,12 +12,12 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
+from uedp_bench.contracts.source import Source, SourceParams
 from uedp_bench.corpus import SPLITS, Corpus, IntArray
+from uedp_bench.data.delimited_files import Dialect, read_records
 from uedp_bench.errors import InputError
-from uedp_bench.files.delimited_files import Dialect, read_records
-from uedp_bench.files.text_files import open_text
+from uedp_bench.io.text_files import open_text
 from uedp_bench.randomness.streams import shared_stream
-from uedp_bench.source import Source, SourceParams
 from uedp_bench.tasks.sources.reading.files import find_file, find_optional, require_path
 from uedp_bench.tasks.sources.reading.splits import TRAIN, SplitParams, cut_missing_splits
 from uedp_bench.text.entities import DetectionParams, add_entities

@@ -10,11 +10,11 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.component import at
+from uedp_bench.components.component import at
+from uedp_bench.contracts.source import Source, SourceParams
 from uedp_bench.corpus import SPLITS, Corpus, Mention, Spans, with_documents
 from uedp_bench.errors import InputError, shown
-from uedp_bench.files.regular_files import shown_path
-from uedp_bench.source import Source, SourceParams
+from uedp_bench.io.regular_files import shown_path
 from uedp_bench.tasks.sources.reading.annotations import places_of
 from uedp_bench.tasks.sources.reading.file_columns import DOCUMENT, place_of
 from uedp_bench.tasks.sources.reading.files import find_file

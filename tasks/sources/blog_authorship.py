@@ -12,7 +12,8 @@ from typing import ClassVar, Literal, NamedTuple, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from uedp_bench.component import at
+from uedp_bench.components.component import at
+from uedp_bench.contracts.source import Source, SourceParams
 from uedp_bench.corpus import (
     BoolArray,
     Corpus,
@@ -23,8 +24,7 @@ from uedp_bench.corpus import (
     normal_id,
 )
 from uedp_bench.errors import InputError
-from uedp_bench.files.text_files import open_text
-from uedp_bench.source import Source, SourceParams
+from uedp_bench.io.text_files import open_text
 from uedp_bench.tasks.sources.reading.files import find_file, require_path
 from uedp_bench.tasks.sources.reading.splits import TRAIN, SplitParams, cut_missing_splits
 from uedp_bench.tasks.sources.reading.topics import TopicParams, topic_shares

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.source import Source, SourceParams
 from uedp_bench.corpus import Corpus
-from uedp_bench.mechanism import CorpusStats
-from uedp_bench.source import Source, SourceParams
 
 P = TypeVar("P", bound=SourceParams)
 

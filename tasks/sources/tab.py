@@ -12,12 +12,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from pydantic import Field
 
+from uedp_bench.contracts.source import Source, SourceParams
 from uedp_bench.corpus import Corpus, Facts, Layer, Mention, Spans, with_documents
 from uedp_bench.errors import InputError, shown
-from uedp_bench.files.printable import plain
-from uedp_bench.files.regular_files import shown_path
-from uedp_bench.files.text_files import open_text
-from uedp_bench.source import Source, SourceParams
+from uedp_bench.io.printable import plain
+from uedp_bench.io.regular_files import shown_path
+from uedp_bench.io.text_files import open_text
 from uedp_bench.tasks.sources.reading.files import find_file, require_path
 from uedp_bench.tasks.sources.reading.splits import split_index
 from uedp_bench.text.annotation.automatic import AnnotationParams

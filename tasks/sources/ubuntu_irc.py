@@ -12,11 +12,11 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.component import at
+from uedp_bench.components.component import at
+from uedp_bench.contracts.source import Source, SourceParams
 from uedp_bench.corpus import SPLITS, Corpus, Spans, dense_ids, named_users, normal_id
 from uedp_bench.errors import InputError
-from uedp_bench.files.text_files import open_text
-from uedp_bench.source import Source, SourceParams
+from uedp_bench.io.text_files import open_text
 from uedp_bench.tasks.sources.reading.files import find_file
 from uedp_bench.text.entities import DetectionParams, add_entities
 

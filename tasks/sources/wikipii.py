@@ -11,11 +11,11 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
+from uedp_bench.contracts.source import Source, SourceParams
 from uedp_bench.corpus import SPLITS, Corpus, Layer, Mention, Spans, names_of_ids
 from uedp_bench.errors import InputError, shown
-from uedp_bench.files.regular_files import open_regular, shown_path
-from uedp_bench.files.text_files import MOST_RATIO, MOST_UNPACKED
-from uedp_bench.source import Source, SourceParams
+from uedp_bench.io.regular_files import open_regular, shown_path
+from uedp_bench.io.text_files import MOST_RATIO, MOST_UNPACKED
 from uedp_bench.tasks.sources.reading.annotations import places_of
 from uedp_bench.tasks.sources.reading.files import require_path
 from uedp_bench.tasks.sources.reading.tag_schemes import iob_spans

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+from uedp_bench.contracts.learner import Batch, LengthsOnDemand, Losses, example_ids, on_device
+from uedp_bench.contracts.model import load_weights, save_weights
 from uedp_bench.corpus import BoolArray, Corpus, IntArray, Spans
-from uedp_bench.files.row_vectors import RowVectors
-from uedp_bench.learner import Batch, LengthsOnDemand, Losses, example_ids, on_device
-from uedp_bench.model import load_weights, save_weights
+from uedp_bench.data.row_vectors import RowVectors
 from uedp_bench.models.word_pieces import VectorRows
 from uedp_bench.models.word_rows import Padding
 from uedp_bench.tasks.tagging.labels import label_names, mentions_of_labels
@@ -29,8 +29,8 @@ from uedp_bench.tasks.tokens.rows import IGNORED, Columns, EncodedRows, TextRows
 if TYPE_CHECKING:
     from torch import nn
 
-    from uedp_bench.learner import RowLengths
-    from uedp_bench.model import FeatureArray, WordRows
+    from uedp_bench.contracts.learner import RowLengths
+    from uedp_bench.contracts.model import FeatureArray, WordRows
 
 FEW, VECTORS_AT_ONCE = 64, 256
 """Rows that tell how long rows are, where vectors are dear; and rows that a frozen encoder reads

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from uedp_bench.component import named
+from uedp_bench.components.component import named
+from uedp_bench.contracts.learner import Batch, Learner, Losses, Schedule, example_ids, row_seeds
+from uedp_bench.contracts.model import TextEncoder, load_weights, save_weights
+from uedp_bench.contracts.release import TrainedRelease
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray, some_texts
 from uedp_bench.errors import InputError, UedpBenchError
-from uedp_bench.learner import Batch, Learner, Losses, Schedule, example_ids, row_seeds
-from uedp_bench.model import TextEncoder, load_weights, save_weights
-from uedp_bench.release import TrainedRelease
 from uedp_bench.tasks.tokens.rows import Columns, EncodedRows, TextRows, encoded_rows
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from uedp_bench.learner import RowLengths
+    from uedp_bench.contracts.learner import RowLengths
 
 _VOCABULARY, _WEIGHTS = "vocabulary", "weights.pt"
 _NOT_SAVED = ("model", "vocabulary", "device")
@@ -222,8 +222,8 @@ class Reader(ABC):
         Raises:
             InputError: if the folder has none, or lacks its vocabulary.
         """
+        from uedp_bench.components.registry import models
         from uedp_bench.models.module_set import load_modules
-        from uedp_bench.registry import models
 
         if not (file := folder / cls.FILE).is_file():
             raise InputError(f"{folder} holds no saved release: {cls.FILE} is missing")
@@ -354,7 +354,7 @@ class PredictingRelease(SupervisedRelease):
         """
         import torch
 
-        from uedp_bench.row_losses import batches_of
+        from uedp_bench.contracts.row_losses import batches_of
 
         with torch.no_grad():
             batches = batches_of(self.learner(corpus))

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from uedp_bench.contracts.learner import LengthsOnDemand, RowLengths
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
-from uedp_bench.learner import LengthsOnDemand, RowLengths
 
 if TYPE_CHECKING:
-    from uedp_bench.model import Vocabulary
+    from uedp_bench.contracts.model import Vocabulary
 
 Preprocessing = Literal["none", "paper"]
 

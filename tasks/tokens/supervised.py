@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.component import MayBePath, Params
+from uedp_bench.components.component import MayBePath, Params
+from uedp_bench.contracts.learner import Learner, Role, Schedule
+from uedp_bench.contracts.model import TextEncoder
+from uedp_bench.contracts.release import Predictor, RowScorer
+from uedp_bench.contracts.task import Task
 from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.files.text_files import open_text
-from uedp_bench.learner import Learner, Role, Schedule
-from uedp_bench.model import TextEncoder
-from uedp_bench.release import Predictor, RowScorer
-from uedp_bench.task import Task
+from uedp_bench.io.text_files import open_text
 from uedp_bench.tasks.tokens.reader import Reader
 from uedp_bench.tasks.tokens.rows import Preprocessing, prepare
 
 if TYPE_CHECKING:
+    from uedp_bench.contracts.model import Vocabulary
+    from uedp_bench.contracts.release import Release
+    from uedp_bench.contracts.run_context import Run
+    from uedp_bench.contracts.word_counts import WordCounts
     from uedp_bench.corpus import Corpus
-    from uedp_bench.model import Vocabulary
-    from uedp_bench.release import Release
-    from uedp_bench.run_context import Run
-    from uedp_bench.word_counts import WordCounts
 
 
 WORDS = ("public", "private")

@@ -13,7 +13,7 @@ from uedp_bench.errors import UedpBenchError
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from uedp_bench.results import Estimate
+    from uedp_bench.contracts.results import Estimate
 
 _BOOTSTRAP_SEED = 2022
 
@@ -75,7 +75,7 @@ def ratio(top: ArrayLike, bottom: ArrayLike, users: IntArray) -> Estimate:
 
 def perplexity(nats: ArrayLike, divisor: ArrayLike, users: IntArray) -> Estimate:
     """Exp of the ratio of nats to what they are divided by."""
-    from uedp_bench.results import Estimate
+    from uedp_bench.contracts.results import Estimate
 
     rate = ratio(nats, divisor, users)
     with np.errstate(over="ignore"):  # a broken model may be infinitely surprised

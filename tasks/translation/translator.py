@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from uedp_bench.at_once import at_once
+from uedp_bench.contracts.at_once import at_once
+from uedp_bench.contracts.learner import Batch, Losses, example_ids, on_device
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
 from uedp_bench.errors import InputError, UedpBenchError
-from uedp_bench.learner import Batch, Losses, example_ids, on_device
 from uedp_bench.tasks.tokens.reader import Reader, SupervisedRelease, batches_by_length
 from uedp_bench.tasks.tokens.rows import IGNORED, Columns, TextRows
 

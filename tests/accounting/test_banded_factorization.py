@@ -15,6 +15,7 @@ from uedp_bench.accounting.accountants.answers import Asked, Refusal
 from uedp_bench.accounting.accountants.composing import compose
 from uedp_bench.accounting.accountants.epsilon_at_delta import gaussian_epsilon
 from uedp_bench.accounting.banded_factorization import BandedFactorization, sensitivity_of
+from uedp_bench.accounting.declared_selection import Selection
 from uedp_bench.accounting.events import (
     Gaussian,
     PoissonSampled,
@@ -26,7 +27,6 @@ from uedp_bench.accounting.events import (
 )
 from uedp_bench.accounting.ledger import proven
 from uedp_bench.accounting.selection import Trials, charge
-from uedp_bench.selection import Selection
 
 DELTA = 1e-5
 

@@ -6,7 +6,6 @@ import math
 
 import pytest
 
-from uedp_bench.accounting.consistency import check_bounds
 from uedp_bench.accounting.declared_claim import MADE_ELSEWHERE, DeclaredClaim, DeclaredTraining
 from uedp_bench.accounting.events import (
     DECLARED,
@@ -17,9 +16,10 @@ from uedp_bench.accounting.events import (
 )
 from uedp_bench.accounting.guarantee import Guarantee, proves_something
 from uedp_bench.accounting.ledger import claimed, proven
-from uedp_bench.component import parse_params
+from uedp_bench.bounds.consistency import check_bounds
+from uedp_bench.components.component import parse_params
+from uedp_bench.contracts.results import CurveEvidence, LowerBound
 from uedp_bench.errors import InputError
-from uedp_bench.results import CurveEvidence, LowerBound
 
 EIGHT = DeclaredClaim(
     claimed_epsilon=8.0, claimed_delta=1e-5, claimed_unit="record", claimed_source="its model card"

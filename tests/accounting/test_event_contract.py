@@ -7,7 +7,6 @@ from typing import ClassVar, Literal
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from uedp_bench import registry
 from uedp_bench.accounting.event_contract import MOST_UNKNOWN, AnyEvent, Event, UnknownEvent
 from uedp_bench.accounting.events import (
     Gaussian,
@@ -18,6 +17,7 @@ from uedp_bench.accounting.events import (
     Repeated,
 )
 from uedp_bench.accounting.ledger import proven
+from uedp_bench.components import registry
 from uedp_bench.errors import PluginError
 
 FIELD = TypeAdapter(AnyEvent)

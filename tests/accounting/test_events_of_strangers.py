@@ -14,7 +14,6 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 from tiny import plugged
 
-from uedp_bench import registry
 from uedp_bench.accounting.accountants.answers import Accountant, Answer, Refusal
 from uedp_bench.accounting.accountants.composing import compose
 from uedp_bench.accounting.accountants.dominating_pairs import DiscretePair
@@ -32,6 +31,7 @@ from uedp_bench.accounting.events import (
 )
 from uedp_bench.accounting.ledger import proven
 from uedp_bench.cli.main import run_cli
+from uedp_bench.components import registry
 
 FILE = Path(__file__).parents[1] / "support" / "coin_event.py"
 DELTA = 1e-5

@@ -16,10 +16,10 @@ from uedp_bench.accounting.noise_search import (
     sentence_noise,
     smallest_noise,
 )
-from uedp_bench.budget.account import prove
-from uedp_bench.budget.calibration import Target, solve
-from uedp_bench.budget.planned_mechanisms import PlannedMechanism
 from uedp_bench.errors import InputError
+from uedp_bench.one_run.planning.account import prove
+from uedp_bench.one_run.planning.calibration import Target, solve
+from uedp_bench.one_run.planning.planned_mechanisms import PlannedMechanism
 
 Curve = Callable[[float], float]
 

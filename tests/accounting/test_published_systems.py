@@ -6,12 +6,12 @@ import math
 
 import pytest
 
-from uedp_bench import registry
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.accounting.published_systems import ALIASES, SYSTEMS
-from uedp_bench.budget.account import account
-from uedp_bench.budget.planned_mechanisms import PlannedMechanism
+from uedp_bench.components import registry
 from uedp_bench.errors import InputError
+from uedp_bench.one_run.planning.account import account
+from uedp_bench.one_run.planning.planned_mechanisms import PlannedMechanism
 
 
 def both(name: str, delta: float = 1e-5, **settings: object) -> tuple[Guarantee, Guarantee]:

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from uedp_bench.accounting.accountants.answers import Refusal
 from uedp_bench.accounting.accountants.composing import compose
 from uedp_bench.accounting.assumptions import REAL_VALUED
+from uedp_bench.accounting.declared_selection import Selection
 from uedp_bench.accounting.events import (
     Gaussian,
     NonPrivate,
@@ -24,7 +25,6 @@ from uedp_bench.accounting.ledger import proven
 from uedp_bench.accounting.secure_computation import SecureComputation
 from uedp_bench.accounting.selection import Trials, charge
 from uedp_bench.cli.main import run_cli
-from uedp_bench.selection import Selection
 
 DELTA = 1e-5
 TRAINED = PrivacyEvent(unit="user", event=Gaussian(noise_multiplier=2.0), stage="user-dp")

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uedp_bench.accounting.accountants.renyi import ORDERS, renyi
+from uedp_bench.accounting.declared_selection import Selection
 from uedp_bench.accounting.events import (
     Claim,
     Gaussian,
@@ -29,7 +30,6 @@ from uedp_bench.accounting.selection import (
     stopping_probability,
 )
 from uedp_bench.errors import InputError
-from uedp_bench.selection import Selection
 
 TRIED = {"model.units": [8, 16, 32]}
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.run_context import Retrain, Run
 from uedp_bench.corpus import SPLITS, Corpus, Spans
-from uedp_bench.mechanism import CorpusStats
-from uedp_bench.run_context import Retrain, Run
 
 CorpusMaker = Callable[..., Corpus]
 

@@ -8,13 +8,13 @@ import torch
 from masked_rows import SMALL, STATS, learner_of, rows_of_words, task_with
 
 from uedp_bench.attacks.secret_sharer.attack import SecretSharer
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.grid import expand
-from uedp_bench.harness.runner import execute
-from uedp_bench.harness.spec import parse_spec
-from uedp_bench.learner import Schedule
+from uedp_bench.contracts.learner import Schedule
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.models import bert
-from uedp_bench.run_context import Run
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.runner import execute
+from uedp_bench.spec.grid import expand
+from uedp_bench.spec.spec import parse_spec
 from uedp_bench.training.plain import train_plain
 
 SIZES = {"users": 70, "valid_users": 2, "test_users": 5, "public_users": 12}

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from tiny import plugged, runs
 
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.retraining import check_retrainings
-from uedp_bench.harness.runner import execute
-from uedp_bench.results import Result, RunSpec
+from uedp_bench.contracts.results import Result, RunSpec
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.retraining import check_retrainings
+from uedp_bench.one_run.runner import execute
 
 SUPPORT = Path(__file__).parents[1] / "support"
 FITTED = {"name": "noiseless", "params": {"epochs": 20, "batch_size": 32, "learning_rate": 0.05}}

@@ -11,11 +11,11 @@ import pytest
 from tiny import runs
 
 from uedp_bench.attacks.audit.attack import Audit
+from uedp_bench.contracts.results import Result
 from uedp_bench.corpus import Corpus, Spans
 from uedp_bench.errors import InputError
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.runner import execute
-from uedp_bench.results import Result
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.runner import execute
 
 SMALL = {"vocabulary_size": 200, "units": 12, "embedding_size": 12, "character_filters": 0}
 FITTED = {"name": "noiseless", "params": {"epochs": 8, "batch_size": 16, "learning_rate": 0.02}}

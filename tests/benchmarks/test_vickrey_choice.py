@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from vickrey_choice import SECOND_WEIGHTS, Point, choose
 
-from uedp_bench.results import Estimate
+from uedp_bench.contracts.results import Estimate
 
 ROOT = Path(__file__).parents[2]
 

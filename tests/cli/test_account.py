@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from uedp_bench import registry
 from uedp_bench.accounting.published_systems import ALIASES, SYSTEMS
-from uedp_bench.budget.account import DELTA
-from uedp_bench.budget.mechanisms_and_systems import names
 from uedp_bench.cli.main import run_cli
+from uedp_bench.components import registry
+from uedp_bench.one_run.planning.account import DELTA
+from uedp_bench.one_run.planning.mechanisms_and_systems import names
 
 CONLL = [
     "account", "uedp", "--set", "users=946", "--set", "users_per_round=50", "--set", "rounds=50",

@@ -10,8 +10,8 @@ import pytest
 from hostile import answer
 
 from uedp_bench.cli.console import console, echo
-from uedp_bench.files.printable import plain
-from uedp_bench.results import Cost
+from uedp_bench.contracts.results import Cost
+from uedp_bench.io.printable import plain
 
 ESCAPES = (
     "\x1b[31mred",
@@ -61,9 +61,9 @@ def test_own_colours_and_long_lines_stay(capsys):
 
 PLUGIN = textwrap.dedent('''
     from pydantic import Field
-    from uedp_bench.component import Params
-    from uedp_bench.mechanism import PublishingMechanism
-    from uedp_bench.registry import mechanisms
+    from uedp_bench.components.component import Params
+    from uedp_bench.contracts.mechanism import PublishingMechanism
+    from uedp_bench.components.registry import mechanisms
 
     class EvilParams(Params):
         """."""
@@ -79,7 +79,7 @@ PLUGIN = textwrap.dedent('''
 
 
 def test_components_of_strangers(tmp_path, monkeypatch):
-    from uedp_bench import registry
+    from uedp_bench.components import registry
 
     monkeypatch.setattr(registry.mechanisms, "_given", {})
     file = tmp_path / f"evil_{tmp_path.name}.py"

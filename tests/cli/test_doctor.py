@@ -9,8 +9,8 @@ from unittest.mock import patch
 
 import pytest
 
-from uedp_bench import registry
 from uedp_bench.cli.main import run_cli
+from uedp_bench.components import registry
 
 
 def found(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, str]]:

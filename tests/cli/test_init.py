@@ -25,7 +25,7 @@ def test_init_writes_a_spec_and_never_over_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
     monkeypatch.setattr(
-        "uedp_bench.own_data.suggestion.solve", lambda *_: SimpleNamespace(value=1.0)
+        "uedp_bench.first_spec.suggestion.solve", lambda *_: SimpleNamespace(value=1.0)
     )
     monkeypatch.chdir(tmp_path)
     file = mail(tmp_path).name

@@ -9,7 +9,7 @@ import json
 import pytest
 
 from uedp_bench.cli.main import run_cli
-from uedp_bench.results import ComponentSpec, Estimate, Result, RunSpec, write_result
+from uedp_bench.contracts.results import ComponentSpec, Estimate, Result, RunSpec, write_result
 
 
 @pytest.fixture

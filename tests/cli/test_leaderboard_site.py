@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from uedp_bench.cli.main import run_cli
-from uedp_bench.results import ComponentSpec, Estimate, Result, RunSpec, write_result
+from uedp_bench.contracts.results import ComponentSpec, Estimate, Result, RunSpec, write_result
 from uedp_bench.tracking.runs import log_result
 
 

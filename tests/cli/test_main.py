@@ -15,9 +15,9 @@ import pytest
 import uedp_bench
 from uedp_bench.cli import main as cli
 from uedp_bench.cli.main import run_cli
+from uedp_bench.components.registry import attacks
 from uedp_bench.errors import CapabilityError, PluginError, PrivacyError
-from uedp_bench.harness.descriptions import summary
-from uedp_bench.registry import attacks
+from uedp_bench.spec.descriptions import summary
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def failing(monkeypatch):
         def load(files):
             raise error
 
-        monkeypatch.setattr("uedp_bench.registry.load_plugins", load)
+        monkeypatch.setattr("uedp_bench.components.registry.load_plugins", load)
         return run_cli(["list"])
 
     return arrange
@@ -146,9 +146,9 @@ def test_output_that_nobody_reads_on_is_no_error():
 
 PLUGIN = textwrap.dedent('''
     from pydantic import Field
-    from uedp_bench.component import Params
-    from uedp_bench.mechanism import PublishingMechanism
-    from uedp_bench.registry import mechanisms
+    from uedp_bench.components.component import Params
+    from uedp_bench.contracts.mechanism import PublishingMechanism
+    from uedp_bench.components.registry import mechanisms
 
     class MaskParams(Params):
         """."""
@@ -167,7 +167,7 @@ PLUGIN = textwrap.dedent('''
 
 @pytest.fixture
 def plugin(tmp_path, monkeypatch):
-    from uedp_bench import registry
+    from uedp_bench.components import registry
 
     monkeypatch.setattr(registry.mechanisms, "_given", {})
     file = tmp_path / f"mask_{tmp_path.name}.py"
@@ -197,7 +197,7 @@ def test_a_lone_file_is_listed_and_described(capsys, plugin):
 
 
 def test_describe_prints_every_parameter_of_every_component(capsys):
-    from uedp_bench.registry import REGISTRIES
+    from uedp_bench.components.registry import REGISTRIES
 
     for registry in REGISTRIES.values():
         for name in registry.names():
@@ -209,7 +209,7 @@ def test_describe_prints_every_parameter_of_every_component(capsys):
 
 
 def test_a_name_of_two_kinds_needs_its_kind(capsys, monkeypatch):
-    from uedp_bench import registry
+    from uedp_bench.components import registry
 
     twin = {"membership": registry.Origin("twin.py:Twin", lambda: None)}
     monkeypatch.setattr(registry.tasks, "_given", twin)
@@ -220,7 +220,7 @@ def test_a_name_of_two_kinds_needs_its_kind(capsys, monkeypatch):
 
 
 def test_listing_imports_no_plugin_and_survives_a_broken_one(tmp_path, capsys, monkeypatch):
-    from uedp_bench import registry
+    from uedp_bench.components import registry
 
     package = tmp_path / "broken_pkg_for_listing"
     package.mkdir()

@@ -10,10 +10,10 @@ import pytest
 from references import REFERENCE
 
 from uedp_bench.cli.main import run_cli
+from uedp_bench.contracts.results import Result, RunError, write_result
 from uedp_bench.leaderboard.bundles import read_lines
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.validation import checking_process
-from uedp_bench.results import Result, RunError, write_result
 
 
 @pytest.fixture(autouse=True)

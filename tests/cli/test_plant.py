@@ -13,7 +13,7 @@ import yaml
 import uedp_bench as ub
 from tests.support import checkpoints as made
 from uedp_bench.cli.main import run_cli
-from uedp_bench.harness import planted_folder
+from uedp_bench.one_run import planted_folder
 
 ATTACKS = [
     {"name": "audit", "params": {"canaries": 60, "word_pool": 44, "references": 20}},

@@ -12,9 +12,9 @@ from tiny import SPIES, USER_DP, flags, plugged, runs
 
 from uedp_bench.cli.main import run_cli
 from uedp_bench.cli.progress import Bars, Display, Lines, OneLine, display
-from uedp_bench.harness.identity import Identity
-from uedp_bench.harness.scheduler import Job, JobProgress
-from uedp_bench.results import Cost, Result
+from uedp_bench.contracts.results import Cost, Result
+from uedp_bench.grid.scheduler import Job, JobProgress
+from uedp_bench.spec.identity import Identity
 
 
 @pytest.fixture

@@ -14,10 +14,9 @@ import pytest
 import torch
 from tiny import flags
 
-from uedp_bench import rank_group
 from uedp_bench.cli import main as cli
-from uedp_bench.results import Result, read_result
-from uedp_bench.training import ranks
+from uedp_bench.contracts.results import Result, read_result
+from uedp_bench.training import rank_group, ranks
 
 FORKED = multiprocessing.get_context("fork")  # a fresh process would import torch for seconds
 

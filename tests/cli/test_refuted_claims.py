@@ -8,7 +8,7 @@ import pytest
 from tiny import flags, plugged
 
 from uedp_bench.cli.main import run_cli
-from uedp_bench.results import read_result
+from uedp_bench.contracts.results import read_result
 
 REFUTING = Path(__file__).parents[1] / "support" / "refuting_attack.py"
 

@@ -16,9 +16,9 @@ from tiny import MODEL, SOURCE, SPIES, flags, plugged
 
 from uedp_bench.cli.grid_run import Options
 from uedp_bench.cli.main import run_cli
-from uedp_bench.files.output_folder import only_process
-from uedp_bench.results import read_result
-from uedp_bench.workbench.releases import load_release
+from uedp_bench.contracts.results import read_result
+from uedp_bench.io.output_folder import only_process
+from uedp_bench.python_api.releases import load_release
 
 DP = ["--mechanism", "user-dp", "--set", "mechanism.rounds=2",
       "--set", "mechanism.users_per_round=10"]  # fmt: skip
@@ -135,12 +135,12 @@ def test_one_mistake_in_many_runs_is_one_line(tmp_path, capsys):
 
 
 def test_a_full_disk_is_one_line(tmp_path, capsys, monkeypatch):
-    from uedp_bench import results as written
+    from uedp_bench.contracts import results as written
 
     def full(result, path):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
-    for module in ("uedp_bench.harness.stored", "uedp_bench.results"):
+    for module in ("uedp_bench.one_run.stored", "uedp_bench.contracts.results"):
         monkeypatch.setattr(f"{module}.write_result", full)
     assert written.write_result is full
     code, out, err = run(capsys, *flags(tmp_path, *DP))
@@ -154,7 +154,7 @@ def test_a_folder_that_can_be_written_no_more_is_one_line(tmp_path, capsys, monk
     def gone(result, path):
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
 
-    monkeypatch.setattr("uedp_bench.harness.stored.write_result", gone)
+    monkeypatch.setattr("uedp_bench.one_run.stored.write_result", gone)
     code, out, err = run(capsys, *flags(tmp_path, *DP))
     assert (code, out) == (1, "")
     (line,) = [line for line in err.splitlines() if line.startswith("error:")]
@@ -176,7 +176,7 @@ def test_a_run_that_failed_three_times_is_told_and_left_out(tmp_path, capsys):
 
 
 def test_a_component_that_exits_while_it_is_planned_is_an_error(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("uedp_bench.harness.scheduler.build", lambda spec: sys.exit(0))
+    monkeypatch.setattr("uedp_bench.grid.scheduler.build", lambda spec: sys.exit(0))
     code, out, err = run(capsys, *flags(tmp_path, *DP))
     assert (code, out) == (1, "")
     assert err == "error: a component called sys.exit(0): nothing was done\n"

@@ -10,9 +10,9 @@ from tiny import NOISELESS, runs
 
 from uedp_bench.cli.main import run_cli
 from uedp_bench.cli.show import lines
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.runner import execute
-from uedp_bench.results import ComponentSpec, Estimate, LowerBound, Result, RunSpec
+from uedp_bench.contracts.results import ComponentSpec, Estimate, LowerBound, Result, RunSpec
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.runner import execute
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from uedp_bench import registry
 from uedp_bench.cli.leaderboard import validate_command
+from uedp_bench.components import registry
 from uedp_bench.leaderboard.validate import check
 from uedp_bench.leaderboard.validation.checking_process import Guard
 from uedp_bench.leaderboard.validation.report import Report
@@ -84,7 +84,7 @@ def test_plug_ins_are_loaded_for_the_check(tmp_path, monkeypatch):
     plugin = tmp_path / "secret_sauce.py"
     plugin.write_text(
         "from uedp_bench.mechanisms.noiseless import Noiseless\n"
-        "from uedp_bench.registry import mechanisms\n"
+        "from uedp_bench.components.registry import mechanisms\n"
         "@mechanisms.register\n"
         "class Sauce(Noiseless):\n"
         '    """Another name."""\n'

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from uedp_bench.attacks._planting import replace_rows
+from uedp_bench.components.registry import sources
 from uedp_bench.corpus import Corpus, Spans
-from uedp_bench.registry import sources
 
 CONLL = """-DOCSTART- -X- O O
 

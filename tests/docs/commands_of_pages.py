@@ -13,8 +13,8 @@ from examples import ROOT, commands, examples
 from tiny import plugged
 
 from uedp_bench.cli.main import run_cli
+from uedp_bench.contracts.results import write_result
 from uedp_bench.leaderboard.loading import load_results
-from uedp_bench.results import write_result
 
 FILES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = [str(file.relative_to(ROOT)) for file in FILES]

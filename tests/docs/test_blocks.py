@@ -18,8 +18,8 @@ from tiny import plugged
 
 from uedp_bench.cli import run as run_module
 from uedp_bench.cli.main import run_cli
-from uedp_bench.harness.grid import expand
-from uedp_bench.harness.spec import parse_spec
+from uedp_bench.spec.grid import expand
+from uedp_bench.spec.spec import parse_spec
 
 FILES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = [str(file.relative_to(ROOT)) for file in FILES]

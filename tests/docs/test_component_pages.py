@@ -10,8 +10,8 @@ from types import ModuleType
 import pytest
 from examples import ROOT
 
-from uedp_bench.harness.spec_files import packaged_specs
-from uedp_bench.registry import REGISTRIES
+from uedp_bench.components.registry import REGISTRIES
+from uedp_bench.spec.spec_files import packaged_specs
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 from examples import ROOT
 
 from uedp_bench import api
-from uedp_bench.registry import REGISTRIES
+from uedp_bench.components.registry import REGISTRIES
 
 PAGES = sorted((ROOT / "docs" / "registry").glob("*.md"))
 KINDS = {

@@ -12,7 +12,7 @@ import yaml
 from examples import ROOT
 from pymdownx.slugs import slugify
 
-from uedp_bench.registry import REGISTRIES
+from uedp_bench.components.registry import REGISTRIES
 
 DOCS = ROOT / "docs"
 TOP = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")

@@ -25,7 +25,7 @@ def test_a_file_becomes_a_table(
 ) -> None:
     # Finding the noise takes seconds, and other tests do.
     monkeypatch.setattr(
-        "uedp_bench.own_data.suggestion.solve", lambda *_: SimpleNamespace(value=1.0)
+        "uedp_bench.first_spec.suggestion.solve", lambda *_: SimpleNamespace(value=1.0)
     )
     monkeypatch.chdir(tmp_path)
     Path("make_chat.py").write_text(example("make_chat.py", PAGE).replace("20_000", "300"))

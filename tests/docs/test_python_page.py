@@ -9,7 +9,7 @@ import pytest
 from tiny import MODEL, SOURCE
 
 import uedp_bench as ub
-from uedp_bench.workbench.results import Results
+from uedp_bench.python_api.results import Results
 
 PAGE = Path(__file__).parents[2] / "docs" / "python.md"
 

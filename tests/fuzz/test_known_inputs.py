@@ -64,8 +64,8 @@ def imported():
 
 @pytest.fixture(autouse=True)
 def nothing_runs(monkeypatch, tmp_path):
-    from uedp_bench.harness.grid import expand, tried_runs
-    from uedp_bench.harness.spec import parse_spec
+    from uedp_bench.spec.grid import expand, tried_runs
+    from uedp_bench.spec.spec import parse_spec
 
     def counted(data, options, as_json):
         for run in expand(parse_spec(data), options.max_runs):
@@ -272,12 +272,12 @@ def test_all_that_is_wrong_is_said_at_once():
 
 
 def test_a_folder_of_everything_is_no_parameter(tmp_path, monkeypatch):
-    monkeypatch.setattr("uedp_bench.harness.named_files.MOST_FILES", 3)
+    monkeypatch.setattr("uedp_bench.spec.named_files.MOST_FILES", 3)
     for number in range(4):
         (tmp_path / str(number)).write_text("x")
-    from uedp_bench.component import MayBePath
+    from uedp_bench.components.component import MayBePath
     from uedp_bench.errors import InputError
-    from uedp_bench.harness.named_files import content_of
+    from uedp_bench.spec.named_files import content_of
 
     with pytest.raises(InputError, match="more than 3 files"):
         content_of(str(tmp_path), MayBePath())

@@ -89,8 +89,8 @@ USUAL: dict[str, tuple[list[str], ...]] = {
 
 @pytest.fixture
 def nothing_runs(monkeypatch, tmp_path):
-    from uedp_bench.harness.grid import expand
-    from uedp_bench.harness.spec import parse_spec
+    from uedp_bench.spec.grid import expand
+    from uedp_bench.spec.spec import parse_spec
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from hostile import answer, damaged, mutated, rounds
 
+from uedp_bench.contracts.results import parse_result
 from uedp_bench.errors import InputError
-from uedp_bench.results import parse_result
 
 pytestmark = pytest.mark.long
 

@@ -7,10 +7,10 @@ from functools import cache
 import pytest
 from hostile import answer, as_yaml, damaged, mutated, rounds
 
-from uedp_bench.harness.grid import expand
-from uedp_bench.harness.identity import Identity
-from uedp_bench.harness.spec import parse_spec
-from uedp_bench.harness.spec_files import packaged_specs, read_spec
+from uedp_bench.spec.grid import expand
+from uedp_bench.spec.identity import Identity
+from uedp_bench.spec.spec import parse_spec
+from uedp_bench.spec.spec_files import packaged_specs, read_spec
 
 pytestmark = pytest.mark.long
 

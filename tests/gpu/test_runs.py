@@ -9,8 +9,8 @@ import pytest
 import torch
 from tiny import NOISELESS, runs
 
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.runner import execute
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.runner import execute
 
 pytestmark = [
     pytest.mark.gpu,

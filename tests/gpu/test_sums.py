@@ -7,7 +7,7 @@ import pytest
 import torch
 from model_learners import MODELS, ROWS, USERS, learner_of_model
 
-from uedp_bench.harness.meter import Meter
+from uedp_bench.one_run.meter import Meter
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.device import choose_device

@@ -9,10 +9,10 @@ import json
 import pytest
 
 from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.contracts.results import Estimate, LowerBound, Result
 from uedp_bench.leaderboard.board_cells import sheets
 from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.table import to_csv, to_json, to_markdown, to_text
-from uedp_bench.results import Estimate, LowerBound, Result
 
 
 def guarantee(kind="proven", epsilon=8.0, **more):

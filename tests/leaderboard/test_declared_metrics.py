@@ -10,14 +10,14 @@ import pytest
 from tiny import NOISELESS, SPIES, plugged, runs
 
 from uedp_bench.cli.show import lines
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.runner import execute
+from uedp_bench.components.registry import attacks
+from uedp_bench.contracts.results import Result, parse_result, read_result
 from uedp_bench.leaderboard.board_cells import sheets
 from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.site_files import Contents
 from uedp_bench.leaderboard.validate import check
-from uedp_bench.registry import attacks
-from uedp_bench.results import Result, parse_result, read_result
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.runner import execute
 
 MEMBERSHIP = {"name": "membership", "params": {"held_out_users": 10}}
 

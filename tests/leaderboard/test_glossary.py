@@ -6,6 +6,7 @@ import re
 
 from board_results import promise, seeds
 
+from uedp_bench.components.registry import mechanisms
 from uedp_bench.leaderboard.glossary.page import (
     TERMS,
     entries,
@@ -17,7 +18,6 @@ from uedp_bench.leaderboard.glossary.page import (
 from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.site_files import _glossary
 from uedp_bench.leaderboard.table_columns import metric_columns
-from uedp_bench.registry import mechanisms
 
 
 def test_every_mechanism_of_ours_has_summary_code_page_and_threat_model():

@@ -8,6 +8,7 @@ import json
 
 import pytest
 
+from uedp_bench.contracts.results import Estimate, Headline, Result, write_result
 from uedp_bench.leaderboard.board_cells import sheets
 from uedp_bench.leaderboard.boards import boards
 from uedp_bench.leaderboard.headline import best
@@ -16,7 +17,6 @@ from uedp_bench.leaderboard.loading import Loader
 from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.sources import Folder
 from uedp_bench.leaderboard.table import to_csv, to_json, to_markdown, to_text
-from uedp_bench.results import Estimate, Headline, Result, write_result
 
 UP = Headline(metric="score", larger_is_better=True)
 DOWN = Headline(metric="score", larger_is_better=False)

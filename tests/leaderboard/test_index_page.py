@@ -8,9 +8,17 @@ import math
 import pytest
 
 from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.contracts.results import (
+    ComponentSpec,
+    Cost,
+    Estimate,
+    LowerBound,
+    Result,
+    RunError,
+    RunSpec,
+)
 from uedp_bench.leaderboard.index_page import page_data, run_page
 from uedp_bench.leaderboard.rows import aggregate
-from uedp_bench.results import ComponentSpec, Cost, Estimate, LowerBound, Result, RunError, RunSpec
 
 
 def run(mechanism="uedp", seed=1, perplexity=50.0, *, corpus="c1", source="embedded", **more):

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from uedp_bench import registry
+from uedp_bench.components import registry
+from uedp_bench.contracts.results import Result
 from uedp_bench.leaderboard import table_pieces
 from uedp_bench.leaderboard.bundles import line_of
 from uedp_bench.leaderboard.index_page import page_data
@@ -19,7 +20,6 @@ from uedp_bench.leaderboard.site import build
 from uedp_bench.leaderboard.site_files import code_digest
 from uedp_bench.leaderboard.table import csv_parts, json_parts, to_csv, to_json
 from uedp_bench.leaderboard.table_pieces import Pieces
-from uedp_bench.results import Result
 
 STORED = Path(__file__).parents[2] / "leaderboard" / "results"
 

@@ -10,11 +10,18 @@ from pathlib import Path
 
 import pytest
 
+from uedp_bench.contracts.results import (
+    ComponentSpec,
+    Cost,
+    Estimate,
+    Result,
+    RunSpec,
+    write_result,
+)
 from uedp_bench.errors import InputError, TrackingError
 from uedp_bench.leaderboard import sources
 from uedp_bench.leaderboard.loading import Loader, load_results
 from uedp_bench.leaderboard.sources import Experiment, Folder
-from uedp_bench.results import ComponentSpec, Cost, Estimate, Result, RunSpec, write_result
 from uedp_bench.tracking.runs import log_result
 
 

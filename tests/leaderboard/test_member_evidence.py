@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from uedp_bench.accounting.bounds.ceilings import JudgedUsers
+from uedp_bench.bounds.ceilings import JudgedUsers
+from uedp_bench.contracts.results import Estimate
 from uedp_bench.leaderboard.member_evidence import leaks
-from uedp_bench.results import Estimate
 from uedp_bench.statistics.intervals import fraction_estimate
 from uedp_bench.statistics.roc import Scores, auc_estimate, tpr_at_fpr
 

@@ -9,12 +9,12 @@ import json
 import pytest
 from board_results import seeds
 
+from uedp_bench.components.registry import mechanisms
+from uedp_bench.contracts.results import Result
 from uedp_bench.leaderboard.board_cells import sheets
 from uedp_bench.leaderboard.older_code import NOTE, OLDER, is_older, versions_of
 from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.table import to_csv
-from uedp_bench.registry import mechanisms
-from uedp_bench.results import Result
 from uedp_bench.version import ENGINE
 
 PRESENT = {

@@ -9,8 +9,8 @@ import pytest
 from reference import Part, read_parts
 from references import bundle_names, bundle_results
 
-from uedp_bench.harness.grid import expand
-from uedp_bench.harness.spec import parse_spec
+from uedp_bench.spec.grid import expand
+from uedp_bench.spec.spec import parse_spec
 
 ROOT = Path(__file__).parents[2]
 PARTS = [

@@ -11,11 +11,11 @@ from threading import Barrier, Thread
 
 import pytest
 
+from uedp_bench.contracts.results import ComponentSpec, Estimate, Result, RunSpec, write_result
 from uedp_bench.errors import InputError, TrackingError
 from uedp_bench.leaderboard.loading import Loader
 from uedp_bench.leaderboard.serve import LiveServer
 from uedp_bench.leaderboard.sources import Folder
-from uedp_bench.results import ComponentSpec, Estimate, Result, RunSpec, write_result
 
 
 def put(folder, identifier, perplexity=12.5, **more):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from uedp_bench.contracts.results import ComponentSpec, Result, RunError, RunSpec, SkippedAttack
 from uedp_bench.errors import InputError
 from uedp_bench.leaderboard import site_folder as folders
 from uedp_bench.leaderboard.loading import load_results
@@ -16,7 +17,6 @@ from uedp_bench.leaderboard.public_results import published
 from uedp_bench.leaderboard.serve import SiteOnDemand
 from uedp_bench.leaderboard.site import build
 from uedp_bench.leaderboard.site_files import STATIC
-from uedp_bench.results import ComponentSpec, Result, RunError, RunSpec, SkippedAttack
 
 LEADERBOARD = Path(__file__).parents[2] / "leaderboard"
 

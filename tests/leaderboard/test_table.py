@@ -14,16 +14,10 @@ import pytest
 from markdown_it import MarkdownIt
 from rich.console import Console
 
+from uedp_bench.accounting.declared_selection import Selection
 from uedp_bench.accounting.events import Protected
 from uedp_bench.accounting.guarantee import CurvePoint, Guarantee
-from uedp_bench.errors import InputError
-from uedp_bench.leaderboard.board_cells import sheets
-from uedp_bench.leaderboard.cell_text import number, stat_text
-from uedp_bench.leaderboard.loading import Loader
-from uedp_bench.leaderboard.rows import Stat, aggregate, select
-from uedp_bench.leaderboard.sources import Folder
-from uedp_bench.leaderboard.table import render, to_csv, to_json, to_markdown
-from uedp_bench.results import (
+from uedp_bench.contracts.results import (
     ComponentSpec,
     Cost,
     Estimate,
@@ -34,7 +28,13 @@ from uedp_bench.results import (
     SkippedAttack,
     write_result,
 )
-from uedp_bench.selection import Selection
+from uedp_bench.errors import InputError
+from uedp_bench.leaderboard.board_cells import sheets
+from uedp_bench.leaderboard.cell_text import number, stat_text
+from uedp_bench.leaderboard.loading import Loader
+from uedp_bench.leaderboard.rows import Stat, aggregate, select
+from uedp_bench.leaderboard.sources import Folder
+from uedp_bench.leaderboard.table import render, to_csv, to_json, to_markdown
 
 
 def spec(mechanism, seed, source="embedded", **params):

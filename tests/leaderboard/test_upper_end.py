@@ -10,6 +10,7 @@ import math
 import pytest
 from board_results import promise, seeds
 
+from uedp_bench.contracts.results import Estimate
 from uedp_bench.leaderboard.board_cells import sheets
 from uedp_bench.leaderboard.boards import boards
 from uedp_bench.leaderboard.index_page import page_data
@@ -23,8 +24,7 @@ from uedp_bench.leaderboard.upper_end import (
     references,
     warnings,
 )
-from uedp_bench.results import Estimate
-from uedp_bench.workbench.html import sheet_html
+from uedp_bench.python_api.html import sheet_html
 
 NOTHING = (promise("proven", math.inf),)
 PROVEN = (promise("proven", 4.0),)

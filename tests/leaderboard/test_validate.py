@@ -11,8 +11,8 @@ import pytest
 from validated import GONE, REFERENCE, Data, changed, checked, errors, reference
 
 from uedp_bench.accounting.assumptions import general
-from uedp_bench.recorded_identity import identity_of
-from uedp_bench.registry import mechanisms
+from uedp_bench.components.registry import mechanisms
+from uedp_bench.contracts.recorded_identity import identity_of
 
 
 def test_a_proof_that_lost_one_of_the_general_assumptions_is_an_error(tmp_path):

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from uedp_bench.cli.main import run_cli
+from uedp_bench.contracts.results import Result
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.validate import check
 from uedp_bench.leaderboard.validation import before_publishing
 from uedp_bench.leaderboard.validation.before_publishing import check_publishing, told
-from uedp_bench.results import Result
 
 QUICKSTART = Path(__file__).parents[2] / "leaderboard/results/quickstart"
 AUTHORS = ["AaronPressman", "AlanCrosby", "AlexanderSmith", "BenjaminKangLim"]

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from tiny import NOISELESS, USER_DP, plugged, runs
 
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.runner import execute
+from uedp_bench.contracts.results import Result, read_result, write_result
 from uedp_bench.leaderboard.board_cells import sheets
 from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.run_pages.guarantee_cards import events as event_table
 from uedp_bench.leaderboard.validate import check
-from uedp_bench.results import Result, read_result, write_result
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.runner import execute
 
 SUPPORT = Path(__file__).parents[1] / "support"
 COIN, MECHANISM, SERVING = (

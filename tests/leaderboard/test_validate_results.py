@@ -9,11 +9,11 @@ import pytest
 from references import REFERENCE, bundle_names
 from tiny import NOISELESS, ROUNDS, SPIES, USER_DP, plugged, runs
 
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.runner import execute
 from uedp_bench.leaderboard.bundles import Line
 from uedp_bench.leaderboard.validate import check, find
 from uedp_bench.leaderboard.validation.report import Report
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.runner import execute
 
 ROOT = Path(__file__).parents[2]
 HISTORIC = sorted((ROOT / "tests" / "historic_results").glob("*.json"))

@@ -9,8 +9,8 @@ import pytest
 from references import bundle_lines
 from validated import GONE, Data, changed, reference
 
+from uedp_bench.contracts.results import Result
 from uedp_bench.leaderboard.validate import check_samples, check_stored
-from uedp_bench.results import Result
 
 HIDES = "hides the model from those who ask it; only the owner can read the model"
 

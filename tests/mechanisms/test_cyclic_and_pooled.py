@@ -12,17 +12,17 @@ import torch
 from learners import NetworkLearner, flat, learner_with_dropout, run_of
 from tiny import runs
 
-from uedp_bench.clients import CLIENT, Clients
+from uedp_bench.contracts.clients import CLIENT, Clients
+from uedp_bench.contracts.learner import Learner
+from uedp_bench.contracts.run_context import Diary, Run
+from uedp_bench.contracts.transcript import Message, MessageLog
 from uedp_bench.errors import InputError
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.runner import execute
-from uedp_bench.learner import Learner
 from uedp_bench.mechanisms.cyclic import Cyclic
 from uedp_bench.mechanisms.noiseless import Noiseless
 from uedp_bench.mechanisms.pooled import Pooled
-from uedp_bench.run_context import Diary, Run
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.runner import execute
 from uedp_bench.training.compression import received
-from uedp_bench.transcript import Message, MessageLog
 
 STEPS = {"epochs": 3, "batch_size": 3, "learning_rate": 0.05}
 

@@ -12,14 +12,14 @@ import pytest
 from learners import EntityLearner, run_of
 from split import WordsLearner, topic_corpus
 
-from uedp_bench import registry
-from uedp_bench.checkpoints import Checkpoints, Pace
-from uedp_bench.clients import Clients
+from uedp_bench.components import registry
+from uedp_bench.contracts.checkpoints import Checkpoints, Pace
+from uedp_bench.contracts.clients import Clients
+from uedp_bench.contracts.learner import Learner
+from uedp_bench.contracts.mechanism import TrainingMechanism
+from uedp_bench.contracts.run_context import Diary, Run
+from uedp_bench.contracts.saved_state import digest_of
 from uedp_bench.corpus import SPLITS
-from uedp_bench.learner import Learner
-from uedp_bench.mechanism import TrainingMechanism
-from uedp_bench.run_context import Diary, Run
-from uedp_bench.saved_state import digest_of
 
 ROUNDS = {"rounds": 6, "users_per_round": 4}
 ADAPTIVE = {"clip_policy": "adaptive", "server_optimizer": "yogi"}

@@ -11,9 +11,9 @@ import torch
 from small_networks import HASHED_CNN, small_networks
 from toy import toy_run
 
-from uedp_bench import registry
 from uedp_bench.accounting.events import NonPrivate
 from uedp_bench.accounting.ledger import check_plan
+from uedp_bench.components import registry
 from uedp_bench.errors import InputError, PrivacyError
 from uedp_bench.mechanisms import _noisy_union
 from uedp_bench.mechanisms.documents import truncation

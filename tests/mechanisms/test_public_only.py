@@ -13,12 +13,12 @@ from learners import NetworkLearner, flat, run_of, sizes
 from tiny import MODEL
 
 from uedp_bench.accounting.ledger import check_plan, proven
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.grid import expand
-from uedp_bench.harness.runner import execute
-from uedp_bench.harness.spec import parse_spec
+from uedp_bench.contracts.results import Result
 from uedp_bench.mechanisms.public_only import PublicOnly
-from uedp_bench.results import Result
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.runner import execute
+from uedp_bench.spec.grid import expand
+from uedp_bench.spec.spec import parse_spec
 
 PUBLIC = ("the cat sat on the mat", "a dog ran to the cat", "the dog sat", "a cat ran home") * 6
 

@@ -15,9 +15,9 @@ import uedp_bench as ub
 from tests.support import checkpoints as made
 from uedp_bench.accounting.events import DECLARED
 from uedp_bench.errors import InputError
-from uedp_bench.harness.grid import expand
-from uedp_bench.harness.spec import parse_spec
 from uedp_bench.models.checkpoint import Checkpoint
+from uedp_bench.spec.grid import expand
+from uedp_bench.spec.spec import parse_spec
 
 BIO = ("O", "B-PER", "I-PER")
 

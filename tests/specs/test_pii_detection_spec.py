@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from uedp_bench.harness.grid import expand
-from uedp_bench.harness.spec import parse_spec
-from uedp_bench.harness.spec_files import read_spec
+from uedp_bench.spec.grid import expand
+from uedp_bench.spec.spec import parse_spec
+from uedp_bench.spec.spec_files import read_spec
 
 
 def test_detectors_and_labels_side_by_side() -> None:

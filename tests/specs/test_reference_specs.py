@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from uedp_bench.accounting.ledger import proven
-from uedp_bench.harness.components import build
-from uedp_bench.harness.grid import expand
-from uedp_bench.harness.spec import parse_spec
-from uedp_bench.harness.spec_files import read_spec
-from uedp_bench.mechanism import CorpusStats
-from uedp_bench.results import RunSpec
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.results import RunSpec
+from uedp_bench.one_run.components import build
+from uedp_bench.spec.grid import expand
+from uedp_bench.spec.spec import parse_spec
+from uedp_bench.spec.spec_files import read_spec
 
 NOBODY = CorpusStats(users=1, rows=1, sensitive_rows=1, entities=1, public=False)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from uedp_bench.accounting.ledger import proven
-from uedp_bench.harness.components import build
-from uedp_bench.harness.grid import expand
-from uedp_bench.harness.spec import parse_spec
-from uedp_bench.harness.spec_files import read_spec
-from uedp_bench.registry import sources
+from uedp_bench.components.registry import sources
+from uedp_bench.one_run.components import build
+from uedp_bench.spec.grid import expand
+from uedp_bench.spec.spec import parse_spec
+from uedp_bench.spec.spec_files import read_spec
 
 
 def test_the_comparison_has_whole_sentences_fragments_votes_and_noise() -> None:

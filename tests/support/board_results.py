@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from uedp_bench.accounting.guarantee import Guarantee
-from uedp_bench.results import LowerBound, Result
+from uedp_bench.contracts.results import LowerBound, Result
 from uedp_bench.statistics.intervals import fraction_estimate
 
 SAME = "add-or-remove"

@@ -30,8 +30,8 @@ from uedp_bench.api import (
     sources,
     tasks,
 )
+from uedp_bench.components.registry import tasks as known_tasks
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
-from uedp_bench.registry import tasks as known_tasks
 
 NOTHING = (PrivacyEvent(unit="user", event=NonPrivate(reason="nothing is hidden")),)
 CALLS = [0]

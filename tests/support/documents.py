@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import SPLITS, Corpus
-from uedp_bench.mechanism import CorpusStats
-from uedp_bench.run_context import Run
 
 STATS = CorpusStats(users=2, rows=3, sensitive_rows=0, entities=0, public=True)
 SIZE = 16

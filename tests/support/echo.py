@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from uedp_bench import registry
 from uedp_bench.accounting.events import PrivacyEvent, PureDP
-from uedp_bench.component import Params
+from uedp_bench.components import registry
+from uedp_bench.components.component import Params
+from uedp_bench.contracts.mechanism import CorpusStats, Events, PublishingMechanism
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import Corpus
-from uedp_bench.mechanism import CorpusStats, Events, PublishingMechanism
-from uedp_bench.run_context import Run
 
 
 class EchoParams(Params):

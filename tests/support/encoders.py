@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.release import Release
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import SPLITS, Corpus, FloatArray, IntArray
-from uedp_bench.mechanism import CorpusStats
-from uedp_bench.release import Release
-from uedp_bench.run_context import Run
 
 SIZES = {"train": 600, "valid": 200, "test": 300}
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
-from uedp_bench.component import Params
+from uedp_bench.components.component import Params
+from uedp_bench.components.registry import attacks
+from uedp_bench.contracts.leakage import Attack, Leakage, Planted
+from uedp_bench.contracts.release import RowScorer
+from uedp_bench.contracts.results import Estimate
 from uedp_bench.errors import InputError, PrivacyError
-from uedp_bench.leakage import Attack, Leakage, Planted
-from uedp_bench.registry import attacks
-from uedp_bench.release import RowScorer
-from uedp_bench.results import Estimate
 
 ERRORS: dict[str, BaseException] = {
     "index": IndexError("list index out of range"),

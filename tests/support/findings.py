@@ -19,7 +19,7 @@ from typing import Any
 
 from expressions import RESULTS, Study
 
-from uedp_bench.files.yaml_files import load_yaml
+from uedp_bench.io.yaml_files import load_yaml
 
 ENDING = ".findings.yaml"
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from uedp_bench.results import RunSpec
+    from uedp_bench.contracts.results import RunSpec
 
 OF_COMMANDS = """mlflow.tracking
 mlflow.store.tracking.sqlalchemy_store
@@ -26,7 +26,7 @@ alembic
 uedp_bench.cli.main
 uedp_bench.tracking.runs
 uedp_bench.leaderboard.table"""
-MODULES = """uedp_bench.harness.scheduler
+MODULES = """uedp_bench.grid.scheduler
 uedp_bench.tasks.language.language_model
 uedp_bench.mechanisms.noiseless
 uedp_bench.mechanisms.private_training.user_dp
@@ -136,11 +136,11 @@ PRETRAINS = {"name": "next-word", "params": {"pretraining_epochs": 1}}
 
 def training_begun(spec: RunSpec, out: Path, seconds: float) -> int:
     """The process id of a run, which dies so many seconds after its training began; 0: never."""
-    from uedp_bench.checkpoints import Pace
-    from uedp_bench.files.output_folder import remove_partial
-    from uedp_bench.harness.execution import Execution
-    from uedp_bench.harness.runner import execute
-    from uedp_bench.run_context import Speed
+    from uedp_bench.contracts.checkpoints import Pace
+    from uedp_bench.contracts.run_context import Speed
+    from uedp_bench.io.output_folder import remove_partial
+    from uedp_bench.one_run.execution import Execution
+    from uedp_bench.one_run.runner import execute
 
     pid = os.fork()
     if pid:
@@ -162,9 +162,9 @@ def trainings(folder: Path, wanted: int, rng: random.Random) -> dict[str, Any]:
     """Kills one run while it trains, on public text and on private text."""
     from tiny import runs
 
-    from uedp_bench.harness.checkpointing import code_digest
-    from uedp_bench.harness.components import build_sources
-    from uedp_bench.harness.planting import load_data
+    from uedp_bench.one_run.components import build_sources
+    from uedp_bench.one_run.planting import load_data
+    from uedp_bench.store.checkpointing import code_digest
 
     (spec,) = runs(TRAINS, task=PRETRAINS)
     load_data(build_sources(spec))  # for all tries

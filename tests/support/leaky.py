@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from uedp_bench.components.registry import mechanisms
 from uedp_bench.mechanisms.private_training.user_dp import UserDP, UserDPParams
-from uedp_bench.registry import mechanisms
 
 
 class LeakyParams(UserDPParams):

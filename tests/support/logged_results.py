@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from uedp_bench.accounting.guarantee import Guarantee
-from uedp_bench.results import ComponentSpec, Cost, Estimate, Result, RunSpec
+from uedp_bench.contracts.results import ComponentSpec, Cost, Estimate, Result, RunSpec
 
 
 def result_of(identifier, **more):

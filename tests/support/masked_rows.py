@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from uedp_bench.components.registry import models, tasks
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import SPLITS, Corpus
-from uedp_bench.mechanism import CorpusStats
-from uedp_bench.registry import models, tasks
-from uedp_bench.run_context import Run
 from uedp_bench.tasks.masked_language.masked_model import MaskedLanguageModelRelease
 from uedp_bench.tasks.tokens.reader import SupervisedLearner
 

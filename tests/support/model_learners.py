@@ -10,12 +10,12 @@ from unittest.mock import patch
 import numpy as np
 from small_networks import SMALLER_BERT, SMALLER_GPT2
 
+from uedp_bench.components.registry import models, tasks
+from uedp_bench.contracts.learner import Learner
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import SPLITS, Corpus, Spans
-from uedp_bench.learner import Learner
-from uedp_bench.mechanism import CorpusStats
 from uedp_bench.models import bert_params, gpt2
-from uedp_bench.registry import models, tasks
-from uedp_bench.run_context import Run
 
 # Of one word, of one word again and again, of words that others have, of very different lengths.
 ROWS = ["w1", "w2 w2 w2 w2 w2 w2 w2 w2", "w3 w4", "w4 w3", "w5 w6 w7 w8 w1 w2 w3 w4 w5", "w8"]

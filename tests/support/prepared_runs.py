@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from uedp_bench.harness.components import build_sources
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.identity import Identity
-from uedp_bench.harness.meter import Meter
-from uedp_bench.harness.planting import load_data
-from uedp_bench.harness.preparing import Prepared, prepare
-from uedp_bench.results import RunSpec
-from uedp_bench.run_context import no_progress
+from uedp_bench.contracts.results import RunSpec
+from uedp_bench.contracts.run_context import no_progress
+from uedp_bench.one_run.components import build_sources
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.meter import Meter
+from uedp_bench.one_run.planting import load_data
+from uedp_bench.one_run.preparing import Prepared, prepare
+from uedp_bench.spec.identity import Identity
 
 
 def prepared(spec: RunSpec, out: Path) -> Prepared:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tiny import flags
 
-from uedp_bench.results import read_result
+from uedp_bench.contracts.results import read_result
 
 
 def on_cluster(address, out, *more):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+from uedp_bench.contracts.results import Result
 from uedp_bench.leaderboard.bundles import SUFFIX, Line, read_lines
 from uedp_bench.leaderboard.loading import load_results
-from uedp_bench.results import Result
 
 REFERENCE = Path(__file__).parents[2] / "leaderboard" / "results"
 

@@ -3,7 +3,7 @@
 While versions stay, numbers stay to the last bit. A change of numbers that is meant raises the
 `version` of the component, or `ENGINE` where it is everybody's, and stores them anew:
 
-    pytest tests/harness/test_same_numbers.py tests/testing/test_built_ins.py --store-numbers
+    pytest tests/one_run/test_same_numbers.py tests/testing/test_built_ins.py --store-numbers
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ import numpy as np
 import pytest
 import torch
 
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.grid import expand
-from uedp_bench.harness.runner import execute
-from uedp_bench.harness.spec import parse_spec
+from uedp_bench.contracts.results import Result
+from uedp_bench.contracts.run_context import Speed
 from uedp_bench.leaderboard.older_code import versions_of
 from uedp_bench.models import fast
-from uedp_bench.results import Result
-from uedp_bench.run_context import Speed
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.runner import execute
+from uedp_bench.spec.grid import expand
+from uedp_bench.spec.spec import parse_spec
 
 NUMBERS = {"utility", "floors", "leakage", "lower_bounds", "series", "diagnostics"}
 """Fields of a result that training and attacks compute; proofs are recomputed wherever read."""

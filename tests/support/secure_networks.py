@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from uedp_bench.secure.compile import ArgMax, Branches
+from uedp_bench.mechanisms.secure_inference.engine.compile import ArgMax, Branches
 
 LENGTH = 41
 

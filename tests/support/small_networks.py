@@ -9,7 +9,7 @@ import pytest
 from documents import HashedSentences
 from tiny import plugged
 
-from uedp_bench import registry
+from uedp_bench.components import registry
 from uedp_bench.models import bert_params, gpt2
 
 HASHED_CNN = {"name": "hashed-cnn", "params": {"width": 4}}

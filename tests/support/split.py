@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from uedp_bench.contracts.learner import Batch, Losses, SplitLearner
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.release import Release
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import SPLITS, Corpus, IntArray
-from uedp_bench.learner import Batch, Losses, SplitLearner
-from uedp_bench.mechanism import CorpusStats
-from uedp_bench.release import Release
-from uedp_bench.run_context import Run
 
 MASK = 0
 """Token of a dropped word; word w of the texts has the token w + 1."""

@@ -14,8 +14,8 @@ from learners import EntityLearner, run_of
 from torch import Tensor
 from toy import looked_at_once
 
-from uedp_bench.mechanism import TrainingMechanism
-from uedp_bench.run_context import Run
+from uedp_bench.contracts.mechanism import TrainingMechanism
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.training import unit_sums
 from uedp_bench.training.executors import InProcess
 from uedp_bench.training.sampling import PoissonSampler, TakingPart

@@ -12,10 +12,10 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from uedp_bench import registry
-from uedp_bench.component import Params
+from uedp_bench.components import registry
+from uedp_bench.components.component import Params
+from uedp_bench.contracts.model import FeatureArray, TextEncoder, TokenEncoder, Vocabulary, WordRows
 from uedp_bench.corpus import FloatArray
-from uedp_bench.model import FeatureArray, TextEncoder, TokenEncoder, Vocabulary, WordRows
 from uedp_bench.models.networks.classifier import Given
 from uedp_bench.models.networks.pooled_transformer import Projection
 from uedp_bench.models.networks.word_transformer import GivenWords

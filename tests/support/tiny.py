@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from uedp_bench import registry
-from uedp_bench.harness.grid import expand
-from uedp_bench.harness.spec import parse_spec
-from uedp_bench.results import RunSpec
+from uedp_bench.components import registry
+from uedp_bench.contracts.results import RunSpec
+from uedp_bench.spec.grid import expand
+from uedp_bench.spec.spec import parse_spec
 
 SPIES = Path(__file__).parent / "spies.py"
 SOURCE = {"users": 60, "valid_users": 5, "test_users": 10, "public_users": 20}

@@ -26,7 +26,7 @@ from uedp_bench.api import (
     take_over,
     tasks,
 )
-from uedp_bench.release import TrainedRelease
+from uedp_bench.contracts.release import TrainedRelease
 
 BUCKETS, WIDTH = 64, 8
 

@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from uedp_bench.mechanisms.secure_inference.engine.dealer import Dealer, Recorder, Supply, seeds_of
+from uedp_bench.mechanisms.secure_inference.engine.exchange import Steps
+from uedp_bench.mechanisms.secure_inference.engine.program import dry_run
+from uedp_bench.mechanisms.secure_inference.engine.protocol import Bits, Party
+from uedp_bench.mechanisms.secure_inference.engine.sessions import Meter, in_step
 from uedp_bench.randomness.streams import Stream
-from uedp_bench.secure.dealer import Dealer, Recorder, Supply, seeds_of
-from uedp_bench.secure.exchange import Steps
-from uedp_bench.secure.program import dry_run
-from uedp_bench.secure.protocol import Bits, Party
-from uedp_bench.secure.sessions import Meter, in_step
 
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
 Protocol = Callable[..., Steps[Any]]
@@ -56,7 +56,7 @@ def computed(protocol: Protocol, *values: Tensor, **options: Any) -> Tensor:
     """The number, or the bit, that both ends make."""
     server, client, _ = both(protocol, *values, **options)
     if isinstance(server, Bits):
-        from uedp_bench.secure.correlations import unpack
+        from uedp_bench.mechanisms.secure_inference.engine.correlations import unpack
 
         return unpack(server.packed ^ client.packed, server.size)
     return server + client

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from uedp_bench.accounting.bounds.ceilings import JudgedUsers, ceilings
-from uedp_bench.harness.identity import identity_parts
+from uedp_bench.bounds.ceilings import JudgedUsers, ceilings
+from uedp_bench.contracts.recorded_identity import identity_of
+from uedp_bench.contracts.results import Estimate
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.validate import check
 from uedp_bench.leaderboard.validation.report import Report
-from uedp_bench.recorded_identity import identity_of
-from uedp_bench.results import Estimate
+from uedp_bench.spec.identity import identity_parts
 from uedp_bench.statistics.intervals import fraction_estimate
 
 REFERENCE = Path(__file__).parents[2] / "leaderboard" / "results"

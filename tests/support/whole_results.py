@@ -15,7 +15,7 @@ from uedp_bench.accounting.events import (
     UserEntityGaussian,
 )
 from uedp_bench.accounting.guarantee import CurvePoint, Guarantee
-from uedp_bench.results import (
+from uedp_bench.contracts.results import (
     ComponentSpec,
     Cost,
     Estimate,

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from word_tables import Table
 
+from uedp_bench.contracts.release import PublishedOnly
+from uedp_bench.contracts.results import ComponentSpec
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.grid import expand
-from uedp_bench.harness.runner import execute
-from uedp_bench.harness.spec import apply_setting, parse_spec
-from uedp_bench.release import PublishedOnly
-from uedp_bench.results import ComponentSpec
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.runner import execute
+from uedp_bench.spec.grid import expand
+from uedp_bench.spec.spec import apply_setting, parse_spec
 from uedp_bench.tasks.word_substitution import WordSubstitution
 from uedp_bench.text.word_occurrences import word_labels
 

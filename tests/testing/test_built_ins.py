@@ -10,9 +10,9 @@ import pytest
 from same_numbers import check, entry
 from small_networks import HASHED_CNN, small_networks
 
-from uedp_bench import registry
+from uedp_bench.components import registry
+from uedp_bench.contracts.results import Result
 from uedp_bench.errors import InputError, MissingExtraError
-from uedp_bench.results import Result
 from uedp_bench.testing import Subject, check_component
 from uedp_bench.testing.checks import KINDS
 from uedp_bench.testing.small_parameters import known_partners

@@ -12,11 +12,11 @@ from tiny import NOISELESS, runs
 from typer.testing import CliRunner
 
 from uedp_bench.cli.main import app
+from uedp_bench.components.registry import sources
 from uedp_bench.corpus import Corpus, Layer
 from uedp_bench.errors import InputError
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.runner import execute
-from uedp_bench.registry import sources
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.runner import execute
 from uedp_bench.text.detection import detector_of, measure
 from uedp_bench.text.entities import Detection, DetectionParams
 

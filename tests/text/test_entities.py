@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from uedp_bench.component import parse_params
+from uedp_bench.components.component import parse_params
 from uedp_bench.corpus import Corpus, Spans
 from uedp_bench.errors import InputError, MissingExtraError
 from uedp_bench.text import entities

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from uedp_bench.component import parse_params
+from uedp_bench.components.component import parse_params
 from uedp_bench.errors import InputError
 from uedp_bench.text.entities import DetectionParams, detect, listed_names
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from uedp_bench.accounting.events import NonPrivate
-from uedp_bench.budget.account import account
-from uedp_bench.budget.planned_mechanisms import PlannedMechanism
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.errors import MissingExtraError
-from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.words.metric_dp import MetricDP
 from uedp_bench.mechanisms.words.vickrey import Vickrey
-from uedp_bench.run_context import Run
+from uedp_bench.one_run.planning.account import account
+from uedp_bench.one_run.planning.planned_mechanisms import PlannedMechanism
 from uedp_bench.text.nearest import Nearest
 from uedp_bench.text.nearest_approximate import ApproximateNearest
 

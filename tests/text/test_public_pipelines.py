@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from uedp_bench.component import Params, parse_params
+from uedp_bench.components.component import Params, parse_params
+from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.errors import InputError
-from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.deidentification.deidentify import Deidentify, DeidentifyParams
 from uedp_bench.tasks.sources.ag_news import AGNews, AGNewsParams
 from uedp_bench.text.annotation.automatic import AnnotationParams

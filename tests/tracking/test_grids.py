@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from logged_results import files_of, models_of, result_of, runs_of
 
+from uedp_bench.contracts.results import ComponentSpec, Result
 from uedp_bench.errors import TrackingError
-from uedp_bench.results import ComponentSpec, Result
 from uedp_bench.tracking import store
 from uedp_bench.tracking.content import CONTENT, GRID, ID, Grid
 from uedp_bench.tracking.runs import end_grid

@@ -14,8 +14,8 @@ from logged_results import files_of, models_of, result_of, runs_of
 
 from uedp_bench.accounting.events import DECLARED
 from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.contracts.results import ComponentSpec, Result
 from uedp_bench.errors import InputError, TrackingError
-from uedp_bench.results import ComponentSpec, Result
 from uedp_bench.tracking import content, runs
 from uedp_bench.tracking.runs import log_result
 from uedp_bench.tracking.store import default_uri, without_credentials
@@ -225,7 +225,7 @@ def test_data_sets_have_the_name_the_fingerprint_and_the_source_of_the_corpus(lo
     import mlflow.data
 
     read = mlflow.data.get_source(found.dataset).to_dict()["tags"]
-    assert read == {"uedp_bench.source": "embedded", "parameters": '{"users": 7}'}
+    assert read == {"uedp_bench.contracts.source": "embedded", "parameters": '{"users": 7}'}
 
 
 def test_the_experiment_is_one_of_trained_models(log, client):

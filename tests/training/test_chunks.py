@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from learners import DROPOUT_MODELS, DROPOUT_STATS, flat, learner_with_dropout
 
+from uedp_bench.contracts.run_context import Run, Speed
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
-from uedp_bench.run_context import Run, Speed
 from uedp_bench.training.chunks import batches_of_like_length
 
 

@@ -11,7 +11,7 @@ import torch
 from learners import NetworkLearner
 from torch import nn
 
-from uedp_bench.learner import Batch, Losses
+from uedp_bench.contracts.learner import Batch, Losses
 from uedp_bench.training import denormals
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.cohort import Cohort

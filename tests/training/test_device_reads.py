@@ -30,10 +30,10 @@ from learners import NetworkLearner
 from token_rows import TOKENS, TokenLearner, recurrent
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from uedp_bench.contracts.learner import Learner
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import Index
-from uedp_bench.learner import Learner
-from uedp_bench.mechanism import CorpusStats
-from uedp_bench.run_context import Run
 from uedp_bench.training import clipping
 from uedp_bench.training.adaptive_bound import AdaptiveBound
 from uedp_bench.training.bounds import Bound, FlatBound, PerLayerBound, TwoLevelBound

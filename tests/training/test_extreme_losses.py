@@ -12,7 +12,7 @@ import torch
 from model_learners import ROWS, USERS, learner_of_model
 from torch import nn
 
-from uedp_bench.learner import Batch, Learner, Losses
+from uedp_bench.contracts.learner import Batch, Learner, Losses
 from uedp_bench.training.bounds import Count, Limits
 from uedp_bench.training.clipping_rule import ONE_PASS
 from uedp_bench.training.cohort import Cohort

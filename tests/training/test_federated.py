@@ -10,9 +10,9 @@ import torch
 from toy import Linear, ToyLearner, toy_run
 
 from uedp_bench.accounting.events import Gaussian, NonPrivate, PoissonSampled, Repeated
+from uedp_bench.contracts.run_context import Speed
 from uedp_bench.corpus import Index
 from uedp_bench.errors import PrivacyError
-from uedp_bench.run_context import Speed
 from uedp_bench.training.bounds import FlatBound, Unbounded
 from uedp_bench.training.federated import train_federated
 from uedp_bench.training.federation import Federation

@@ -11,8 +11,8 @@ import torch
 from torch import nn
 from toy import ToyLearner
 
+from uedp_bench.contracts.learner import Batch, Losses
 from uedp_bench.corpus import Corpus
-from uedp_bench.learner import Batch, Losses
 from uedp_bench.models.lstm import LSTMSmall, LSTMSmallParams
 from uedp_bench.models.networks.lstm import Dropout, LayerShape, NetworkShape, RecurrentNetwork
 from uedp_bench.models.vocabularies.words import WordVocabulary

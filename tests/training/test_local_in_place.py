@@ -10,7 +10,7 @@ import torch
 from model_learners import MODELS, USERS, learner_of_model
 from torch import Tensor
 
-from uedp_bench.learner import Batch, Learner
+from uedp_bench.contracts.learner import Batch, Learner
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.local import LocalTrainer, LocalTraining

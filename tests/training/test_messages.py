@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from learners import EntityLearner, NetworkLearner, run_of
 
-from uedp_bench.mechanism import TrainingMechanism
+from uedp_bench.contracts.mechanism import TrainingMechanism
+from uedp_bench.contracts.run_context import Diary
+from uedp_bench.contracts.transcript import MessageLog, Messages
 from uedp_bench.mechanisms.private_training.dp_sgd import DPSGD
 from uedp_bench.mechanisms.private_training.uedp import UeDP
 from uedp_bench.mechanisms.private_training.uedp_group import UeDPGroup
 from uedp_bench.mechanisms.private_training.uedp_spread import UeDPSpread
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
-from uedp_bench.run_context import Diary
-from uedp_bench.transcript import MessageLog, Messages
 
 CLIP, SIZE = 0.3, 37
 

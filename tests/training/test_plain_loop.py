@@ -16,7 +16,7 @@ import torch
 from model_learners import MODELS, ROWS, USERS, learner_of_model
 from torch import Tensor
 
-from uedp_bench.learner import Learner
+from uedp_bench.contracts.learner import Learner
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping_rule import ONE_PASS
 from uedp_bench.training.cohort import Cohort

@@ -11,9 +11,9 @@ import torch
 from learners import NetworkLearner
 from torch import nn
 
+from uedp_bench.contracts.learner import Batch, Losses
 from uedp_bench.errors import PrivacyError
-from uedp_bench.harness.provenance import provenance
-from uedp_bench.learner import Batch, Losses
+from uedp_bench.store.provenance import provenance
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.device import choose_device

@@ -13,9 +13,9 @@ import pytest
 import torch
 from learners import NetworkLearner, flat, run_of
 
-from uedp_bench.files.sealed_files import sealed_file
-from uedp_bench.learner import Schedule
-from uedp_bench.run_context import Run
+from uedp_bench.contracts.learner import Schedule
+from uedp_bench.contracts.run_context import Run
+from uedp_bench.io.sealed_files import sealed_file
 from uedp_bench.training import public_stage
 from uedp_bench.training.public_stage import PublicStages, train_public
 

@@ -18,16 +18,16 @@ import torch
 from learners import NetworkLearner, flat, learner_with_dropout, run_of
 from toy import ToyLearner, toy_run
 
-from uedp_bench import rank_group
+from uedp_bench.contracts.learner import Batch
+from uedp_bench.contracts.run_context import Diary, Run
+from uedp_bench.contracts.transcript import MessageLog
 from uedp_bench.corpus import Index
 from uedp_bench.errors import InputError
-from uedp_bench.learner import Batch
 from uedp_bench.mechanisms.private_training.dp_sgd import DPSGD
 from uedp_bench.mechanisms.private_training.federated_dp_sgd import FederatedDPSGD
 from uedp_bench.mechanisms.private_training.uedp_spread import UeDPSpread
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
-from uedp_bench.run_context import Diary, Run
-from uedp_bench.training import executors, ranks
+from uedp_bench.training import executors, rank_group, ranks
 from uedp_bench.training.adaptive_bound import AdaptiveBound
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.cohort import Cohort
@@ -41,7 +41,6 @@ from uedp_bench.training.ranks import AcrossRanks, deal
 from uedp_bench.training.sampling import PoissonSampler
 from uedp_bench.training.server import SgdServer
 from uedp_bench.training.unit_sums import RoundWork, Share, WorkerSetup
-from uedp_bench.transcript import MessageLog
 
 LOCAL = LocalTraining(epochs=2, batch_size=1, learning_rate=0.3)
 

@@ -16,7 +16,7 @@ from dp_accounting.pld import PLDAccountant
 from tiny import flags, plugged
 
 from uedp_bench.cli.main import run_cli
-from uedp_bench.results import Result, read_result
+from uedp_bench.contracts.results import Result, read_result
 from uedp_bench.training.noise import GaussianNoise
 
 FILE = Path(__file__).parents[1] / "support" / "strangers_bound.py"

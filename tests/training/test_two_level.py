@@ -14,9 +14,9 @@ from learners import NetworkLearner, flat
 from toy import Linear, ToyLearner, toy_run
 
 from uedp_bench.accounting.events import Gaussian, PoissonSampled, Repeated
+from uedp_bench.contracts.run_context import Speed
 from uedp_bench.corpus import Index
 from uedp_bench.errors import PrivacyError
-from uedp_bench.run_context import Speed
 from uedp_bench.training import two_level
 from uedp_bench.training.bounds import FlatBound, TwoLevelBound
 from uedp_bench.training.federated import train_federated

@@ -6,7 +6,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from uedp_bench.accounting.bounds.lower_bounds import best_of, epsilon_lower_bound
+    from uedp_bench.bounds.lower_bounds import best_of, epsilon_lower_bound
 
 __all__ = ["best_of", "epsilon_lower_bound"]
 
@@ -14,6 +14,6 @@ __all__ = ["best_of", "epsilon_lower_bound"]
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from uedp_bench.accounting.bounds import lower_bounds
+    from uedp_bench.bounds import lower_bounds
 
     return getattr(lower_bounds, name)

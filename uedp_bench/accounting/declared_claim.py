@@ -15,7 +15,7 @@ from uedp_bench.accounting.events import (
     PrivacyEvent,
     Repeated,
 )
-from uedp_bench.component import Params, at
+from uedp_bench.components.component import Params, at
 
 MADE_ELSEWHERE = "made elsewhere: no event here describes what was done with private text"
 """Why nothing is proven of it."""

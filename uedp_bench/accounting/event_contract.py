@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny
 
-from uedp_bench.component import parse_params
+from uedp_bench.components.component import parse_params
 from uedp_bench.errors import UnknownNameError, nearest
-from uedp_bench.files.printable import plain
+from uedp_bench.io.printable import plain
 
 if TYPE_CHECKING:
     from uedp_bench.accounting.accountants.answers import Accountant
@@ -239,7 +239,7 @@ class UnknownEvent(Event):
 
 def unknown_kind(kind: str) -> str:
     """A sentence: no event of a kind is registered, with the nearest one that is."""
-    from uedp_bench.registry import events
+    from uedp_bench.components.registry import events
 
     near = nearest(kind, events.names())
     hint = f"did you mean {near!r}? Else give" if near else "give"
@@ -257,7 +257,7 @@ def read_event(value: Any) -> Any:
             or an event of a class that is not registered, which nobody could read again.
         PluginError: if the class of its kind does not load.
     """
-    from uedp_bench.registry import events
+    from uedp_bench.components.registry import events
 
     if isinstance(value, Event):
         if not isinstance(value, UnknownEvent) and value.kind not in events:

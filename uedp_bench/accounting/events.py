@@ -26,7 +26,7 @@ from uedp_bench.accounting.event_contract import (
     Protected,
     Rate,
 )
-from uedp_bench.component import at
+from uedp_bench.components.component import at
 
 if TYPE_CHECKING:
     from uedp_bench.accounting.accountants.answers import Accountant, Answer, Asked, Rounds

@@ -11,7 +11,7 @@ from pydantic_core import core_schema
 
 from uedp_bench.accounting.event_contract import COMPUTATION
 from uedp_bench.accounting.events import Adjacency, PrivacyUnit, Protected
-from uedp_bench.component import at
+from uedp_bench.components.component import at
 
 
 class _NoNaN:
@@ -52,7 +52,7 @@ class Guarantee(BaseModel):
     Attributes:
         kind: "claimed": computed as the paper computed it, or declared by the user; "stated":
             computed by an accountant from events of a component that was not reviewed
-            (`uedp_bench.review`), or of a list that somebody wrote; "proven": computed by an
+            (`components.review`), or of a list that somebody wrote; "proven": computed by an
             accountant whose assumptions this code meets, from events of reviewed components.
         notion: what epsilon means; "none" where nothing is promised (epsilon is infinite).
         epsilon: in nats; infinity for no guarantee; of a curve, the value at the declared

@@ -11,7 +11,6 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any, Literal
 
-from uedp_bench import registry
 from uedp_bench.accounting.accountants.answers import Answer, Asked, Refusal
 from uedp_bench.accounting.accountants.composing import add_up, compose
 from uedp_bench.accounting.accountants.dp_accounting import pld_epsilon, rdp_epsilon
@@ -33,8 +32,9 @@ from uedp_bench.accounting.events import (
     one_and_count,
 )
 from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.components import registry
+from uedp_bench.components.review import is_reviewed, not_reviewed
 from uedp_bench.errors import InputError, PrivacyError
-from uedp_bench.review import is_reviewed, not_reviewed
 
 
 def claimed(claims: Sequence[Claim], delta: float) -> tuple[Guarantee, ...]:

@@ -26,7 +26,7 @@ from uedp_bench.accounting.events import (
     PureDP,
     Repeated,
 )
-from uedp_bench.component import Component, P, Params
+from uedp_bench.components.component import Component, P, Params
 
 Events = tuple[PrivacyEvent, ...]
 Reading = tuple[str, float]

@@ -30,6 +30,7 @@ import numpy as np
 from uedp_bench.accounting.accountants.answers import Refusal
 from uedp_bench.accounting.accountants.renyi import ORDERS, Array, renyi, renyi_epsilon
 from uedp_bench.accounting.by_unit import stated
+from uedp_bench.accounting.declared_selection import Selection
 from uedp_bench.accounting.events import (
     Event,
     NonPrivate,
@@ -42,7 +43,6 @@ from uedp_bench.accounting.guarantee import CurvePoint, Guarantee
 from uedp_bench.accounting.ledger import proven
 from uedp_bench.accounting.sampler_end_delta import whole, within
 from uedp_bench.errors import InputError
-from uedp_bench.selection import Selection
 
 
 def epsilon_of_best(divergences: Array, selection: Selection, delta: float) -> float:

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from uedp_bench.cli.console import PluginFiles, console, print_json
-from uedp_bench.component import MOST_WHOLE
+from uedp_bench.components.component import MOST_WHOLE
 from uedp_bench.errors import InputError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from uedp_bench.accounting.guarantee import Guarantee
-    from uedp_bench.budget.calibration import Solution
-    from uedp_bench.budget.planned_mechanisms import PlannedMechanism, PlannedPipeline
+    from uedp_bench.one_run.planning.calibration import Solution
+    from uedp_bench.one_run.planning.planned_mechanisms import PlannedMechanism, PlannedPipeline
 
 Settings = Annotated[
     list[str] | None,
@@ -62,8 +62,8 @@ def account_command(
       uedp-bench account deidentify+user-dp --set users=946
       uedp-bench account --events runs/ID/result.json --delta 1e-6
     """  # noqa: D301
-    from uedp_bench.budget.account import DELTA, account, read_events, solved_noise
-    from uedp_bench.registry import load_plugins
+    from uedp_bench.components.registry import load_plugins
+    from uedp_bench.one_run.planning.account import DELTA, account, read_events, solved_noise
 
     load_plugins(plugin or [])
     points = _points(spread)
@@ -74,7 +74,7 @@ def account_command(
             raise InputError("--set does not go with --events: the events hold all parameters")
         _print(read_events(events).prove(delta, points), {}, as_json)
         return
-    from uedp_bench.budget.planned_mechanisms import PlannedMechanism, PlannedPipeline
+    from uedp_bench.one_run.planning.planned_mechanisms import PlannedMechanism, PlannedPipeline
 
     name = mechanism or ""
     given, delta = _settings(name, settings, delta)
@@ -119,12 +119,12 @@ def calibrate_command(
       uedp-bench calibrate uedp-group --epsilon 8 --set sampling_rate=0.1 --set rounds=60
         --set sentences_per_user=6 --set protected_sentences=3
     """  # noqa: D301
-    from uedp_bench.budget.account import DELTA
-    from uedp_bench.budget.calibration import Target, default_parameter
-    from uedp_bench.budget.calibration import solve as solve_for
-    from uedp_bench.budget.mechanisms_and_systems import needs_parameter
-    from uedp_bench.budget.planned_mechanisms import PlannedMechanism
-    from uedp_bench.registry import load_plugins
+    from uedp_bench.components.registry import load_plugins
+    from uedp_bench.one_run.planning.account import DELTA
+    from uedp_bench.one_run.planning.calibration import Target, default_parameter
+    from uedp_bench.one_run.planning.calibration import solve as solve_for
+    from uedp_bench.one_run.planning.mechanisms_and_systems import needs_parameter
+    from uedp_bench.one_run.planning.planned_mechanisms import PlannedMechanism
 
     load_plugins(plugin or [])
     if "+" in mechanism:
@@ -173,9 +173,9 @@ def _settings(
     mechanism: str, settings: Sequence[str] | None, delta: float | None
 ) -> tuple[dict[str, Any], float | None]:
     """Parameters, and delta wherever it was given; a mechanism that has a delta gets the same."""
-    from uedp_bench.budget.mechanisms_and_systems import has_parameter
-    from uedp_bench.harness.pipeline import numbered
-    from uedp_bench.harness.settings import parse_setting
+    from uedp_bench.one_run.pipeline import numbered
+    from uedp_bench.one_run.planning.mechanisms_and_systems import has_parameter
+    from uedp_bench.spec.settings import parse_setting
 
     given: dict[str, Any] = {}
     parts = numbered([word.strip() for word in mechanism.split("+")])

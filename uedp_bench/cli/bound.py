@@ -11,8 +11,8 @@ import typer
 
 from uedp_bench.cli.console import AsJson, print_json
 from uedp_bench.errors import InputError, shown
-from uedp_bench.files.printable import plain
-from uedp_bench.files.regular_files import read_regular, read_text, shown_path
+from uedp_bench.io.printable import plain
+from uedp_bench.io.regular_files import read_regular, read_text, shown_path
 
 if TYPE_CHECKING:
     import numpy as np
@@ -79,7 +79,7 @@ def bound_command(
     if members is None or nonmembers is None:
         missing, there = ("--members", "--nonmembers")[:: 1 if members is None else -1]
         raise InputError(f"{missing} FILE: missing beside {there}; a bound compares both")
-    from uedp_bench.accounting.bounds.lower_bounds import (
+    from uedp_bench.bounds.lower_bounds import (
         epsilon_lower_bound,
         epsilon_of_auc,
         normality_p_value,
@@ -129,7 +129,7 @@ def one_run_command(
     \b
     uedp-bench bound one-run --canaries 1000 --guesses 200 --correct 180 --delta 1e-5
     """  # noqa: D301
-    from uedp_bench.accounting.bounds.one_run import one_run_bound, one_run_f_dp_bound
+    from uedp_bench.bounds.one_run import one_run_bound, one_run_f_dp_bound
 
     bound = one_run_f_dp_bound if f_dp else one_run_bound
     epsilon = bound(canaries, guesses, correct, delta=delta, confidence=confidence)

@@ -45,7 +45,7 @@ def check_command(
     uedp-bench check user-dp --explain
     """  # noqa: D301
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    from uedp_bench.registry import load_plugins
+    from uedp_bench.components.registry import load_plugins
     from uedp_bench.testing import check_component, subjects_of
 
     load_plugins(plugin or [])
@@ -98,7 +98,7 @@ def _plain(report: Report) -> dict[str, Any]:
 
 
 def _setting(text: str) -> tuple[str, Any]:
-    from uedp_bench.harness.settings import parse_setting
+    from uedp_bench.spec.settings import parse_setting
 
     path, value = parse_setting(text, "rounds=2")
     if len(path) > 1:

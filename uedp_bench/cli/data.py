@@ -9,7 +9,7 @@ import typer
 
 from uedp_bench.cli.console import AsJson, PluginFiles, console, print_json
 from uedp_bench.errors import InputError
-from uedp_bench.harness.settings import parse_setting
+from uedp_bench.spec.settings import parse_setting
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus
@@ -66,8 +66,8 @@ def describe_command(
     uedp-bench data describe conll2003 --path data/conll2003 --detector presidio
     uedp-bench data describe tab --path data/tab --layer automatic
     """  # noqa: D301
-    from uedp_bench.component import parse_params
-    from uedp_bench.registry import load_plugins, sources
+    from uedp_bench.components.component import parse_params
+    from uedp_bench.components.registry import load_plugins, sources
     from uedp_bench.statistics import annotation_agreement
     from uedp_bench.text import detection
     from uedp_bench.text.describe_data import describe, tables
@@ -144,8 +144,8 @@ def export_command(
     uedp-bench data export text --path mail.csv --set user_column=sender --out rows.csv
     uedp-bench data export mail.yaml --seed 1 --out rows.jsonl
     """  # noqa: D301
-    from uedp_bench.registry import load_plugins, sources
-    from uedp_bench.text.row_files import write_rows
+    from uedp_bench.components.registry import load_plugins, sources
+    from uedp_bench.corpus.row_files import write_rows
 
     load_plugins(plugin or [])
     if source.endswith((".yaml", ".yml")):
@@ -163,11 +163,11 @@ def export_command(
 
 def _planted(spec: str, settings: list[str], seed: int) -> Corpus:
     """The corpus of a spec's run with this seed, with what its attacks plant."""
-    from uedp_bench.harness.components import build
-    from uedp_bench.harness.grid import expand
-    from uedp_bench.harness.planting import load_data, plant
-    from uedp_bench.harness.spec import Ref, apply_setting, parse_spec
-    from uedp_bench.harness.spec_files import read_spec
+    from uedp_bench.one_run.components import build
+    from uedp_bench.one_run.planting import load_data, plant
+    from uedp_bench.spec.grid import expand
+    from uedp_bench.spec.spec import Ref, apply_setting, parse_spec
+    from uedp_bench.spec.spec_files import read_spec
 
     asked = parse_spec(read_spec(spec))
     for text in settings:

@@ -51,7 +51,7 @@ def doctor_command(
     uedp-bench doctor
     uedp-bench doctor --plugin my_mechanism.py --json
     """  # noqa: D301
-    from uedp_bench.registry import load_plugins
+    from uedp_bench.components.registry import load_plugins
 
     load_plugins(plugin or [])
     found = [*_versions(), *_machine(), *_extras(), *_components(), *_store(out)]
@@ -117,8 +117,8 @@ def _extras() -> list[Finding]:
 
 def _components() -> list[Finding]:
     """One finding for each kind, and one for each component that does not load."""
+    from uedp_bench.components.registry import REGISTRIES
     from uedp_bench.errors import PluginError
-    from uedp_bench.registry import REGISTRIES
 
     found = []
     for group, registry in REGISTRIES.items():

@@ -12,9 +12,9 @@ from uedp_bench.cli.console import echo
 from uedp_bench.errors import InputError, UedpBenchError
 
 if TYPE_CHECKING:
-    from uedp_bench.cluster.grid_on_ray import OnRay
-    from uedp_bench.harness.shares import Share
-    from uedp_bench.results import Result, RunSpec
+    from uedp_bench.contracts.results import Result, RunSpec
+    from uedp_bench.grid.ray.grid_on_ray import OnRay
+    from uedp_bench.grid.shares import Share
     from uedp_bench.tracking.tracker import Tracker
 
 MOST_RUNS = 10_000
@@ -37,7 +37,7 @@ class Options:
         pace: seconds and steps of a training between two checkpoints.
         quiet: show no progress and no notes.
         share: the part of the runs that is run; None for all.
-        on: the cluster of Ray that does the runs (`uedp_bench.cluster.grid_on_ray.OnRay`); None
+        on: the cluster of Ray that does the runs (`uedp_bench.grid.ray.grid_on_ray.OnRay`); None
             for this machine.
         cpus_per_run: that a run takes of a node; as many as its threads by default.
         gpus_per_run: likewise, shares of one GPU or whole ones.
@@ -80,18 +80,18 @@ def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
         InputError: for whatever can be known to be wrong before training.
         UedpBenchError: if results cannot be written any more.
     """
-    from uedp_bench.checkpoints import Pace
     from uedp_bench.cli.progress import display
-    from uedp_bench.files.output_folder import only_process
-    from uedp_bench.harness.execution import Execution
-    from uedp_bench.harness.grid import expand
-    from uedp_bench.harness.impossible_pairs import impossible_pairs
-    from uedp_bench.harness.retraining import check_retrainings
-    from uedp_bench.harness.scheduler import default_workers, jobs_of, resume, run_jobs
-    from uedp_bench.harness.spec import parse_spec
-    from uedp_bench.rank_group import world_size
-    from uedp_bench.run_context import Speed
+    from uedp_bench.contracts.checkpoints import Pace
+    from uedp_bench.contracts.run_context import Speed
+    from uedp_bench.grid.scheduler import default_workers, jobs_of, resume, run_jobs
+    from uedp_bench.io.output_folder import only_process
+    from uedp_bench.one_run.execution import Execution
+    from uedp_bench.one_run.impossible_pairs import impossible_pairs
+    from uedp_bench.one_run.retraining import check_retrainings
+    from uedp_bench.spec.grid import expand
+    from uedp_bench.spec.spec import parse_spec
     from uedp_bench.training.device import choose_device
+    from uedp_bench.training.rank_group import world_size
 
     every = expand(parse_spec(data), options.max_runs)
     runs = options.of(every)
@@ -150,7 +150,7 @@ def cluster_of(options: Options) -> OnRay | None:
     Raises:
         InputError: for options that do not fit together.
     """
-    from uedp_bench.rank_group import world_size
+    from uedp_bench.training.rank_group import world_size
 
     if options.on is None:
         for name in ("cpus", "gpus"):
@@ -164,7 +164,7 @@ def cluster_of(options: Options) -> OnRay | None:
         )
     if world_size() > 1:
         raise InputError(f"--on {options.on}: the ranks of torchrun compute one run; start alone")
-    from uedp_bench.cluster.grid_on_ray import OnRay
+    from uedp_bench.grid.ray.grid_on_ray import OnRay
 
     cpus, gpus = options.cpus_per_run, options.gpus_per_run
     cpus = options.threads if cpus is None else cpus
@@ -194,7 +194,7 @@ def _alone(options: Options) -> int:
 @contextmanager
 def _writing_to(out: Path) -> Iterator[None]:
     """Says in one line that a folder which could be written cannot be any more."""
-    from uedp_bench.files.output_folder import FULL
+    from uedp_bench.io.output_folder import FULL
 
     try:
         yield

@@ -12,7 +12,7 @@ from uedp_bench.cli.console import echo
 from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
-    from uedp_bench.own_data.column_roles import Role
+    from uedp_bench.first_spec.column_roles import Role
 
 Text = Annotated[str | None, typer.Option("--text", metavar="COLUMN", help="Column with the text.")]
 User = Annotated[
@@ -69,7 +69,7 @@ def init_command(
       uedp-bench init chat.jsonl --text message.text --user from.id
       uedp-bench init reviews.tsv --task text-classification --label stars
     """  # noqa: D301
-    from uedp_bench.own_data.first_spec import first_spec
+    from uedp_bench.first_spec.first_spec import first_spec
 
     target = out or Path(f"{path.name.partition('.')[0] or path.resolve().name}.yaml")
     if target.exists() and not force:

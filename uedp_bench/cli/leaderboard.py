@@ -25,8 +25,8 @@ from uedp_bench.cli.sources import (
 from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
+    from uedp_bench.contracts.results import Result
     from uedp_bench.leaderboard.validation.report import Report
-    from uedp_bench.results import Result
 
 
 Files = Annotated[
@@ -59,10 +59,10 @@ def validated(files: Sequence[Path], plugins: Sequence[Path], *, as_json: bool =
         plugins: files of components to load first.
         as_json: say it as JSON.
     """
+    from uedp_bench.components.registry import load_plugins
     from uedp_bench.leaderboard.validate import check, find, without_twins
     from uedp_bench.leaderboard.validation.checking_process import Guard
     from uedp_bench.leaderboard.validation.report import Report
-    from uedp_bench.registry import load_plugins
 
     load_plugins(plugins)  # a bad plug-in is reported here, not in the other process
     reports = []

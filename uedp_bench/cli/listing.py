@@ -30,8 +30,8 @@ def list_command(
     uedp-bench list mechanisms --json
     uedp-bench list --plugin my_mechanism.py
     """  # noqa: D301
-    from uedp_bench.harness.descriptions import package, summary
-    from uedp_bench.registry import REGISTRIES, load_plugins
+    from uedp_bench.components.registry import REGISTRIES, load_plugins
+    from uedp_bench.spec.descriptions import package, summary
 
     load_plugins(plugin or [])
     if kind is not None and kind not in REGISTRIES:
@@ -94,9 +94,9 @@ def describe_command(
     uedp-bench describe source/text --json
     uedp-bench describe dpnr
     """  # noqa: D301
-    from uedp_bench.budget.mechanisms_and_systems import describe_system
-    from uedp_bench.harness.descriptions import describe_component
-    from uedp_bench.registry import load_plugins
+    from uedp_bench.components.registry import load_plugins
+    from uedp_bench.one_run.planning.mechanisms_and_systems import describe_system
+    from uedp_bench.spec.descriptions import describe_component
 
     load_plugins(plugin or [])
     system = name.removeprefix("system/")
@@ -109,8 +109,8 @@ def describe_command(
 
 def _is_system(name: str) -> bool:
     """True if this names a published system that is accounted for only, and no mechanism."""
-    from uedp_bench import registry
     from uedp_bench.accounting.published_systems import ALIASES, SYSTEMS
+    from uedp_bench.components import registry
 
     bare = name.removeprefix("system/")
     return bare in {*SYSTEMS, *ALIASES} and bare not in registry.mechanisms.names()
@@ -118,7 +118,7 @@ def _is_system(name: str) -> bool:
 
 def _resolve(name: str) -> tuple[Any, str]:
     """The registry and the bare name of NAME or KIND/NAME (kind in singular or plural)."""
-    from uedp_bench.registry import REGISTRIES
+    from uedp_bench.components.registry import REGISTRIES
 
     by_kind = {registry.kind: registry for registry in REGISTRIES.values()}
     kind, slash, bare = name.partition("/")

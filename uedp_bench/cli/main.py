@@ -27,9 +27,9 @@ from uedp_bench.cli.plant import plant_command
 from uedp_bench.cli.run import quickstart_command, run_command
 from uedp_bench.cli.show import show_command
 from uedp_bench.errors import InputError, SeveralInputError, UedpBenchError, UnknownNameError, shown
-from uedp_bench.files.output_folder import FULL
-from uedp_bench.files.printable import plain
-from uedp_bench.mending import flags
+from uedp_bench.io.mending import flags
+from uedp_bench.io.output_folder import FULL
+from uedp_bench.io.printable import plain
 from uedp_bench.version import __version__
 
 Kind = Annotated[

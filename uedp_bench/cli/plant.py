@@ -38,11 +38,11 @@ def plant_command(
     (train a model on planted/corpus, anywhere, and save it as a folder of transformers)
     uedp-bench run planted/attack.yaml --set model.pretrained=FOLDER
     """  # noqa: D301
-    from uedp_bench.harness.planted_folder import ATTACK, COINS, plant_folder
-    from uedp_bench.harness.settings import parse_setting
-    from uedp_bench.harness.spec import apply_setting, parse_spec
-    from uedp_bench.harness.spec_files import read_spec
-    from uedp_bench.registry import load_plugins
+    from uedp_bench.components.registry import load_plugins
+    from uedp_bench.one_run.planted_folder import ATTACK, COINS, plant_folder
+    from uedp_bench.spec.settings import parse_setting
+    from uedp_bench.spec.spec import apply_setting, parse_spec
+    from uedp_bench.spec.spec_files import read_spec
 
     load_plugins(plugin or [])
     asked = parse_spec({**read_spec(spec), **({"attacks": attack} if attack else {})})

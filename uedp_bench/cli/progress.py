@@ -23,9 +23,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from uedp_bench.files.printable import plain
-from uedp_bench.harness.scheduler import Job, JobProgress
-from uedp_bench.results import Result
+from uedp_bench.contracts.results import Result
+from uedp_bench.grid.scheduler import Job, JobProgress
+from uedp_bench.io.printable import plain
 
 LINE_SECONDS = 60.0
 """Without a terminal, a line is printed at least so often."""

@@ -12,14 +12,14 @@ from uedp_bench.accounting.assumptions import NoiseSource
 from uedp_bench.cli.console import console, echo
 from uedp_bench.cli.grid_run import MOST_RUNS, Options, run_grid
 from uedp_bench.errors import ALIKE, InputError, Problems, UnknownNameError, nearest, shown
-from uedp_bench.mending import flags, setting
+from uedp_bench.io.mending import flags, setting
 from uedp_bench.tracking.tracker import Tracker
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from uedp_bench.harness.spec import Spec
-    from uedp_bench.results import Result
+    from uedp_bench.contracts.results import Result
+    from uedp_bench.spec.spec import Spec
 
 Out = Annotated[
     Path, typer.Option("--out", metavar="DIR", help="Folder of results; one sub-folder a run.")
@@ -240,12 +240,12 @@ def run_command(
       uedp-bench run spec.yaml --out runs/mine --dry-run
       uedp-bench run spec.yaml --out runs/mine
     """  # noqa: D301
-    from uedp_bench import registry
-    from uedp_bench.harness.grid import check
-    from uedp_bench.harness.settings import parse_setting
-    from uedp_bench.harness.shares import Share
-    from uedp_bench.harness.spec import apply_setting, parse_spec, sound_part
-    from uedp_bench.harness.spec_files import read_spec
+    from uedp_bench.components import registry
+    from uedp_bench.grid.shares import Share
+    from uedp_bench.spec.grid import check
+    from uedp_bench.spec.settings import parse_setting
+    from uedp_bench.spec.spec import apply_setting, parse_spec, sound_part
+    from uedp_bench.spec.spec_files import read_spec
 
     registry.load_plugins(plugin or [])
     data: dict[str, Any] = read_spec(spec) if spec else {}
@@ -307,7 +307,7 @@ def _applied(spec: Spec, path: tuple[str, ...], value: Any) -> Spec:
     Raises:
         InputError: see `apply_setting`.
     """
-    from uedp_bench.harness.spec import apply_setting
+    from uedp_bench.spec.spec import apply_setting
 
     try:
         return apply_setting(spec, path, value)
@@ -331,7 +331,7 @@ def quickstart_command(
     quiet: Quiet = False,
 ) -> None:
     """Benchmark six mechanisms on the embedded corpus: a few minutes on two cores."""
-    from uedp_bench.harness.spec_files import read_spec
+    from uedp_bench.spec.spec_files import read_spec
 
     tracking = _tracking(tracking_uri, no_tracking)
     options = Options(out, device, workers, threads, tracking, quiet=quiet)
@@ -375,14 +375,14 @@ def benchmark(data: dict[str, Any], options: Options, as_json: bool) -> None:
 
 def _shortfalls(results: Sequence[Result]) -> list[str]:
     """One line for each mechanism and source of which fewer units trained than were declared."""
-    from uedp_bench.harness.public_sizes import shortfall
+    from uedp_bench.one_run.public_sizes import shortfall
 
     return list(dict.fromkeys(line for each in results if (line := shortfall(each))))
 
 
 def _complaints(failures: Sequence[Result]) -> list[str]:
     """One line for each different error, with the runs that it ended."""
-    from uedp_bench.harness.scheduler import MOST_FAILURES
+    from uedp_bench.grid.scheduler import MOST_FAILURES
 
     runs: dict[str, list[str]] = {}
     for result in failures:
@@ -429,7 +429,7 @@ def _tracking(uri: str | None, off: bool) -> str | None:
 
 
 def _seeds(text: str) -> list[int]:
-    from uedp_bench.files.yaml_files import MOST_WHOLE
+    from uedp_bench.io.yaml_files import MOST_WHOLE
 
     try:
         seeds = [int(part) for part in text.split(",")]

@@ -15,8 +15,8 @@ from uedp_bench.cli.console import AsJson, echo, print_json
 from uedp_bench.errors import InputError, nearest, shown
 
 if TYPE_CHECKING:
+    from uedp_bench.contracts.results import Estimate, LowerBound, Result
     from uedp_bench.leaderboard.bundles import Line
-    from uedp_bench.results import Estimate, LowerBound, Result
 
 WIDE = 24
 
@@ -50,8 +50,8 @@ def _result(run: str, out: Path) -> Result:
     Raises:
         InputError: if none, or several, are called so.
     """
-    from uedp_bench.harness.result_files import result_of_text
-    from uedp_bench.results import read_result
+    from uedp_bench.contracts.results import read_result
+    from uedp_bench.store.result_files import result_of_text
 
     named = Path(run)
     for file in (named, named / "result.json"):

@@ -23,7 +23,7 @@ from uedp_bench.cli.sources import (
     no_results,
     tell,
 )
-from uedp_bench.files.printable import plain
+from uedp_bench.io.printable import plain
 
 if TYPE_CHECKING:
     from uedp_bench.leaderboard.loading import Progress

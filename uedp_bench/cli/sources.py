@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uedp_bench.errors import InputError
-from uedp_bench.files.printable import plain
+from uedp_bench.io.printable import plain
 
 if TYPE_CHECKING:
     from uedp_bench.leaderboard.loading import Loaded, Loader

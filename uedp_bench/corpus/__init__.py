@@ -39,7 +39,7 @@ from uedp_bench.corpus.table import (
     dense_ids,
     or_alone,
 )
-from uedp_bench.files.stored_texts import StoredTexts, replaced_texts, some_texts
+from uedp_bench.data.stored_texts import StoredTexts, replaced_texts, some_texts
 
 __all__ = [
     "COLUMNS",

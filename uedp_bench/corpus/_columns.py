@@ -18,8 +18,8 @@ import numpy as np
 from uedp_bench.corpus.names import Names
 from uedp_bench.corpus.row_index import BoolArray, IntArray
 from uedp_bench.corpus.spans import Layer, LostSpans, Spans
+from uedp_bench.data.stored_texts import StoredTexts, joined_texts, replaced_texts, taken_texts
 from uedp_bench.errors import InputError
-from uedp_bench.files.stored_texts import StoredTexts, joined_texts, replaced_texts, taken_texts
 
 Facts = Mapping[str, tuple[str, ...]]
 """What is known of a user: values by key."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import regex
 
-from uedp_bench.files.cell_values import text_of
+from uedp_bench.data.cell_values import text_of
 
 _IGNORABLE = regex.compile(r"[\p{Default_Ignorable_Code_Point}\N{ZERO WIDTH NO-BREAK SPACE}]+")
 """Characters without a picture of their own: soft hyphens, joiners, variation selectors, marks."""

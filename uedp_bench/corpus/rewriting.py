@@ -11,8 +11,8 @@ import numpy as np
 from uedp_bench.corpus.alignment import COPIED, DROPPED, REPLACED, Alignment
 from uedp_bench.corpus.spans import Mention
 from uedp_bench.corpus.table import Corpus
+from uedp_bench.data.stored_texts import replaced_texts
 from uedp_bench.errors import InputError
-from uedp_bench.files.stored_texts import replaced_texts
 
 Piece = tuple[int, int, str | None]
 """(start, end, what becomes of it) in characters of the old text; None where it is dropped."""

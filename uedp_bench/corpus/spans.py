@@ -10,8 +10,8 @@ import numpy as np
 
 from uedp_bench.corpus.normal_form import normal_surface
 from uedp_bench.corpus.row_index import BoolArray, IntArray
+from uedp_bench.data.stored_texts import AT_ONCE, some_texts
 from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.files.stored_texts import AT_ONCE, some_texts
 
 Mention = tuple[int, int, int, int]
 """(row, start, end, type index), as `Spans.build` takes it; end exclusive."""

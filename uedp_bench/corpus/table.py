@@ -27,8 +27,8 @@ from uedp_bench.corpus.alignment import Alignment
 from uedp_bench.corpus.names import Names
 from uedp_bench.corpus.row_index import BoolArray, FloatArray, Index, IntArray
 from uedp_bench.corpus.spans import Layer, Mention, Spans
+from uedp_bench.data.stored_texts import StoredTexts, joined_texts
 from uedp_bench.errors import CapabilityError, InputError, nearest
-from uedp_bench.files.stored_texts import StoredTexts, joined_texts
 
 if TYPE_CHECKING:
     from uedp_bench.text.entities import DetectionParams

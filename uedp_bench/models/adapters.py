@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, model_validator
 
-from uedp_bench.component import Params, at
+from uedp_bench.components.component import Params, at
+from uedp_bench.components.requirements import PEFT, Requirement
+from uedp_bench.contracts.model import load_weights, save_weights
 from uedp_bench.errors import InputError
-from uedp_bench.model import load_weights, save_weights
-from uedp_bench.requirements import PEFT, Requirement
 
 if TYPE_CHECKING:
     from torch import nn

@@ -8,10 +8,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from uedp_bench.errors import InputError
-from uedp_bench.files.regular_files import state_of
-from uedp_bench.masked_model import MaskedLanguageModel, MaskedVocabulary
-from uedp_bench.model import (
+from uedp_bench.contracts.masked_model import MaskedLanguageModel, MaskedVocabulary
+from uedp_bench.contracts.model import (
     FeatureArray,
     TextEncoder,
     TokenEncoder,
@@ -19,6 +17,8 @@ from uedp_bench.model import (
     WordRows,
     load_weights,
 )
+from uedp_bench.errors import InputError
+from uedp_bench.io.regular_files import state_of
 from uedp_bench.models.adapters import configured, load_adapted, save_adapted, whole
 from uedp_bench.models.bert_params import SIZES, TOKENS, BERTParams
 from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from uedp_bench.component import MayBePath, at
+from uedp_bench.components.component import MayBePath, at
+from uedp_bench.components.requirements import Requirement
 from uedp_bench.models.adapters import LoraParams
-from uedp_bench.requirements import Requirement
 from uedp_bench.text.pretrained import PretrainedModel
 
 PRETRAINED = "bert-base-uncased"

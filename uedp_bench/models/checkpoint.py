@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 from pydantic import Field
 
-from uedp_bench.component import MayBePath, Params
-from uedp_bench.errors import InputError
-from uedp_bench.masked_model import MaskedLanguageModel, MaskedVocabulary
-from uedp_bench.model import (
+from uedp_bench.components.component import MayBePath, Params
+from uedp_bench.contracts.masked_model import MaskedLanguageModel, MaskedVocabulary
+from uedp_bench.contracts.model import (
     LanguageModel,
     TextEncoder,
     TokenEncoder,
@@ -21,6 +20,7 @@ from uedp_bench.model import (
     load_weights,
     save_weights,
 )
+from uedp_bench.errors import InputError
 from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary
 from uedp_bench.text.pretrained import readable
 

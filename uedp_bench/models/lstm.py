@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import Field
 
-from uedp_bench.model import Vocabulary
+from uedp_bench.contracts.model import Vocabulary
 from uedp_bench.models.vocabularies.word_model import WordModel, WordParams
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from uedp_bench.component import MayBePath, Params
+from uedp_bench.components.component import MayBePath, Params
+from uedp_bench.components.requirements import SENTENCEPIECE, Requirement
+from uedp_bench.contracts.model import PairVocabulary, TranslationModel
 from uedp_bench.errors import InputError
-from uedp_bench.model import PairVocabulary, TranslationModel
 from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary
-from uedp_bench.requirements import SENTENCEPIECE, Requirement
 
 if TYPE_CHECKING:
     from torch import nn

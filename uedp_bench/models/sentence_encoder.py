@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from pydantic import Field
 
-from uedp_bench.component import MayBePath, Params
-from uedp_bench.model import FeatureArray, TextEncoder, Vocabulary
-from uedp_bench.requirements import Requirement
+from uedp_bench.components.component import MayBePath, Params
+from uedp_bench.components.requirements import Requirement
+from uedp_bench.contracts.model import FeatureArray, TextEncoder, Vocabulary
 from uedp_bench.text.pretrained import PretrainedModel, readable
 from uedp_bench.text.sentences import SentenceEmbedder, document_means, split_sentences
 from uedp_bench.text.vector_cache import cached_vectors

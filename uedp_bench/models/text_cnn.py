@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field, model_validator
 
-from uedp_bench.component import at
-from uedp_bench.model import FeatureArray, Vocabulary
+from uedp_bench.components.component import at
+from uedp_bench.components.requirements import Requirement, of_embedding
+from uedp_bench.contracts.model import FeatureArray, Vocabulary
 from uedp_bench.models.sentence_encoder import FrozenSentences, SentenceParams
-from uedp_bench.requirements import Requirement, of_embedding
 
 if TYPE_CHECKING:
     from torch import nn

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from uedp_bench.model import TextEncoder, Vocabulary
+from uedp_bench.contracts.model import TextEncoder, Vocabulary
 from uedp_bench.models.vocabularies.terms import TermVocabulary, terms
 from uedp_bench.models.vocabularies.word_model import WordParams
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uedp_bench.contracts.learner import Batch
 from uedp_bench.corpus import BoolArray, IntArray
-from uedp_bench.learner import Batch
 from uedp_bench.models.vocabularies.words import WordVocabulary
 from uedp_bench.models.word_features import WordFeatures, features_of
 

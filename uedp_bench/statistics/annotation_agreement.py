@@ -21,7 +21,7 @@ from uedp_bench.statistics.span_scores import (
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from uedp_bench.results import Estimate
+    from uedp_bench.contracts.results import Estimate
 
 Kinds = Callable[[tuple[str, ...]], Sequence[str]]
 """Kinds of types by their names."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from uedp_bench.contracts.results import Estimate
 from uedp_bench.corpus import FloatArray, IntArray
 from uedp_bench.errors import InputError
-from uedp_bench.results import Estimate
 from uedp_bench.statistics.resampling import CONFIDENCE, RESAMPLES
 
 

@@ -12,8 +12,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from uedp_bench.contracts.results import Estimate
 from uedp_bench.errors import InputError
-from uedp_bench.results import Estimate
 from uedp_bench.statistics.resampling import (
     CONFIDENCE,
     RESAMPLES,

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from uedp_bench.contracts.results import Estimate
 from uedp_bench.errors import InputError
-from uedp_bench.results import Estimate
 
 FloatArray = NDArray[np.float64]
 

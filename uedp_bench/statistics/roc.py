@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from uedp_bench.contracts.results import Estimate
 from uedp_bench.errors import InputError
-from uedp_bench.results import Estimate
 from uedp_bench.statistics.intervals import fraction_estimate
 from uedp_bench.statistics.resampling import blocks, checked, percentiles, resample
 

@@ -25,9 +25,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from uedp_bench.contracts.results import Estimate
 from uedp_bench.corpus import FloatArray, IntArray, Spans
 from uedp_bench.errors import InputError, nearest
-from uedp_bench.results import Estimate
 from uedp_bench.statistics.resampling import RESAMPLES, blocks, percentiles, resample
 
 _CREDIT: Mapping[str, tuple[float, float, float, float]] = {

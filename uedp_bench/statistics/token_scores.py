@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from uedp_bench.contracts.results import Estimate
 from uedp_bench.corpus import FloatArray, IntArray
 from uedp_bench.errors import InputError
-from uedp_bench.results import Estimate
 from uedp_bench.statistics.span_scores import score_estimates
 
 

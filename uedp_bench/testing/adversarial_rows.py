@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from uedp_bench.clients import Clients
+from uedp_bench.contracts.clients import Clients
+from uedp_bench.contracts.learner import Batch, Learner, Losses
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.release import Release
 from uedp_bench.corpus import SPLITS, Corpus, IntArray, Spans
-from uedp_bench.learner import Batch, Learner, Losses
-from uedp_bench.mechanism import CorpusStats
-from uedp_bench.release import Release
 
 USERS, HELD_BACK, WIDTH = 12, 4, 64
 SIZES = (0.0, 1e-3, 1.0, 1e6, 1e25, 3e38, math.inf, math.nan)

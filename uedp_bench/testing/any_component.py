@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from uedp_bench.component import Params
+from uedp_bench.components.component import Params
 from uedp_bench.errors import InputError
-from uedp_bench.harness.descriptions import describe_class
+from uedp_bench.spec.descriptions import describe_class
 from uedp_bench.testing.checks import NotApplicable, check
 from uedp_bench.testing.subjects import Subject
 

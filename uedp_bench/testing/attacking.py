@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
+from uedp_bench.components.metric import Declared, Metric
+from uedp_bench.contracts.leakage import Attack, Leakage, Planted
+from uedp_bench.contracts.results import Estimate
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
-from uedp_bench.harness.attacking import Attacked, attack_all
-from uedp_bench.harness.planting import load_corpus
-from uedp_bench.harness.retraining import Retraining
-from uedp_bench.leakage import Attack, Leakage, Planted
-from uedp_bench.metric import Declared, Metric
-from uedp_bench.results import Estimate
+from uedp_bench.one_run.attacking import Attacked, attack_all
+from uedp_bench.one_run.planting import load_corpus
+from uedp_bench.one_run.retraining import Retraining
 from uedp_bench.testing.checks import NotApplicable, check
 from uedp_bench.testing.leaking_releases import offered, release_of
 from uedp_bench.testing.small_runs import digest, finished, made, source_of, tasks_for

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
-from uedp_bench.release import (
+from uedp_bench.contracts.release import (
     Classifier,
     Completer,
     Encoder,
@@ -22,6 +21,7 @@ from uedp_bench.release import (
     Scorer,
     TokenScores,
 )
+from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
 
 WIDTH = 48
 """Size of representations."""

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from uedp_bench.learner import Learner
-from uedp_bench.task import Task
+from uedp_bench.contracts.learner import Learner
+from uedp_bench.contracts.task import Task
 from uedp_bench.testing.checks import NotApplicable, check
 from uedp_bench.testing.small_runs import Made, finished, made, task_of, tasks_for
 from uedp_bench.testing.subjects import Subject

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from uedp_bench.component import Component
+from uedp_bench.components.component import Component
 from uedp_bench.errors import InputError
 from uedp_bench.testing.catalogue import checks_for
 from uedp_bench.testing.checks import Check, run_check

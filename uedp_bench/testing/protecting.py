@@ -12,10 +12,10 @@ import numpy as np
 from uedp_bench.accounting.event_contract import UnknownEvent
 from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
 from uedp_bench.accounting.ledger import check_plan, proven
+from uedp_bench.contracts.mechanism import CorpusStats, PublishingMechanism, TrainingMechanism
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import BoolArray, Corpus
 from uedp_bench.errors import CapabilityError
-from uedp_bench.mechanism import CorpusStats, PublishingMechanism, TrainingMechanism
-from uedp_bench.run_context import Run
 from uedp_bench.testing.checks import NotApplicable, check
 from uedp_bench.testing.small_runs import Secret, again, difference, digest, equal_parts, made
 from uedp_bench.testing.subjects import Subject

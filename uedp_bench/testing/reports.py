@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from uedp_bench.component import Component
+from uedp_bench.components.component import Component
 from uedp_bench.testing.catalogue import checks_for
 from uedp_bench.testing.checks import Check, Outcome, run_check
 from uedp_bench.testing.subjects import Subject

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from uedp_bench.component import Component
+from uedp_bench.components.component import Component
 from uedp_bench.errors import InputError
 
 COMMON: Mapping[str, Any] = {

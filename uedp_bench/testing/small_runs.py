@@ -11,27 +11,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from uedp_bench import registry
 from uedp_bench.accounting.assumptions import NoiseSource
-from uedp_bench.asking import protected_rows, published_of
+from uedp_bench.components import registry
+from uedp_bench.contracts.asking import protected_rows, published_of
+from uedp_bench.contracts.release import Release, declared_capabilities
+from uedp_bench.contracts.results import Estimate, Result, RunSpec
+from uedp_bench.contracts.run_context import Speed
+from uedp_bench.contracts.source import Source
+from uedp_bench.contracts.task import Task
 from uedp_bench.corpus import Corpus, FloatArray
 from uedp_bench.errors import InputError, MissingExtraError
-from uedp_bench.harness.components import build_sources
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.grid import expand
-from uedp_bench.harness.identity import Identity
-from uedp_bench.harness.meter import Meter
-from uedp_bench.harness.planting import Data, load_data
-from uedp_bench.harness.preparing import Prepared, prepare
-from uedp_bench.harness.protecting import Protected, protect
-from uedp_bench.harness.runner import execute
-from uedp_bench.harness.scoring import score
-from uedp_bench.harness.spec import parse_spec
-from uedp_bench.release import Release, declared_capabilities
-from uedp_bench.results import Estimate, Result, RunSpec
-from uedp_bench.run_context import Speed
-from uedp_bench.source import Source
-from uedp_bench.task import Task
+from uedp_bench.one_run.components import build_sources
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.meter import Meter
+from uedp_bench.one_run.planting import Data, load_data
+from uedp_bench.one_run.preparing import Prepared, prepare
+from uedp_bench.one_run.protecting import Protected, protect
+from uedp_bench.one_run.runner import execute
+from uedp_bench.one_run.scoring import score
+from uedp_bench.spec.grid import expand
+from uedp_bench.spec.identity import Identity
+from uedp_bench.spec.spec import parse_spec
 from uedp_bench.testing.checks import NotApplicable
 from uedp_bench.testing.small_parameters import SOURCE, fitted, known_params, known_partners
 from uedp_bench.testing.subjects import Subject

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from uedp_bench.contracts.source import Source, SourceParams
 from uedp_bench.errors import InputError, UedpBenchError
-from uedp_bench.harness.planting import load_corpus
-from uedp_bench.source import Source, SourceParams
+from uedp_bench.one_run.planting import load_corpus
 from uedp_bench.testing.checks import NotApplicable, check
 from uedp_bench.testing.small_runs import digest
 from uedp_bench.testing.subjects import Subject

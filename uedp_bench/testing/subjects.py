@@ -11,14 +11,14 @@ from pkgutil import resolve_name
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from uedp_bench import registry
-from uedp_bench.component import Component
+from uedp_bench.components import registry
+from uedp_bench.components.component import Component
+from uedp_bench.contracts.leakage import Attack
+from uedp_bench.contracts.mechanism import Mechanism
+from uedp_bench.contracts.source import Source
+from uedp_bench.contracts.task import Task
 from uedp_bench.errors import InputError, PluginError, UnknownNameError
-from uedp_bench.files.scratch import scratch_folder
-from uedp_bench.leakage import Attack
-from uedp_bench.mechanism import Mechanism
-from uedp_bench.source import Source
-from uedp_bench.task import Task
+from uedp_bench.io.scratch import scratch_folder
 from uedp_bench.testing.checks import KINDS, Kind
 from uedp_bench.testing.small_parameters import fitted, known_params, known_partners
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from uedp_bench.mechanism import Events, RepresentationMechanism, TrainingMechanism
-from uedp_bench.run_context import Run
+from uedp_bench.contracts.mechanism import Events, RepresentationMechanism, TrainingMechanism
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.testing.checks import NotApplicable, check
 from uedp_bench.testing.subjects import Subject
 

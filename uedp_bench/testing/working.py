@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
+from uedp_bench.contracts.release import PublishedOnly
+from uedp_bench.contracts.results import Result, read_result
 from uedp_bench.errors import InputError, MissingExtraError, is_input_error
-from uedp_bench.harness.saved_release import check_saved, save_release
-from uedp_bench.harness.stored import keep_result
-from uedp_bench.release import PublishedOnly
-from uedp_bench.results import Result, read_result
+from uedp_bench.one_run.stored import keep_result
+from uedp_bench.store.saved_release import check_saved, save_release
 from uedp_bench.testing.checks import NotApplicable, check
 from uedp_bench.testing.small_runs import finished, impossible, made, scored, task_of, tasks_for
 from uedp_bench.testing.subjects import Subject

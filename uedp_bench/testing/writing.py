@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from uedp_bench import registry
+from uedp_bench.components import registry
 from uedp_bench.errors import InputError, UnknownNameError, shown
 from uedp_bench.testing.checks import KINDS
 

@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import Field, model_validator
 
-from uedp_bench.component import Params, at
+from uedp_bench.components.component import Params, at
+from uedp_bench.components.requirements import PRESIDIO, Requirement, of_detector
 from uedp_bench.corpus import Corpus, IntArray, Layer, Spans
 from uedp_bench.errors import InputError, nearest
-from uedp_bench.files.array_cache import load_arrays, save_arrays
-from uedp_bench.files.cache_folder import cache_folder
-from uedp_bench.requirements import PRESIDIO, Requirement, of_detector
+from uedp_bench.io.array_cache import load_arrays, save_arrays
+from uedp_bench.io.cache_folder import cache_folder
 from uedp_bench.text.public_pipelines import DECLARES, check_declared, pipeline_refusals
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uedp_bench.components.requirements import FAISS
 from uedp_bench.corpus import FloatArray, IntArray
-from uedp_bench.requirements import FAISS
 
 _LINKS, _BREADTH = 32, 64
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from uedp_bench.components.requirements import Requirement
 from uedp_bench.errors import InputError
-from uedp_bench.requirements import Requirement
 
 ADAPTER = "adapter_config.json"
 """File of a folder in which peft saved adapters."""

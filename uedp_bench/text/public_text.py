@@ -24,11 +24,11 @@ from uedp_bench.corpus import (
     user_numbers,
 )
 from uedp_bench.errors import InputError
-from uedp_bench.files.text_files import open_text
+from uedp_bench.io.text_files import open_text
 from uedp_bench.text.simple_sentences import simple_sentences
 
 if TYPE_CHECKING:
-    from uedp_bench.source import SourceParams
+    from uedp_bench.contracts.source import SourceParams
 
 PUBLIC = SPLITS.index("public")
 SCORED_STAY = (

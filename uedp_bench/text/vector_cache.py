@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from uedp_bench.corpus import BoolArray, IntArray
 from uedp_bench.errors import InputError
-from uedp_bench.files.array_cache import load_arrays, save_arrays
-from uedp_bench.files.cache_folder import cache_folder
+from uedp_bench.io.array_cache import load_arrays, save_arrays
+from uedp_bench.io.cache_folder import cache_folder
 
 if TYPE_CHECKING:
-    from uedp_bench.model import FeatureArray
+    from uedp_bench.contracts.model import FeatureArray
 
 _FORMAT = 2  # of the cached files; raised when the same key would mean something else
 _PART = 4096

@@ -11,7 +11,7 @@ from uedp_bench.corpus import Corpus, FloatArray, IntArray
 from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
-    from uedp_bench.release import WordChannel
+    from uedp_bench.contracts.release import WordChannel
 
 Unlabelled = Literal["wrong", "skip"]
 """How a substitute without a label counts: as another label, or not at all."""

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uedp_bench import requirements
+from uedp_bench.components import requirements
 from uedp_bench.errors import InputError, shown
-from uedp_bench.files.printable import plain
-from uedp_bench.files.regular_files import open_regular
+from uedp_bench.io.printable import plain
+from uedp_bench.io.regular_files import open_regular
 from uedp_bench.text.embedding import Embedding
 
 GENSIM = (".kv", ".model", ".bin")

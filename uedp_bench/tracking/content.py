@@ -13,8 +13,8 @@ from typing import Any
 
 from uedp_bench.accounting.events import DECLARED
 from uedp_bench.accounting.guarantee import Guarantee
-from uedp_bench.results import Result, RunSpec
-from uedp_bench.second_source import second_source
+from uedp_bench.contracts.results import Result, RunSpec
+from uedp_bench.contracts.second_source import second_source
 
 ID, GRID, CONTENT = "uedp_bench.id", "uedp_bench.grid", "uedp_bench.content"
 """Tags: id of the result, key of the grid (of its parent run), hash of what was logged in full."""
@@ -105,7 +105,7 @@ def data_sets(result: Result) -> list[Any]:
         corpus = result.provenance.get(name)
         if source is None or not isinstance(corpus, dict) or not corpus.get("fingerprint"):
             continue
-        read = {"uedp_bench.source": source.name, "parameters": json.dumps(source.params)}
+        read = {"uedp_bench.contracts.source": source.name, "parameters": json.dumps(source.params)}
         data = Dataset(
             name=source.name,
             digest=str(corpus["fingerprint"])[:36],  # MLflow takes no more

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from uedp_bench.errors import UedpBenchError
 
 if TYPE_CHECKING:
-    from uedp_bench.harness.scheduler import Job, JobProgress
-    from uedp_bench.results import Result, RunSpec
+    from uedp_bench.contracts.results import Result, RunSpec
+    from uedp_bench.grid.scheduler import Job, JobProgress
     from uedp_bench.tracking.content import Grid
     from uedp_bench.tracking.runs import LiveRun
     from uedp_bench.tracking.store import Place
@@ -175,7 +175,7 @@ class Tracker:
         use_experiment(str(self._uri), EXPERIMENT, log)
 
     def _log(self, result: Result) -> None:
-        from uedp_bench.results import write_result
+        from uedp_bench.contracts.results import write_result
         from uedp_bench.tracking.runs import log_result
 
         if running := self._running.pop(result.id, None):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from uedp_bench.saved_state import AttributeState
+from uedp_bench.contracts.saved_state import AttributeState
 from uedp_bench.training.bounds import Count, Limits, NetworkLayer, Seen
 
 

@@ -15,8 +15,8 @@ from typing import Protocol
 
 from torch import Tensor
 
+from uedp_bench.contracts.saved_state import AttributeState
 from uedp_bench.errors import PrivacyError
-from uedp_bench.saved_state import AttributeState
 
 
 @dataclass(frozen=True)

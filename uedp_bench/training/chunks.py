@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from uedp_bench.at_once import at_once
+from uedp_bench.contracts.at_once import at_once
+from uedp_bench.contracts.learner import RowLengths
 from uedp_bench.corpus import IntArray
-from uedp_bench.learner import RowLengths
 from uedp_bench.training.cohort import Cohort
 
 CACHED_NUMBERS = 2**23

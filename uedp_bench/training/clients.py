@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from uedp_bench.accounting.events import AnyEvent, NonPrivate
+from uedp_bench.contracts.learner import Learner
 from uedp_bench.corpus import Index, IntArray
-from uedp_bench.learner import Learner
 from uedp_bench.training.bounds import Bound
 from uedp_bench.training.cohort import Cohort, Place
 from uedp_bench.training.federation import Federation

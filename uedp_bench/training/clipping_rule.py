@@ -14,7 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from uedp_bench.learner import Batch, Learner, on_device
+from uedp_bench.contracts.learner import Batch, Learner, on_device
 from uedp_bench.training import denormals
 from uedp_bench.training.clipping import exact_norms
 from uedp_bench.training.ghost.gradients import UnknownUse

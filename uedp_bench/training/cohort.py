@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from uedp_bench.contracts.learner import row_seeds
 from uedp_bench.corpus import FloatArray, IntArray
-from uedp_bench.learner import row_seeds
 from uedp_bench.randomness.streams import Stream
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from uedp_bench.run_context import Run
-from uedp_bench.saved_state import AttributeState
+from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.saved_state import AttributeState
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.unit_sums import UnitSum
 

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
-from uedp_bench.learner import Learner
-from uedp_bench.rank_group import world_size
-from uedp_bench.run_context import Run
+from uedp_bench.contracts.learner import Learner
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.training.local import LocalWork
+from uedp_bench.training.rank_group import world_size
 from uedp_bench.training.unit_sums import (
     RoundWork,
     Share,

@@ -19,10 +19,11 @@ from torch import Tensor
 
 from uedp_bench.accounting.event_contract import read_event
 from uedp_bench.accounting.events import AnyEvent
+from uedp_bench.contracts.learner import Learner
+from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.transcript import Sent, Size
 from uedp_bench.corpus import IntArray
 from uedp_bench.errors import InputError
-from uedp_bench.learner import Learner
-from uedp_bench.run_context import Run
 from uedp_bench.training.diagnostics import Diagnostics
 from uedp_bench.training.executors import Executor, executor_of
 from uedp_bench.training.federation import (
@@ -43,7 +44,6 @@ from uedp_bench.training.one_round import (
     round_limits,
 )
 from uedp_bench.training.unit_sums import RoundWork
-from uedp_bench.transcript import Sent, Size
 
 
 def send_weights(

@@ -10,9 +10,9 @@ import numpy as np
 from torch import nn
 
 from uedp_bench.accounting.events import AnyEvent, NonPrivate
-from uedp_bench.clients import CLIENT
+from uedp_bench.contracts.clients import CLIENT
+from uedp_bench.contracts.learner import Learner
 from uedp_bench.corpus import FloatArray, Index, IntArray
-from uedp_bench.learner import Learner
 from uedp_bench.randomness.streams import Stream
 from uedp_bench.training.bounds import Bound
 from uedp_bench.training.cohort import RowWeights

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import IntArray
-from uedp_bench.run_context import Run
 
 SHORTER = 1.0 - 1e-6
 """Clipping leaves a canary as it is: rounding must not make it longer than the bound."""

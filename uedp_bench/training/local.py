@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from uedp_bench.contracts.learner import Batch, Learner, Losses
 from uedp_bench.corpus import BoolArray, FloatArray, IntArray
-from uedp_bench.learner import Batch, Learner, Losses
 from uedp_bench.models.fast.descent import descending, in_place
 from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.local_steps import Steps, schedule, sgd_move

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from uedp_bench.accounting.events import AnyEvent, Gaussian, Repeated
 from uedp_bench.accounting.sampler_end_delta import check_coordinates
+from uedp_bench.contracts.saved_state import AttributeState
 from uedp_bench.randomness.noise_checks import check_normal
 from uedp_bench.randomness.streams import streams_of_parts
-from uedp_bench.saved_state import AttributeState
 from uedp_bench.training.sampling import Told
 
 MEASURED = 2**16

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from uedp_bench.accounting.sampler_end_delta import check_coordinates
+from uedp_bench.contracts.learner import Learner
 from uedp_bench.corpus import FloatArray, IntArray
 from uedp_bench.errors import PrivacyError
-from uedp_bench.learner import Learner
 from uedp_bench.randomness.streams import Stream
 from uedp_bench.training.bounds import Limits, NetworkLayer, Seen, check_limits
 from uedp_bench.training.cohort import draw_cohort

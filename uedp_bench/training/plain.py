@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from torch import nn
 
+from uedp_bench.contracts.learner import Learner, Schedule, on_device, row_seeds
+from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.saved_state import AttributeState
 from uedp_bench.corpus import IntArray
 from uedp_bench.errors import InputError
-from uedp_bench.learner import Learner, Schedule, on_device, row_seeds
-from uedp_bench.run_context import Run
-from uedp_bench.saved_state import AttributeState
 from uedp_bench.training import denormals
 from uedp_bench.training.chunks import batches_of_like_length
 from uedp_bench.training.diagnostics import count_weights

@@ -19,10 +19,10 @@ import torch
 from filelock import FileLock
 from torch import nn
 
-from uedp_bench.checkpoints import Checkpoints, remove
-from uedp_bench.files.sealed_files import sealed_file, unsealed
-from uedp_bench.learner import Learner, Schedule
-from uedp_bench.run_context import Run
+from uedp_bench.contracts.checkpoints import Checkpoints, remove
+from uedp_bench.contracts.learner import Learner, Schedule
+from uedp_bench.contracts.run_context import Run
+from uedp_bench.io.sealed_files import sealed_file, unsealed
 from uedp_bench.training.device import kernels
 from uedp_bench.training.plain import train_plain
 

@@ -25,8 +25,11 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from uedp_bench.components.registry import load_plugins, loaded_plugins
 from uedp_bench.errors import InputError
-from uedp_bench.rank_group import (
+from uedp_bench.training.bounds import Limits
+from uedp_bench.training.device import keep_freed_memory
+from uedp_bench.training.rank_group import (
     Failure,
     RankGoneError,
     all_present,
@@ -37,9 +40,6 @@ from uedp_bench.rank_group import (
     rank,
     world_size,
 )
-from uedp_bench.registry import load_plugins, loaded_plugins
-from uedp_bench.training.bounds import Limits
-from uedp_bench.training.device import keep_freed_memory
 from uedp_bench.training.unit_sums import (
     RoundWork,
     Share,

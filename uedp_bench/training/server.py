@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from uedp_bench.saved_state import AttributeState
+from uedp_bench.contracts.saved_state import AttributeState
 from uedp_bench.training.chunks import weights_at_once
 
 

@@ -11,12 +11,12 @@ import numpy as np
 import torch
 from torch import nn
 
+from uedp_bench.contracts.learner import Learner, Losses, SplitLearner
+from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.saved_state import AttributeState
 from uedp_bench.corpus import IntArray
 from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.learner import Learner, Losses, SplitLearner
 from uedp_bench.randomness.streams import Stream
-from uedp_bench.run_context import Run
-from uedp_bench.saved_state import AttributeState
 
 
 class Draws(NamedTuple):

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from uedp_bench.at_once import at_once
+from uedp_bench.contracts.at_once import at_once
 from uedp_bench.errors import PrivacyError
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.chunks import CACHED_NUMBERS, chunk_size

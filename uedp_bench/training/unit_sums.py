@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from uedp_bench.accounting.events import AnyEvent
+from uedp_bench.contracts.learner import Learner
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import FloatArray, IntArray
-from uedp_bench.learner import Learner
-from uedp_bench.mechanism import CorpusStats
-from uedp_bench.run_context import Run
 from uedp_bench.training import denormals
 from uedp_bench.training.bounds import Limits, NetworkLayer
 from uedp_bench.training.chunks import by_rows, chunk_size, chunks, row_numbers

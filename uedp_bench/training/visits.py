@@ -17,11 +17,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from uedp_bench.contracts.learner import Learner, Schedule, row_seeds
+from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.saved_state import AttributeState
 from uedp_bench.corpus import IntArray
 from uedp_bench.errors import InputError
-from uedp_bench.learner import Learner, Schedule, row_seeds
-from uedp_bench.run_context import Run
-from uedp_bench.saved_state import AttributeState
 from uedp_bench.training.compression import AsRead, Compression, received
 from uedp_bench.training.plain import optimizer_for, order_without_noise, plain_step
 

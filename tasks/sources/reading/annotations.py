@@ -12,10 +12,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from uedp_bench.corpus import BoolArray, IntArray, Layer, Spans, some_texts
+from uedp_bench.data.cell_values import NOT_TEXT
+from uedp_bench.data.json_tables import PYTHON_HINT, is_printed_list
 from uedp_bench.errors import InputError, nearest, shown
-from uedp_bench.files.cell_values import NOT_TEXT
-from uedp_bench.files.json_tables import PYTHON_HINT, is_printed_list
-from uedp_bench.files.printable import plain
+from uedp_bench.io.printable import plain
 from uedp_bench.tasks.sources.reading.tag_schemes import (
     CATEGORIES,
     Place,

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.component import at
+from uedp_bench.components.component import at
+from uedp_bench.contracts.source import SourceParams
 from uedp_bench.corpus import (
     SPLITS,
     BoolArray,
@@ -32,14 +33,13 @@ from uedp_bench.corpus import (
     with_lone_rows,
 )
 from uedp_bench.corpus.row_ids import PLANTED
+from uedp_bench.data.arrow_columns import BLANK, GOOD, NO_TEXT, NULL, ArrowColumns, States
+from uedp_bench.data.cell_values import is_blank, refuse_no_texts, texts_of
+from uedp_bench.data.coded_values import Coded
+from uedp_bench.data.json_tables import PYTHON_HINT, is_printed_list
+from uedp_bench.data.tables import Columns, FileColumns, taken
 from uedp_bench.errors import InputError, Problems, nearest, shown
-from uedp_bench.files.arrow_columns import BLANK, GOOD, NO_TEXT, NULL, ArrowColumns, States
-from uedp_bench.files.cell_values import is_blank, refuse_no_texts, texts_of
-from uedp_bench.files.coded_values import Coded
-from uedp_bench.files.json_tables import PYTHON_HINT, is_printed_list
-from uedp_bench.files.tables import Columns, FileColumns, taken
-from uedp_bench.mending import setting
-from uedp_bench.source import SourceParams
+from uedp_bench.io.mending import setting
 from uedp_bench.tasks.sources.reading.annotations import Annotation, Words, read_annotation
 from uedp_bench.tasks.sources.reading.file_columns import DOCUMENT, check_one_type, place_of
 from uedp_bench.tasks.sources.reading.records import read_records

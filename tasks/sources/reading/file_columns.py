@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from uedp_bench.corpus import normal_id
+from uedp_bench.data.arrow_columns import ArrowColumns
+from uedp_bench.data.tables import Columns, FileColumns
 from uedp_bench.errors import InputError, shown
-from uedp_bench.files.arrow_columns import ArrowColumns
-from uedp_bench.files.tables import Columns, FileColumns
 
 SPLIT = "split of the file"
 """Column that says which file a row is from, where a folder has a file a split."""

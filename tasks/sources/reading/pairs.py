@@ -9,8 +9,8 @@ import numpy as np
 
 from uedp_bench.corpus import SPLITS, Corpus, IntArray
 from uedp_bench.errors import InputError
-from uedp_bench.files.regular_files import shown_path
-from uedp_bench.files.text_files import open_text
+from uedp_bench.io.regular_files import shown_path
+from uedp_bench.io.text_files import open_text
 from uedp_bench.text.pairs import Pair, holds_text
 
 

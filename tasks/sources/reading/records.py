@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from uedp_bench.corpus import Facts, normal_id
+from uedp_bench.data.cell_values import NOT_TEXT
 from uedp_bench.errors import InputError, nearest, shown
-from uedp_bench.files.cell_values import NOT_TEXT
-from uedp_bench.files.printable import plain
-from uedp_bench.files.regular_files import shown_path
-from uedp_bench.files.text_files import open_text
+from uedp_bench.io.printable import plain
+from uedp_bench.io.regular_files import shown_path
+from uedp_bench.io.text_files import open_text
 
 _FIELDS = ("user", "facts")
 

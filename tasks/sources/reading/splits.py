@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.component import Params, at
+from uedp_bench.components.component import Params, at
 from uedp_bench.corpus import (
     SPLITS,
     BoolArray,

@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 from typing import Literal
 
+from uedp_bench.data.tables import FileColumns, TableFormat
 from uedp_bench.errors import InputError, shown
-from uedp_bench.files.regular_files import shown_path
-from uedp_bench.files.tables import FileColumns, TableFormat
-from uedp_bench.files.text_files import open_text
+from uedp_bench.io.regular_files import shown_path
+from uedp_bench.io.text_files import open_text
 from uedp_bench.tasks.sources.reading.file_columns import DOCUMENT
 
 FileFormat = Literal[TableFormat, "conll"]

@@ -19,9 +19,9 @@ from uedp_bench.attacks.annotation_leak.attack import (
     filled,
     frequencies,
 )
+from uedp_bench.contracts.release import Release
 from uedp_bench.corpus import Corpus, Layer, Spans
 from uedp_bench.errors import InputError
-from uedp_bench.release import Release
 
 SUBJECTS, DECOYS = 240, 7
 

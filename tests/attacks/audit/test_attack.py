@@ -13,26 +13,26 @@ from tiny import MODEL, SOURCE, plugged, tiny
 from toy import ToyLearner, looked_at_once
 
 from uedp_bench.accounting.accountants.epsilon_at_delta import gaussian_epsilon
-from uedp_bench.accounting.bounds.audits import Sides, Trials, curve_evidence
-from uedp_bench.accounting.bounds.trade_off import TradeOffCurve, refutes
 from uedp_bench.attacks.audit.attack import Audit
 from uedp_bench.attacks.membership.attack import Membership
 from uedp_bench.attacks.membership.records import records_of
 from uedp_bench.attacks.secret_sharer.attack import SecretSharer
+from uedp_bench.bounds.audits import Sides, Trials, curve_evidence
+from uedp_bench.bounds.trade_off import TradeOffCurve, refutes
+from uedp_bench.components.registry import mechanisms
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.release import Release, Updates
+from uedp_bench.contracts.results import write_result
+from uedp_bench.contracts.run_context import Run, Speed, no_progress
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.grid import expand
-from uedp_bench.harness.planting import plant_all, withdrawn
-from uedp_bench.harness.runner import execute
-from uedp_bench.harness.spec import parse_spec
 from uedp_bench.leaderboard.validate import check
-from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
-from uedp_bench.registry import mechanisms
-from uedp_bench.release import Release, Updates
-from uedp_bench.results import write_result
-from uedp_bench.run_context import Run, Speed, no_progress
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.planting import plant_all, withdrawn
+from uedp_bench.one_run.runner import execute
+from uedp_bench.spec.grid import expand
+from uedp_bench.spec.spec import parse_spec
 from uedp_bench.text.entities import DetectionParams
 
 LEAKY = Path(__file__).parents[2] / "support" / "leaky.py"
@@ -225,7 +225,7 @@ def test_without_noise_one_training_refutes_what_the_accountant_says(tmp_path, m
     (stated,) = [g for g in result.guarantees if g.kind == "stated"]
     assert (result.status, stated.status) == ("finished", "refuted")
     # Had it been reviewed, the accountant or the review would be wrong.
-    monkeypatch.setattr("uedp_bench.harness.guaranteeing.unreviewed", lambda spec: ())
+    monkeypatch.setattr("uedp_bench.one_run.guaranteeing.unreviewed", lambda spec: ())
     result = audited(leaky, canary="update", canaries=58, delta=TINY, folder=tmp_path)
     assert result.status == "failed"
     assert result.error.type == "PrivacyError"

@@ -17,9 +17,9 @@ from uedp_bench.attacks.audit.canary_scores import (
     text_scores,
     with_texts_in,
 )
+from uedp_bench.contracts.release import Release
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
-from uedp_bench.release import Release
 
 
 class Remembers(Release):

@@ -11,13 +11,13 @@ from toy import toy_run
 
 from uedp_bench.attacks.fragment_reassembly.assembly import Rules, assemble
 from uedp_bench.attacks.fragment_reassembly.attack import FragmentReassembly
+from uedp_bench.contracts.leakage import Leakage, Planted
+from uedp_bench.contracts.release import PublishedOnly
 from uedp_bench.corpus import Corpus, Spans
 from uedp_bench.errors import InputError
-from uedp_bench.harness.publishing import publish
-from uedp_bench.leakage import Leakage, Planted
 from uedp_bench.mechanisms.fragments.k_document import KDocument
 from uedp_bench.mechanisms.fragments.phrase_fragments import PhraseFragments
-from uedp_bench.release import PublishedOnly
+from uedp_bench.one_run.publishing import publish
 
 PUBLIC = [pair for document in generated(1, 200, seed=7) for pair in document]
 CORPUS = parallel(generated(8, 12), PUBLIC)

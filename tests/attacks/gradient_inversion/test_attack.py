@@ -22,9 +22,9 @@ from uedp_bench.attacks.gradient_inversion.attack import (
     Target,
 )
 from uedp_bench.attacks.gradient_inversion.seen_updates import Seen
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.runner import execute
-from uedp_bench.transcript import Messages
+from uedp_bench.contracts.transcript import Messages
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.runner import execute
 
 ATTACK = {"name": "gradient-inversion", "params": {"order_messages": 0}}
 FEDSGD = {"algorithm": "fedsgd", "rounds": 1, "users_per_round": 8, "server_learning_rate": 0.3}

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from uedp_bench.attacks.gradient_inversion.seen_updates import number_of, role_of, seen_by
+from uedp_bench.contracts.transcript import Message, Messages
 from uedp_bench.errors import InputError
-from uedp_bench.transcript import Message, Messages
 
 
 def said(*messages):

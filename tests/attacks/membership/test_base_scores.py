@@ -10,10 +10,10 @@ from tiny import runs
 
 from uedp_bench.attacks.membership.base_scores import base_scores, ez, wbc
 from uedp_bench.attacks.membership.records import Records
+from uedp_bench.contracts.release import TokenScores
 from uedp_bench.errors import InputError
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.runner import execute
-from uedp_bench.release import TokenScores
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.runner import execute
 
 TARGET = np.array([-0.1, -2.3, -0.5, -4, -1.2, -0.05, -3.3, -0.7, -0.9, -0.2])
 BASE = np.array([-0.2, -3, -0.4, -5.5, -1, -0.1, -3.1, -1.7, -0.9, -0.6])

@@ -13,12 +13,12 @@ from tiny import runs
 
 from uedp_bench.attacks.membership.attack import VECTORS, Membership
 from uedp_bench.attacks.secret_sharer.attack import SecretSharer
+from uedp_bench.contracts.release import Classifier, Completer, Release, Scorer
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import Corpus, FloatArray
 from uedp_bench.errors import InputError
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.runner import execute
-from uedp_bench.release import Classifier, Completer, Release, Scorer
-from uedp_bench.run_context import Run
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.runner import execute
 
 RunMaker = Callable[..., Run]
 CLASSES = ("news", "sport", "other")

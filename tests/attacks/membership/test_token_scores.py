@@ -14,8 +14,8 @@ from uedp_bench.attacks.membership.token_scores import (
     standardised,
     zlib_bytes,
 )
+from uedp_bench.contracts.release import TokenScores
 from uedp_bench.errors import InputError
-from uedp_bench.release import TokenScores
 
 LOGP = np.array([-0.1, -2.3, -0.5, -4, -1.2, -0.05, -3.3, -0.7, -0.9, -0.2])
 FOX = "The quick brown fox jumps over the lazy dog."

@@ -10,9 +10,9 @@ from toy import toy_run
 
 from uedp_bench.attacks.names.extraction import PIIExtraction
 from uedp_bench.attacks.names.inference import PIIInference, ranks
+from uedp_bench.contracts.release import Release
 from uedp_bench.corpus import SPLITS, Corpus, Spans
 from uedp_bench.errors import InputError
-from uedp_bench.release import Release
 
 EACH = 40
 """Names of each side."""

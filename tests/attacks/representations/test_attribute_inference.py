@@ -19,10 +19,10 @@ from encoders import (
 )
 
 from uedp_bench.attacks.representations.attribute_inference import AttributeInference
+from uedp_bench.contracts.leakage import Leakage
+from uedp_bench.contracts.release import Release
 from uedp_bench.corpus import Corpus, IntArray, concatenate
 from uedp_bench.errors import InputError
-from uedp_bench.leakage import Leakage
-from uedp_bench.release import Release
 
 QUICK = {"hidden": 32, "epochs": 20, "learning_rate": 0.01}
 

@@ -21,10 +21,10 @@ from uedp_bench.attacks.representations.embedding_inversion import (
     fit_prior,
     score_words,
 )
+from uedp_bench.contracts.leakage import Leakage
+from uedp_bench.contracts.release import Release
 from uedp_bench.corpus import Corpus, FloatArray
 from uedp_bench.errors import InputError
-from uedp_bench.leakage import Leakage
-from uedp_bench.release import Release
 
 WORDS = [f"{a}{b}" for a in ("ba", "do", "fi", "gu") for b in ("ke", "lo", "mi", "na", "pu")]
 QUICK = {"hidden": 32, "epochs": 15, "learning_rate": 0.01, "top": 5}

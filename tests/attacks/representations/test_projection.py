@@ -11,20 +11,20 @@ import numpy as np
 import pytest
 from encoders import TableEncoder, VectorEncoder, authors, noise, run_of
 
-from uedp_bench import registry
 from uedp_bench.attacks.representations.attribute_inference import AttributeInference
 from uedp_bench.attacks.representations.projection import Method, projection
+from uedp_bench.components import registry
+from uedp_bench.contracts.leakage import Leakage
+from uedp_bench.contracts.release import Release
+from uedp_bench.contracts.results import Result, read_result
 from uedp_bench.corpus import Corpus, FloatArray
 from uedp_bench.errors import InputError
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.grid import expand
-from uedp_bench.harness.identity import component_identity
-from uedp_bench.harness.runner import execute
-from uedp_bench.harness.spec import parse_spec
 from uedp_bench.leaderboard.loading import load_results
-from uedp_bench.leakage import Leakage
-from uedp_bench.release import Release
-from uedp_bench.results import Result, read_result
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.runner import execute
+from uedp_bench.spec.grid import expand
+from uedp_bench.spec.identity import component_identity
+from uedp_bench.spec.spec import parse_spec
 
 RESULTS = Path(__file__).parents[3] / "leaderboard" / "results" / "reproductions"
 METHODS: tuple[Method, ...] = ("pca", "tsne")

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.grid import expand
-from uedp_bench.harness.runner import execute
-from uedp_bench.harness.spec import parse_spec
-from uedp_bench.results import Result
+from uedp_bench.contracts.results import Result
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.runner import execute
+from uedp_bench.spec.grid import expand
+from uedp_bench.spec.spec import parse_spec
 
 SOURCE = {"users": 90, "valid_users": 10, "test_users": 20, "public_users": 25}
 NOISELESS = {"name": "noiseless", "params": {"epochs": 1}}

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from uedp_bench.attacks.secure_inference.model_extraction import NO_PUBLIC, ModelExtraction
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.release import Release
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import InputError
-from uedp_bench.mechanism import CorpusStats
-from uedp_bench.release import Release
-from uedp_bench.run_context import Run
 
 ROWS = 600
 RUN = Run(1, CorpusStats(1, 1, 0, 0, public=True))

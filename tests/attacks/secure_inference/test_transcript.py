@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 import text_encoders  # noqa: F401
 
+from uedp_bench.components.registry import attacks, mechanisms, models, tasks
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import InputError
-from uedp_bench.mechanism import CorpusStats
+from uedp_bench.mechanisms.secure_inference.engine import compile as compiling
+from uedp_bench.mechanisms.secure_inference.engine import dealer
+from uedp_bench.mechanisms.secure_inference.engine.dealer import Expansion
 from uedp_bench.randomness.streams import Stream
-from uedp_bench.registry import attacks, mechanisms, models, tasks
-from uedp_bench.run_context import Run
-from uedp_bench.secure import compile as compiling
-from uedp_bench.secure import dealer
-from uedp_bench.secure.dealer import Expansion
 
 STATS = CorpusStats(20, 20, 0, 0, public=True)
 

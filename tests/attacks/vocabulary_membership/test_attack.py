@@ -13,11 +13,11 @@ from uedp_bench.attacks.vocabulary_membership.attack import (
     VocabularyMembership,
     pieces_of,
 )
+from uedp_bench.components.registry import models
+from uedp_bench.contracts.release import Release
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.models.vocabularies.words import WordVocabulary
-from uedp_bench.registry import models
-from uedp_bench.release import Release
 
 USERS = 40
 

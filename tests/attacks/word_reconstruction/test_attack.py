@@ -7,13 +7,13 @@ import pytest
 from word_tables import Table
 
 from uedp_bench.attacks.word_reconstruction.attack import WordReconstruction
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.release import PublishedOnly
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import InputError
-from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.words.metric_dp import MetricDP
 from uedp_bench.mechanisms.words.vickrey import Vickrey
-from uedp_bench.release import PublishedOnly
-from uedp_bench.run_context import Run
 
 TEST, TRAIN = SPLITS.index("test"), SPLITS.index("train")
 STATS = CorpusStats(users=2, rows=3, sensitive_rows=2, entities=3, public=True)

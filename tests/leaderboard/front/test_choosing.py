@@ -8,12 +8,12 @@ import math
 import pytest
 from board_results import INVENTED, promise, seeds
 
+from uedp_bench.contracts.results import ComponentSpec
 from uedp_bench.leaderboard.boards import boards
 from uedp_bench.leaderboard.front.choosing import choices
 from uedp_bench.leaderboard.front.page import front_context
 from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.site_files import named
-from uedp_bench.results import ComponentSpec
 
 
 def test_rows_that_prove_something_stand_with_their_least_epsilon_of_every_unit():

@@ -7,10 +7,10 @@ import math
 import pytest
 from board_results import bound, promise, seeds
 
+from uedp_bench.contracts.results import MOST_SAMPLE_TEXT, Estimate, Sample
 from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.run_pages.in_words import in_words
 from uedp_bench.leaderboard.run_pages.run_page import Samples, run_context, samples
-from uedp_bench.results import MOST_SAMPLE_TEXT, Estimate, Sample
 
 NOTHING = promise("proven", math.inf)
 

@@ -13,10 +13,10 @@ import pytest
 from scipy import stats
 
 from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.contracts.results import ComponentSpec, Estimate, Result, RunError, RunSpec
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.site import build
-from uedp_bench.results import ComponentSpec, Estimate, Result, RunError, RunSpec
 
 REFERENCE = Path(__file__).parents[3] / "leaderboard" / "results"
 HOSTILE = '<b>x</b> <img src=x onerror="window.hacked=1">&amp;<script>window.hacked=1</script>'

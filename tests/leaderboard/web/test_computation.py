@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from uedp_bench.contracts.results import Result
 from uedp_bench.leaderboard.site import build
-from uedp_bench.results import Result
 
 SIMULATED = {"kind": "proven", "notion": "simulation", "unit": "computation", "epsilon": 0.0,
              "adjacency": "replace-one", "delta": 1e-9, "accountant": "simulation"}  # fmt: skip

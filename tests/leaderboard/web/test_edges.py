@@ -11,8 +11,15 @@ from pathlib import Path
 import pytest
 
 from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.contracts.results import (
+    ComponentSpec,
+    Estimate,
+    LowerBound,
+    Result,
+    RunError,
+    RunSpec,
+)
 from uedp_bench.leaderboard.site import build
-from uedp_bench.results import ComponentSpec, Estimate, LowerBound, Result, RunError, RunSpec
 
 
 def promise(kind, epsilon, unit="user", **more):

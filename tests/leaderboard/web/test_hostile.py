@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from references import bundle_lines
 
+from uedp_bench.contracts.migrations import migrated
+from uedp_bench.contracts.results import Result
 from uedp_bench.leaderboard.site import build
-from uedp_bench.migrations import migrated
-from uedp_bench.results import Result
 
 pytestmark = pytest.mark.long
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from uedp_bench.contracts.results import Result
 from uedp_bench.leaderboard.site import build
-from uedp_bench.results import Result
 
 
 def run(mechanism, seed, score, exposure, *, floor=0.5):

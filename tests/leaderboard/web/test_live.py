@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from uedp_bench.contracts.results import ComponentSpec, Estimate, Result, RunSpec, write_result
 from uedp_bench.leaderboard import table_pieces
 from uedp_bench.leaderboard.loading import Loader
 from uedp_bench.leaderboard.serve import LiveServer
 from uedp_bench.leaderboard.sources import Folder
-from uedp_bench.results import ComponentSpec, Estimate, Result, RunSpec, write_result
 
 
 def put(folder, mechanism, seed=1, perplexity=12.5):

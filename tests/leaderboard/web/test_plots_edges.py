@@ -11,8 +11,8 @@ from plot_pages import drawn, layout, points
 
 from uedp_bench.accounting.events import Protected
 from uedp_bench.accounting.guarantee import CurvePoint, Guarantee
+from uedp_bench.contracts.results import ComponentSpec, Cost, Estimate, LowerBound, Result, RunSpec
 from uedp_bench.leaderboard.site import build
-from uedp_bench.results import ComponentSpec, Cost, Estimate, LowerBound, Result, RunSpec
 
 HOSTILE = (
     '<b>b</b><img src=x onerror="window.hacked=1">%{x}'

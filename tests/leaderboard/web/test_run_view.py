@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from whole_results import HOSTILE, everything, failed, minimal
 
+from uedp_bench.contracts.results import Result
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.run_pages.spec_text import COMMAND, spec_yaml
 from uedp_bench.leaderboard.site import build
-from uedp_bench.results import Result
 
 QUICKSTART = Path(__file__).parents[3] / "leaderboard" / "results" / "quickstart"
 DRAWN = "[...document.querySelectorAll('[data-figure]')].filter(c => c.data).map(c => c.id)"

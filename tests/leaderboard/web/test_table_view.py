@@ -12,9 +12,17 @@ from pathlib import Path
 import pytest
 
 from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.contracts.results import (
+    ComponentSpec,
+    Cost,
+    Estimate,
+    LowerBound,
+    Result,
+    RunError,
+    RunSpec,
+)
 from uedp_bench.leaderboard.cell_text import number
 from uedp_bench.leaderboard.site import build
-from uedp_bench.results import ComponentSpec, Cost, Estimate, LowerBound, Result, RunError, RunSpec
 
 REFERENCE = Path(__file__).parents[3] / "leaderboard" / "results"
 PHONE = {"width": 390, "height": 844}

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import SPLITS, Corpus, Layer, Spans, normal_surface
 from uedp_bench.errors import InputError
-from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.deidentification.deidentify import Deidentify
 from uedp_bench.mechanisms.deidentification.surrogates import Surrogates, kind_of, pool
-from uedp_bench.run_context import Run
 
 TYPES = ("Person", "Org", "GPE", "PII")
 STATS = CorpusStats(users=2, rows=3, sensitive_rows=2, entities=3, public=True)

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import SPLITS, Corpus, Layer, Spans
 from uedp_bench.corpus.spans import LostSpans
 from uedp_bench.errors import InputError
-from uedp_bench.harness.publishing import publish
-from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.deidentification.deidentify import Deidentify
-from uedp_bench.run_context import Run
+from uedp_bench.one_run.publishing import publish
 
 STATS = CorpusStats(users=3, rows=3, sensitive_rows=3, entities=3, public=True)
 TEXTS = ("today John Smith met Zyx in Oslo", "Mary came", "John Smith left")

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from uedp_bench.components.registry import mechanisms
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.results import ComponentSpec
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import SPLITS, Corpus, Spans, normal_surface
 from uedp_bench.errors import InputError
-from uedp_bench.harness.identity import component_identity
-from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.deidentification.deidentify import LISTED, Deidentify
 from uedp_bench.mechanisms.deidentification.public_list import PublicList
-from uedp_bench.registry import mechanisms
-from uedp_bench.results import ComponentSpec
-from uedp_bench.run_context import Run
+from uedp_bench.spec.identity import component_identity
 
 STATS = CorpusStats(users=4, rows=4, sensitive_rows=2, entities=3, public=True)
 PIECES = ["new", "York", "Ada", "bank", "of", "STRASSE", "straße", "İ", "i\u0307", "é", "e\u0301",

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from tiny import plugged
 
-from uedp_bench import registry
 from uedp_bench.accounting.accountants.composing import compose
 from uedp_bench.accounting.events import (
     Gaussian,
@@ -22,23 +21,24 @@ from uedp_bench.accounting.events import (
 )
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.accounting.ledger import proven
-from uedp_bench.budget.account import read_events
-from uedp_bench.budget.planned_mechanisms import PlannedPipeline
+from uedp_bench.components import registry
+from uedp_bench.components.metric import Metric
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.recorded_identity import identity_of
+from uedp_bench.contracts.results import ComponentSpec, Result, RunError, RunSpec, write_result
+from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.task import Task
 from uedp_bench.corpus import SPLITS, Corpus, Spans
 from uedp_bench.errors import InputError
-from uedp_bench.files.sealed_files import DamagedFileError, seal_folder
-from uedp_bench.harness.identity import component_identity, identity_parts
-from uedp_bench.mechanism import CorpusStats
+from uedp_bench.io.sealed_files import DamagedFileError, seal_folder
 from uedp_bench.mechanisms.deidentification import trained_tagger
 from uedp_bench.mechanisms.deidentification.deidentify import Deidentify
 from uedp_bench.mechanisms.deidentification.trained_tagger import TrainedTagger
 from uedp_bench.mechanisms.noiseless import Noiseless
-from uedp_bench.metric import Metric
 from uedp_bench.models.bilstm import BiLSTM
-from uedp_bench.recorded_identity import identity_of
-from uedp_bench.results import ComponentSpec, Result, RunError, RunSpec, write_result
-from uedp_bench.run_context import Run
-from uedp_bench.task import Task
+from uedp_bench.one_run.planning.account import read_events
+from uedp_bench.one_run.planning.planned_mechanisms import PlannedPipeline
+from uedp_bench.spec.identity import component_identity, identity_parts
 from uedp_bench.tasks.tagging.tagging import Tagging
 
 DELTA = 1e-5

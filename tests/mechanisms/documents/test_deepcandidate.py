@@ -11,7 +11,6 @@ from documents import STATS, corpus_on_topics, hashed_sentences, run_of, text_on
 from scipy import stats
 
 from uedp_bench.accounting.events import PureDP
-from uedp_bench.budget.planned_mechanisms import PlannedMechanism
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.documents import deepcandidate
@@ -27,6 +26,7 @@ from uedp_bench.mechanisms.documents.deepcandidate import (
 from uedp_bench.mechanisms.documents.recoder import Recoder
 from uedp_bench.mechanisms.documents.sentence_mechanism import Documents
 from uedp_bench.mechanisms.documents.tukey_depth import TukeyDepth
+from uedp_bench.one_run.planning.planned_mechanisms import PlannedMechanism
 
 __all__ = ["hashed_sentences"]
 

@@ -11,10 +11,10 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from uedp_bench.accounting.events import LaplaceVector
-from uedp_bench.budget.planned_mechanisms import PlannedMechanism
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.documents.sentence_mechanism import Documents
 from uedp_bench.mechanisms.documents.truncation import Truncation
+from uedp_bench.one_run.planning.planned_mechanisms import PlannedMechanism
 
 __all__ = ["hashed_sentences"]
 

@@ -11,11 +11,11 @@ from toy import toy_run
 from uedp_bench.accounting.ledger import check_plan, proven
 from uedp_bench.attacks.fragment_reassembly.attack import FragmentReassembly
 from uedp_bench.errors import PrivacyError
-from uedp_bench.harness.pipeline import Pipeline
-from uedp_bench.harness.publishing import not_carried, publish_all
 from uedp_bench.mechanisms.fragments.phrase_union import PhraseUnion
 from uedp_bench.mechanisms.noiseless import Noiseless
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
+from uedp_bench.one_run.pipeline import Pipeline
+from uedp_bench.one_run.publishing import not_carried, publish_all
 from uedp_bench.tasks.language.next_word import NextWord
 from uedp_bench.tasks.translation.translation import Translation
 

@@ -12,13 +12,13 @@ from parallel_text import generated, parallel
 from toy import toy_run
 
 from uedp_bench.accounting.ledger import proven
-from uedp_bench.asking import seen_of
+from uedp_bench.contracts.asking import seen_of
+from uedp_bench.contracts.release import PublishedOnly
 from uedp_bench.errors import InputError
-from uedp_bench.harness.publishing import publish
 from uedp_bench.mechanisms.fragments.extraction import TAGS
 from uedp_bench.mechanisms.fragments.k_document import KDocument
 from uedp_bench.mechanisms.fragments.phrase_fragments import PhraseFragments
-from uedp_bench.release import PublishedOnly
+from uedp_bench.one_run.publishing import publish
 
 PUBLIC = [pair for document in generated(1, 200, seed=7) for pair in document]
 CORPUS = parallel(generated(10, 12), PUBLIC)

@@ -11,10 +11,10 @@ from scipy.special import ndtr
 from toy import toy_run
 
 from uedp_bench.accounting.ledger import proven
-from uedp_bench.harness.publishing import publish
 from uedp_bench.mechanisms._noisy_union import threshold_for, unseen_mass
 from uedp_bench.mechanisms.fragments.extraction import Phrase
 from uedp_bench.mechanisms.fragments.phrase_union import PhraseUnion
+from uedp_bench.one_run.publishing import publish
 
 PUBLIC = [pair for document in generated(1, 200, seed=7) for pair in document]
 

@@ -11,14 +11,14 @@ import torch
 from learners import NetworkLearner, flat, run_of
 
 from uedp_bench.accounting.ledger import check_plan, proven
-from uedp_bench.clients import CLIENT
+from uedp_bench.contracts.clients import CLIENT
+from uedp_bench.contracts.mechanism import CorpusStats, TrainingMechanism
+from uedp_bench.contracts.run_context import Diary, Run
+from uedp_bench.contracts.transcript import MessageLog
 from uedp_bench.errors import InputError
-from uedp_bench.mechanism import CorpusStats, TrainingMechanism
 from uedp_bench.mechanisms.fedavg import FedAvg
 from uedp_bench.mechanisms.private_training.dealing import dealt_anew
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
-from uedp_bench.run_context import Diary, Run
-from uedp_bench.transcript import MessageLog
 
 ROUNDS = {"unit": "client", "rounds": 2, "users_per_round": 4}
 

@@ -16,8 +16,8 @@ from torch import Tensor
 from toy import ToyLearner
 
 from uedp_bench.accounting.ledger import check_plan
+from uedp_bench.contracts.mechanism import TrainingMechanism
 from uedp_bench.errors import InputError, PrivacyError
-from uedp_bench.mechanism import TrainingMechanism
 from uedp_bench.mechanisms.private_training.dp_sgd import DPSGD
 from uedp_bench.mechanisms.private_training.parameters import FederatedParams
 from uedp_bench.mechanisms.private_training.uedp import UeDP

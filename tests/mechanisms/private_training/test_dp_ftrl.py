@@ -23,12 +23,12 @@ from uedp_bench.accounting.banded_factorization import BandedFactorization
 from uedp_bench.accounting.event_contract import Neighbours
 from uedp_bench.accounting.events import Protected
 from uedp_bench.accounting.ledger import check_plan, claimed, proven
-from uedp_bench.budget.calibration import Target, solve
-from uedp_bench.budget.planned_mechanisms import PlannedMechanism
 from uedp_bench.errors import InputError, PrivacyError
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.runner import execute
 from uedp_bench.mechanisms.private_training.dp_ftrl import DPFTRL
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.planning.calibration import Target, solve
+from uedp_bench.one_run.planning.planned_mechanisms import PlannedMechanism
+from uedp_bench.one_run.runner import execute
 from uedp_bench.randomness.streams import shared_stream
 from uedp_bench.training.banded_toeplitz import squared_errors
 from uedp_bench.training.correlated_noise import BandedNoise

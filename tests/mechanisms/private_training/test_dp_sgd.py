@@ -17,9 +17,9 @@ from torch import nn
 from toy import ToyLearner
 
 from uedp_bench.accounting.ledger import check_plan, claimed, proven
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.private_training.dp_sgd import DPSGD
-from uedp_bench.run_context import Run
 
 ALL = {"batch_size": 8, "steps": 1, "noise_multiplier": 0.0, "optimizer": "sgd"}
 

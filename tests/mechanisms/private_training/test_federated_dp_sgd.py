@@ -16,14 +16,14 @@ from uedp_bench.accounting.accountants.dp_accounting import rdp_epsilon
 from uedp_bench.accounting.events import PoissonSampled, Repeated
 from uedp_bench.accounting.ledger import check_plan, claimed, proven
 from uedp_bench.accounting.parallel import Parallel
-from uedp_bench.clients import CLIENT
+from uedp_bench.contracts.clients import CLIENT
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.run_context import Diary, Run
+from uedp_bench.contracts.transcript import Message, MessageLog
 from uedp_bench.corpus import IntArray
 from uedp_bench.errors import InputError, PrivacyError
-from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.private_training.dp_sgd import DPSGD
 from uedp_bench.mechanisms.private_training.federated_dp_sgd import FederatedDPSGD
-from uedp_bench.run_context import Diary, Run
-from uedp_bench.transcript import Message, MessageLog
 
 STEPS = {"rounds": 2, "local_steps": 3, "batch_size": 4, "learning_rate": 0.2}
 

@@ -10,8 +10,8 @@ import torch
 from learners import NetworkLearner, flat, sizes
 from toy import ToyLearner
 
+from uedp_bench.contracts.run_context import Run, Speed
 from uedp_bench.mechanisms.private_training.dp_sgd import DPSGD
-from uedp_bench.run_context import Run, Speed
 from uedp_bench.training import chunks, unit_sums
 from uedp_bench.training.clipping_rule import ONE_PASS
 from uedp_bench.training.unit_sums import ShareWorker

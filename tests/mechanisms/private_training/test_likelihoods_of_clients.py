@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from uedp_bench.accounting.ledger import proven
+from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.corpus import FloatArray
-from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.private_training.federated_dp_sgd import FederatedDPSGD
 
 RATE, NOISE, ROUNDS, DELTA, MANY = 0.5, 1.3, 2, 0.05, 400_000

@@ -11,8 +11,8 @@ from learners import EntityLearner, run_of
 
 from uedp_bench.accounting.events import Gaussian
 from uedp_bench.accounting.ledger import check_plan, proven
+from uedp_bench.contracts.mechanism import TrainingMechanism
 from uedp_bench.errors import PrivacyError
-from uedp_bench.mechanism import TrainingMechanism
 from uedp_bench.mechanisms.private_training.uedp import UeDP
 from uedp_bench.mechanisms.private_training.uedp_group import UeDPGroup
 from uedp_bench.mechanisms.private_training.uedp_spread import UeDPSpread

@@ -15,10 +15,10 @@ from learners import EntityLearner, first_round, flat, run_of, sizes
 
 from uedp_bench.accounting.events import NonPrivate, Repeated, UserEntityGaussian
 from uedp_bench.accounting.ledger import check_plan, claimed, proven
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import SPLITS
 from uedp_bench.errors import InputError, PrivacyError
 from uedp_bench.mechanisms.private_training.uedp import UeDP
-from uedp_bench.run_context import Run
 
 MENTIONS = ["ab", "", "c", "a", "", "b", "bcd", ""]
 USERS = [0, 0, 0, 1, 1, 2, 2, 3]

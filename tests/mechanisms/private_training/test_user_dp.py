@@ -15,9 +15,9 @@ from toy import ToyLearner
 
 from uedp_bench.accounting.events import NonPrivate
 from uedp_bench.accounting.ledger import check_plan, claimed, proven
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.errors import InputError, PrivacyError
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
-from uedp_bench.run_context import Run
 
 USERS = [0, 0, 0, 1, 1, 2, 3, 3, 4]
 

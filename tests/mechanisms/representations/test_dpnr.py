@@ -18,18 +18,18 @@ from torch import nn
 from uedp_bench.accounting.accountants.word_dropout import before_dropout, dropout_epsilon
 from uedp_bench.accounting.events import LaplaceVector, NonPrivate
 from uedp_bench.accounting.ledger import check_plan, proven
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.release import Classifier, Encoder
+from uedp_bench.contracts.results import Result
 from uedp_bench.corpus import SPLITS
 from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.grid import expand
-from uedp_bench.harness.pipeline import Pipeline
-from uedp_bench.harness.runner import execute
-from uedp_bench.harness.spec import parse_spec
-from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.noiseless import Noiseless
 from uedp_bench.mechanisms.representations.dpnr import DPNR
-from uedp_bench.release import Classifier, Encoder
-from uedp_bench.results import Result
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.pipeline import Pipeline
+from uedp_bench.one_run.runner import execute
+from uedp_bench.spec.grid import expand
+from uedp_bench.spec.spec import parse_spec
 from uedp_bench.tasks.classification.text_classification import TextClassification
 
 STATS = CorpusStats(users=4, rows=9, sensitive_rows=0, entities=0, public=False)

@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from uedp_bench.accounting.accountants.word_dropout import dropout_epsilon
-from uedp_bench.accounting.bounds.lower_bounds import epsilon_lower_bound
+from uedp_bench.bounds.lower_bounds import epsilon_lower_bound
 from uedp_bench.mechanisms.representations.dpnr import LaplaceChannel, normalised
 
 

@@ -8,12 +8,12 @@ import numpy as np
 from split import split_run, topic_corpus
 
 from uedp_bench.accounting.ledger import check_plan
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.grid import expand
-from uedp_bench.harness.runner import execute
-from uedp_bench.harness.spec import parse_spec
-from uedp_bench.mechanism import CorpusStats
+from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.mechanisms.representations.majority import Majority
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.runner import execute
+from uedp_bench.spec.grid import expand
+from uedp_bench.spec.spec import parse_spec
 
 STATS = CorpusStats(users=4, rows=9, sensitive_rows=0, entities=0, public=False)
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import SPLITS, Corpus, Layer, Spans
-from uedp_bench.harness.publishing import publish
-from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.sanitized.sanitized_elsewhere import SanitizedElsewhere
-from uedp_bench.run_context import Run
+from uedp_bench.one_run.publishing import publish
 from uedp_bench.tasks.pii_detection.names_left import names_left
 from uedp_bench.text.detection import measure
 

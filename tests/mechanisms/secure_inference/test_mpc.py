@@ -11,22 +11,22 @@ import numpy as np
 import pytest
 import text_encoders  # noqa: F401
 
-from uedp_bench.asking import class_labels
+from uedp_bench.components.registry import mechanisms, models, tasks
+from uedp_bench.contracts.asking import class_labels
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.release import Classifier, Encoder, LabelOnly, RowScorer
+from uedp_bench.contracts.results import Result, RunSpec
+from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.served_release import OpenedMessages, PublicInputs
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.harness.components import build
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.grid import expand
-from uedp_bench.harness.runner import execute
-from uedp_bench.harness.saved_release import load_release
-from uedp_bench.harness.spec import parse_spec
-from uedp_bench.harness.training_stages import _check_served
-from uedp_bench.mechanism import CorpusStats
-from uedp_bench.registry import mechanisms, models, tasks
-from uedp_bench.release import Classifier, Encoder, LabelOnly, RowScorer
-from uedp_bench.results import Result, RunSpec
-from uedp_bench.run_context import Run
-from uedp_bench.served_release import OpenedMessages, PublicInputs
+from uedp_bench.one_run.components import build
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.runner import execute
+from uedp_bench.one_run.training_stages import _check_served
+from uedp_bench.spec.grid import expand
+from uedp_bench.spec.spec import parse_spec
+from uedp_bench.store.saved_release import load_release
 
 ROWS = 40
 STATS = CorpusStats(ROWS, ROWS, 0, 0, public=True)

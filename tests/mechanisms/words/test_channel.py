@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import InputError
-from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.words.metric_dp import MetricDP
 from uedp_bench.mechanisms.words.vickrey import Vickrey
-from uedp_bench.run_context import Run
 
 STATS = CorpusStats(users=2, rows=3, sensitive_rows=2, entities=3, public=True)
 WORDS = {"red": (0, 0), "green": (0.5, 0), "blue": (0, 0.8), "grey": (1.0, 1.0), ".": (-0.6, 0.2)}

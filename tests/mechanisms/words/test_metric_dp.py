@@ -7,13 +7,13 @@ import pytest
 from scipy import stats
 
 from uedp_bench.accounting.events import MetricPrivacy, NonPrivate
-from uedp_bench.budget.planned_mechanisms import PlannedMechanism, PlannedPipeline
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import SPLITS, Corpus, Layer, Spans
 from uedp_bench.errors import InputError
-from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.words.metric_dp import MetricDP
 from uedp_bench.mechanisms.words.noise import WordNoise
-from uedp_bench.run_context import Run
+from uedp_bench.one_run.planning.planned_mechanisms import PlannedMechanism, PlannedPipeline
 
 STATS = CorpusStats(users=2, rows=3, sensitive_rows=2, entities=3, public=True)
 WORDS = {"red": (0, 0), "green": (0.5, 0), "blue": (0, 0.8), "grey": (1.0, 1.0), ".": (-0.6, 0.2)}

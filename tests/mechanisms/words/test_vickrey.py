@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from uedp_bench.accounting.events import MetricPrivacy, NonPrivate
-from uedp_bench.budget.planned_mechanisms import PlannedMechanism
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
-from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.words.metric_dp import MetricDP
 from uedp_bench.mechanisms.words.noise import WordNoise
 from uedp_bench.mechanisms.words.vickrey import Vickrey
-from uedp_bench.run_context import Run
+from uedp_bench.one_run.planning.planned_mechanisms import PlannedMechanism
 from uedp_bench.text.nearest import Nearest
 
 STATS = CorpusStats(users=2, rows=3, sensitive_rows=2, entities=3, public=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from same_numbers import check, entries
 
-from uedp_bench.harness.provenance import provenance
+from uedp_bench.store.provenance import provenance
 
 GOLDEN = Path(__file__).parents[2] / "harness" / "same_numbers"
 

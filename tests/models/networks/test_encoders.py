@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from uedp_bench.components.registry import models
+from uedp_bench.contracts.model import TextEncoder
 from uedp_bench.errors import InputError
-from uedp_bench.model import TextEncoder
-from uedp_bench.registry import models
 
 TEXTS = ["the cat sat on the mat", "a dog ran in the park", "birds sing in the tall old trees"] * 4
 SMALL: dict[str, dict[str, Any]] = {

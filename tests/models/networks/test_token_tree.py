@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
+from uedp_bench.components.registry import models
 from uedp_bench.models.networks.causal_transformer import packed_rows
 from uedp_bench.models.networks.token_tree import NONE, TokenTree, logits_by_rows, tree_logits
-from uedp_bench.registry import models
 
 TEXTS = ["the cat sat on the mat", "a dog ran in the park"] * 4
 SMALL: dict[str, dict[str, Any]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from uedp_bench.registry import tasks
+from uedp_bench.components.registry import tasks
 
 
 @pytest.mark.parametrize(("target", "learnt"), [("label", "labels"), ("age", "attribute age")])

@@ -12,16 +12,16 @@ import text_encoders  # noqa: F401
 import torch
 from torch import nn
 
-from uedp_bench.asking import class_labels
+from uedp_bench.components.registry import mechanisms, models, tasks
+from uedp_bench.contracts.asking import class_labels
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.release import LabelOnly, Release
+from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.served_release import Compilable
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import CapabilityError
-from uedp_bench.harness.scoring import utility_of
-from uedp_bench.mechanism import CorpusStats
 from uedp_bench.models.module_set import ModuleSet
-from uedp_bench.registry import mechanisms, models, tasks
-from uedp_bench.release import LabelOnly, Release
-from uedp_bench.run_context import Run
-from uedp_bench.served_release import Compilable
+from uedp_bench.one_run.scoring import utility_of
 
 ROWS = 12
 

@@ -12,18 +12,18 @@ import text_encoders
 import torch
 
 from uedp_bench.attacks._true_classes import true_classes
+from uedp_bench.contracts.learner import SplitLearner
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.release import Classifier, Encoder, RowScorer, capabilities
+from uedp_bench.contracts.results import Result
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import InputError
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.grid import expand
-from uedp_bench.harness.runner import execute
-from uedp_bench.harness.spec import apply_setting, parse_spec
-from uedp_bench.learner import SplitLearner
-from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.noiseless import Noiseless
-from uedp_bench.release import Classifier, Encoder, RowScorer, capabilities
-from uedp_bench.results import Result
-from uedp_bench.run_context import Run
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.runner import execute
+from uedp_bench.spec.grid import expand
+from uedp_bench.spec.spec import apply_setting, parse_spec
 from uedp_bench.tasks.classification.classifier import ClassifierReader, ClassifierRelease
 from uedp_bench.tasks.classification.text_classification import TextClassification
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
+from uedp_bench.components.registry import models
+from uedp_bench.contracts.pool_completer import AskedByText, PoolCompleter, by_pool, texts_of
 from uedp_bench.errors import InputError, UedpBenchError
-from uedp_bench.pool_completer import AskedByText, PoolCompleter, by_pool, texts_of
-from uedp_bench.registry import models
 from uedp_bench.tasks.language import continuations
 from uedp_bench.tasks.language.continuations import WordPool
 from uedp_bench.tasks.language.language_model import LanguageModelRelease, LanguageReader

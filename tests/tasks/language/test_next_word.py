@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import torch
 
+from uedp_bench.components.registry import models, tasks
+from uedp_bench.contracts.learner import Schedule
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.release import Completer, Generator, Scorer
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.learner import Schedule
-from uedp_bench.mechanism import CorpusStats
 from uedp_bench.models.vocabularies.words import WordVocabulary
-from uedp_bench.registry import models, tasks
-from uedp_bench.release import Completer, Generator, Scorer
-from uedp_bench.run_context import Run
 from uedp_bench.tasks.language.language_model import LanguageModelRelease
 from uedp_bench.training.plain import train_plain
 

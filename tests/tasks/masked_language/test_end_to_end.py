@@ -12,11 +12,11 @@ import torch
 from masked_rows import SMALL
 
 from uedp_bench.cli.main import run_cli
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.grid import expand
-from uedp_bench.harness.runner import execute
-from uedp_bench.harness.spec import parse_spec
 from uedp_bench.models import bert
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.runner import execute
+from uedp_bench.spec.grid import expand
+from uedp_bench.spec.spec import parse_spec
 
 USERS, ANNOTATING = 60, 50
 FIRST = {"users": USERS, "users_per_round": 20, "rounds": 2, "noise_multiplier": 2.0}

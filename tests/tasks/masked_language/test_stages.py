@@ -11,16 +11,16 @@ import torch
 from masked_rows import SMALL
 
 from uedp_bench.accounting.ledger import proven
+from uedp_bench.contracts.results import Result, RunSpec
+from uedp_bench.contracts.run_context import Speed
 from uedp_bench.errors import CapabilityError, InputError, PrivacyError
-from uedp_bench.harness.components import build, build_sources
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.grid import expand
-from uedp_bench.harness.planting import load_data, public_sizes
-from uedp_bench.harness.runner import execute
-from uedp_bench.harness.spec import parse_spec
 from uedp_bench.models import bert
-from uedp_bench.results import Result, RunSpec
-from uedp_bench.run_context import Speed
+from uedp_bench.one_run.components import build, build_sources
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.planting import load_data, public_sizes
+from uedp_bench.one_run.runner import execute
+from uedp_bench.spec.grid import expand
+from uedp_bench.spec.spec import parse_spec
 
 SIZES = {"users": 60, "valid_users": 0, "test_users": 6, "public_users": 20, "sentences": 2}
 OTHER = {"name": "embedded", "params": {**SIZES, "users": 50, "seed": 2}}

@@ -9,11 +9,11 @@ import pytest
 import torch
 from masked_rows import SMALL, STATS, learner_of, rows_of_words, task_with
 
+from uedp_bench.contracts.learner import Schedule
+from uedp_bench.contracts.run_context import Run, Speed
 from uedp_bench.corpus import Corpus
-from uedp_bench.learner import Schedule
 from uedp_bench.mechanisms.private_training.dp_sgd import DPSGD
 from uedp_bench.models import bert
-from uedp_bench.run_context import Run, Speed
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.chunks import CACHED_NUMBERS
 from uedp_bench.training.clipping_rule import ONE_PASS

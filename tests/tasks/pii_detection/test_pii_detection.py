@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from uedp_bench.components.registry import tasks
+from uedp_bench.contracts.release import PublishedOnly
+from uedp_bench.contracts.results import Result
 from uedp_bench.errors import CapabilityError
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.grid import expand
-from uedp_bench.harness.runner import execute
-from uedp_bench.harness.spec import parse_spec
-from uedp_bench.registry import tasks
-from uedp_bench.release import PublishedOnly
-from uedp_bench.results import Result
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.runner import execute
+from uedp_bench.spec.grid import expand
+from uedp_bench.spec.spec import parse_spec
 
 NAMES = ("Mary", "Zyx", "John Smith")
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from uedp_bench.components.registry import sources
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
-from uedp_bench.registry import sources
 
 SENTENCE = "Vitamin\tB-Chemical\nD\tI-Chemical\nPTH\tB-Chemical\ncures\tO\ngout\tB-Disease\n\n"
 

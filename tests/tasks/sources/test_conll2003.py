@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from uedp_bench.components.registry import sources
 from uedp_bench.errors import InputError
-from uedp_bench.registry import sources
 from uedp_bench.tasks.tagging.labels import label_names
 from uedp_bench.tasks.tagging.targets import annotation_of, word_labels
 from uedp_bench.tasks.tagging.words import WordTable

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from uedp_bench.components.registry import sources
 from uedp_bench.errors import InputError
-from uedp_bench.registry import sources
 from uedp_bench.tasks.sources.dpnlp_ag import PERSONS
 
 RULE = "=" * 20

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from uedp_bench.components.registry import sources
 from uedp_bench.errors import InputError, MissingExtraError
-from uedp_bench.registry import sources
 from uedp_bench.tasks.sources import hub
 
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from neighbours import CHOICES, USERS, Choices, assert_others_stay, kept_by_cap, split, used_round
 
+from uedp_bench.components.registry import sources
 from uedp_bench.corpus import SPLITS, Corpus
-from uedp_bench.files import arrow_columns, parquet_files
-from uedp_bench.registry import sources
+from uedp_bench.data import arrow_columns, parquet_files
 from uedp_bench.text.public_text import SCORED_STAY
 
 EACH = 3

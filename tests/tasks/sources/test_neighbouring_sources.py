@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from neighbours import CHOICES, USERS, Choices, assert_others_stay, kept_by_cap
 
+from uedp_bench.components.registry import sources
 from uedp_bench.corpus import Corpus
-from uedp_bench.registry import sources
 
 Rows = list[tuple[int, str, str]]
 """User, text and split of each row."""

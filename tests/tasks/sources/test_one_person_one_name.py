@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from uedp_bench.components.registry import sources
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
-from uedp_bench.registry import sources
 
 COMPOSED, DECOMPOSED = "Jos\u00e9", "Jose\u0301"
 

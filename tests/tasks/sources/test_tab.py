@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from uedp_bench.components.registry import sources
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
-from uedp_bench.registry import sources
 
 TEXT = (
     "PROCEDURE\n\n  Mrs Anna Lind, a Swede, came on 4 May 1999.\n\n"

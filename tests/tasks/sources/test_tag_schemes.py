@@ -9,9 +9,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from uedp_bench.components.registry import sources
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
-from uedp_bench.registry import sources
 from uedp_bench.tasks.sources.reading.tag_schemes import FAMILIES, scheme_of
 
 Span = tuple[int, int, str]

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from uedp_bench.components.registry import sources
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
-from uedp_bench.registry import sources
 
 WHOLE = {"valid": 0, "test": 0}
 CONLL = """-DOCSTART- -X- O

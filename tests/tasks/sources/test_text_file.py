@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from uedp_bench.components.registry import sources
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
-from uedp_bench.registry import sources
 from uedp_bench.tasks.sources.reading.splits import SplitParams, cut_missing_splits
 
 ROWS = [

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from uedp_bench.components.registry import sources
 from uedp_bench.errors import InputError
-from uedp_bench.registry import sources
 
 TRAIN = [
     "[09:14] <Ann> bob: try  apt-get",

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.grid import expand
-from uedp_bench.harness.runner import execute
-from uedp_bench.harness.spec import parse_spec
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.runner import execute
+from uedp_bench.spec.grid import expand
+from uedp_bench.spec.spec import parse_spec
 from uedp_bench.tasks.sources.text import TextFile
 
 COLUMNS = {"tokens_column": "words", "user_column": "user", "entities_column": "tags"}

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 import torch
 
+from uedp_bench.contracts.learner import Learner
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.release import Release, RowScorer, Tagger, capabilities
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import SPLITS, Corpus, Layer, Spans
 from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.harness.publishing import publish
-from uedp_bench.learner import Learner
-from uedp_bench.mechanism import CorpusStats
 from uedp_bench.mechanisms.deidentification.deidentify import Deidentify
 from uedp_bench.mechanisms.noiseless import Noiseless
 from uedp_bench.models.bilstm import BiLSTM
 from uedp_bench.models.module_set import ModuleSet
-from uedp_bench.release import Release, RowScorer, Tagger, capabilities
-from uedp_bench.run_context import Run
+from uedp_bench.one_run.publishing import publish
 from uedp_bench.tasks.tagging.tagger import TaggerReader, TaggerRelease
 from uedp_bench.tasks.tagging.tagging import Tagging
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from tiny import runs
 
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.runner import execute
-from uedp_bench.results import Result
+from uedp_bench.contracts.results import Result
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.runner import execute
 
 SMALL = {"vocabulary_size": 100, "units": 4, "embedding_size": 4, "character_filters": 2}
 USERS = {"rounds": 1, "users_per_round": 10}

@@ -13,14 +13,14 @@ import pytest
 from masked_rows import SMALL, STATS, rows_of_words, task_with
 from text_encoders import HashedWords, MeanOfWords
 
-from uedp_bench import learner as contract
+from uedp_bench.contracts import learner as contract
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import Corpus, Spans, StoredTexts
 from uedp_bench.errors import InputError
 from uedp_bench.models import bert
 from uedp_bench.models.bilstm import BiLSTM
 from uedp_bench.models.lstm import LSTMSmall
 from uedp_bench.models.transformer_small import TransformerSmall
-from uedp_bench.run_context import Run
 from uedp_bench.tasks.classification.text_classification import TextClassification
 from uedp_bench.tasks.language.next_word import NextWord
 from uedp_bench.tasks.tagging import tagger as tagging

@@ -16,15 +16,15 @@ from text_encoders import HashedWords, MeanOfWords
 from torch import Tensor, nn
 
 from uedp_bench.api import Reader, SupervisedParams, SupervisedTask
+from uedp_bench.components.metric import Metric
+from uedp_bench.components.registry import models, tasks
+from uedp_bench.contracts.learner import Batch, Losses
+from uedp_bench.contracts.release import Predictor, RowScorer, capabilities
+from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError, UedpBenchError
-from uedp_bench.learner import Batch, Losses
-from uedp_bench.metric import Metric
 from uedp_bench.models.module_set import ModuleSet
 from uedp_bench.models.vocabularies.words import WordVocabulary
-from uedp_bench.registry import models, tasks
-from uedp_bench.release import Predictor, RowScorer, capabilities
-from uedp_bench.run_context import Run
 
 
 class Network(nn.Module):

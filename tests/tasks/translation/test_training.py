@@ -10,9 +10,9 @@ import pytest
 from parallel_rows import MODEL, SOURCE
 from tiny import runs
 
-from uedp_bench.harness.execution import Execution
-from uedp_bench.harness.runner import execute
-from uedp_bench.results import Result
+from uedp_bench.contracts.results import Result
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.runner import execute
 
 USERS = {"rounds": 1, "users_per_round": 4}
 TRAINED: dict[str, dict[str, Any]] = {

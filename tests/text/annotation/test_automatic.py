@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uedp_bench.component import parse_params
+from uedp_bench.components.component import parse_params
 from uedp_bench.corpus import SPLITS, Corpus, Facts
 from uedp_bench.errors import InputError
 from uedp_bench.tasks.tagging.targets import annotation_of, word_labels

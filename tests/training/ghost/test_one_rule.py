@@ -14,8 +14,8 @@ from learners import NetworkLearner
 from token_rows import NETWORKS, WORDS, TokenLearner
 from torch import Tensor, nn
 
+from uedp_bench.contracts.learner import Batch, Learner
 from uedp_bench.corpus import IntArray
-from uedp_bench.learner import Batch, Learner
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping_rule import NO_EXAMPLES, ONE_PASS
 from uedp_bench.training.cohort import Cohort

@@ -10,7 +10,7 @@ import pytest
 import torch
 from model_learners import learner_of_model
 
-from uedp_bench.learner import Learner, Schedule
+from uedp_bench.contracts.learner import Learner, Schedule
 from uedp_bench.models.awd_lstm import AWDLSTM, AWDLSTMParams
 from uedp_bench.models.fast import recurrence_packing, recurrence_tables
 from uedp_bench.models.vocabularies.words import WordVocabulary

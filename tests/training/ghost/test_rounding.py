@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from toy import ToyLearner
 
+from uedp_bench.contracts.learner import Batch, Losses
 from uedp_bench.corpus import IntArray
-from uedp_bench.learner import Batch, Losses
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.ghost import norms as ghost_norms

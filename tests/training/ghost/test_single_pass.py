@@ -11,7 +11,7 @@ from learners import NetworkLearner, learner_with_dropout
 from token_rows import NETWORKS, TOKENS, TokenLearner, recurrent
 from torch import Tensor, nn
 
-from uedp_bench.learner import Learner
+from uedp_bench.contracts.learner import Learner
 from uedp_bench.training.bounds import Count, Limits
 from uedp_bench.training.clipping_rule import ONE_PASS
 from uedp_bench.training.cohort import Cohort

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from uedp_bench.at_once import at_once
+from uedp_bench.contracts.at_once import at_once
 from uedp_bench.models.fast import gpt2_blocks
 from uedp_bench.models.fast.products import FasterProducts
 from uedp_bench.models.networks.output_layer import OutputLayer

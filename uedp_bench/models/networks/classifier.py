@@ -9,7 +9,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from uedp_bench.learner import Batch
+from uedp_bench.contracts.learner import Batch
 from uedp_bench.models.networks.lstm import keep_mask
 from uedp_bench.models.networks.output_layer import OutputLayer
 

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from uedp_bench.at_once import at_once
+from uedp_bench.contracts.at_once import at_once
 from uedp_bench.models.fast.descent import lookup
 from uedp_bench.models.fast.products import product
 from uedp_bench.models.fast.recurrence import recurrence

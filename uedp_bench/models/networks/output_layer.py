@@ -8,8 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from uedp_bench.contracts.model import BringsHead
 from uedp_bench.errors import InputError
-from uedp_bench.model import BringsHead
 
 
 class OutputLayer(NamedTuple):

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from uedp_bench.contracts.model import Vocabulary
 from uedp_bench.errors import InputError
-from uedp_bench.model import Vocabulary
 
 NEAR = 1e-4
 """Distance of two outputs, as a share of their range, that counts as rounding."""

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from uedp_bench.learner import Batch
+from uedp_bench.contracts.learner import Batch
 from uedp_bench.models.fast.cross_entropy import token_nats
 from uedp_bench.models.module_set import modules_of
 from uedp_bench.models.networks.output_layer import OutputLayer

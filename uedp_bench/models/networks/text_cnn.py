@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from uedp_bench.errors import InputError
 from uedp_bench.models.networks.lstm import keep_mask
-from uedp_bench.secure.modules import Branches
+from uedp_bench.models.networks.modules import Branches
 
 _STREAM = 0
 """Number of the dropout mask: those of a classifier's head are larger."""

@@ -18,7 +18,7 @@ from torch.nn import functional
 from uedp_bench.models.fast.products import FasterProducts
 
 if TYPE_CHECKING:
-    from uedp_bench.model import TranslationModule
+    from uedp_bench.contracts.model import TranslationModule
 
 LONGEST = (2, 10)
 """A translation has at most so many times the tokens of its source, and so many more."""

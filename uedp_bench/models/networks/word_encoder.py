@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from uedp_bench.learner import Batch
+from uedp_bench.contracts.learner import Batch
 from uedp_bench.models.networks.lstm import LayerShape, RecurrentLayer, row_mask, word_mask
 from uedp_bench.models.networks.lstm_encoder import EMBEDDING_RANGE, both_directions, turning
 from uedp_bench.models.word_features import ALPHABET, CASES

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from pydantic import Field
 
-from uedp_bench.component import Params
-from uedp_bench.model import LanguageModel, TextModel, Vocabulary
+from uedp_bench.components.component import Params
+from uedp_bench.contracts.model import LanguageModel, TextModel, Vocabulary
 from uedp_bench.models.vocabularies.words import WordVocabulary
 
 

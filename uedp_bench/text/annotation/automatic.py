@@ -14,10 +14,10 @@ from typing import Literal, Self
 import numpy as np
 from pydantic import Field, field_validator, model_validator
 
-from uedp_bench.component import Params
+from uedp_bench.components.component import Params
+from uedp_bench.components.requirements import Requirement, of_detector
 from uedp_bench.corpus import Corpus, Facts, Layer
 from uedp_bench.errors import InputError
-from uedp_bench.requirements import Requirement, of_detector
 from uedp_bench.text.annotation.candidates import Candidate, by_patterns, by_pipeline
 from uedp_bench.text.annotation.keys import WIKIPII, RecordTag, normalise_key, tags_by_key
 from uedp_bench.text.annotation.matching import closeness

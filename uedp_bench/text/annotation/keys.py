@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from uedp_bench.component import Params
+from uedp_bench.components.component import Params
 from uedp_bench.corpus.normal_form import normal_surface
 
 Kind = Literal["date", "person", "organisation", "place"]

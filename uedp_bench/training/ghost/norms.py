@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from uedp_bench.at_once import at_once
+from uedp_bench.contracts.at_once import at_once
 from uedp_bench.corpus import BoolArray
 from uedp_bench.training.clipping import exact_norms
 from uedp_bench.training.ghost.gradients import Lookup, Product, WeightGradients

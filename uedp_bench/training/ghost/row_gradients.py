@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from uedp_bench.learner import Batch, Learner, Losses
+from uedp_bench.contracts.learner import Batch, Learner, Losses
 from uedp_bench.training.ghost import (  # noqa: F401 - what is known
     convolutions,
     operations,

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from uedp_bench.contracts.learner import Batch, Learner, on_device
 from uedp_bench.corpus import IntArray
-from uedp_bench.learner import Batch, Learner, on_device
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping import exact_norms, norm_factors
 from uedp_bench.training.cohort import Cohort

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.random import default_rng
 
+from uedp_bench.components.registry import sources
 from uedp_bench.corpus import Corpus
-from uedp_bench.registry import sources
 from uedp_bench.statistics.span_scores import span_counts, span_scores
 from uedp_bench.tasks.sources.biographies.source import AMBIGUOUS, OTHERS, PLAIN, TOLD, fill
 

@@ -1,0 +1,172 @@
+"""Results: what they refuse, how they are written, and that old ones keep loading."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from uedp_bench.contracts.results import (
+    SCHEMA_VERSION,
+    Estimate,
+    Result,
+    read_result,
+    write_result,
+)
+from uedp_bench.errors import InputError
+from uedp_bench.io.json_files import MOST_DEPTH
+
+HISTORIC = sorted((Path(__file__).parent / "historic_results").glob("*.json"))
+
+
+def result(**fields) -> Result:
+    spec = {"task": {"name": "t"}, "source": {"name": "s"}, "model": {"name": "m"},
+            "mechanism": [{"name": "a"}, {"name": "b"}]}  # fmt: skip
+    return Result.model_validate(
+        {"id": "i", "group": "g", "status": "finished", "spec": spec, **fields}
+    )
+
+
+@pytest.mark.parametrize("path", HISTORIC, ids=lambda path: path.stem)
+def test_historic_results_keep_loading(path, tmp_path):
+    found = read_result(path)
+    raw = json.loads(path.read_text(encoding="utf-8"))
+    assert found.id == raw["id"]
+    values = {renamed(raw, name): each["value"] for name, each in raw["utility"].items()}
+    assert {name: estimate.value for name, estimate in found.utility.items()} == values
+    assert [g.kind for g in found.guarantees] == [g["kind"] for g in raw["guarantees"]]
+    write_result(found, tmp_path / "result.json")
+    assert read_result(tmp_path / "result.json") == found
+    rewritten = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
+    assert rewritten["schema_version"] == SCHEMA_VERSION
+    raw["utility"] = {renamed(raw, name): each for name, each in raw["utility"].items()}
+    raw["schema_version"] = SCHEMA_VERSION
+    assert kept(raw, rewritten) == raw
+
+
+def renamed(raw, name):
+    """What a metric of a file is called now."""
+    old = raw["schema_version"] == 1 and raw["spec"]["task"]["name"] == "next-word"
+    return "accuracy_with_unknown" if old and name == "accuracy" else name
+
+
+def kept(old, new):
+    """What of `new` has a place in `old`: fields may be added at any depth, none may be lost."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        return {key: kept(value, new[key]) for key, value in old.items() if key in new}
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        return [kept(a, b) for a, b in zip(old, new, strict=True)]
+    return new
+
+
+def test_there_is_a_historic_result_of_every_version():
+    versions = {json.loads(path.read_text(encoding="utf-8"))["schema_version"] for path in HISTORIC}
+    assert versions == set(range(1, SCHEMA_VERSION + 1))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"utility": {"perplexity": {"value": math.nan}}},
+        {"utility": {"perplexity": {"value": 1.0, "low": math.nan}}},
+        {"leakage": {"x": {"auc": {"value": 0.5, "high": math.nan}}}},
+        {"series": {"loss": [(1, 0.5), (2, math.nan)]}},
+        {"details": {"x": {"roc": [[0.0, math.nan]]}}},
+        {"diagnostics": {"a": {"b": np.float32("nan")}}},
+        {"cost": {"train_seconds": 1.0, "users_per_second": math.nan}},
+        {"pretraining": {"x": math.nan}},
+        {"provenance": {"x": np.array([1.0, np.nan])}},
+    ],
+)
+def test_nan_is_never_a_result(fields):
+    with pytest.raises(ValidationError, match=r"(?i)nan"):
+        result(**fields)
+
+
+def test_the_place_of_a_nan_is_named():
+    with pytest.raises(ValidationError, match=r"membership: roc: 1: NaN"):
+        result(details={"membership": {"roc": [0.5, math.nan]}})
+
+
+def test_infinity_is_a_string_in_the_file_and_a_number_again(tmp_path):
+    written = result(
+        utility={"perplexity": {"value": math.inf, "low": -math.inf, "high": None}},
+        series={"loss": [(1, math.inf)]},
+        diagnostics={"signal_to_noise": math.inf, "many": (np.float64("-inf"), np.int64(3))},
+        guarantees=[{"kind": "proven", "unit": "user", "adjacency": "add-or-remove",
+                     "epsilon": math.inf, "delta": 1e-5, "accountant": "none"}],
+    )  # fmt: skip
+    path = tmp_path / "result.json"
+    write_result(written, path)
+    raw = json.loads(path.read_text(), parse_constant=lambda name: pytest.fail(name))
+    assert raw["utility"]["perplexity"] == {"value": "inf", "low": "-inf", "high": None}
+    assert raw["series"]["loss"] == [[1, "inf"]]
+    assert raw["diagnostics"] == {"signal_to_noise": "inf", "many": ["-inf", 3]}
+    assert raw["guarantees"][0]["epsilon"] == "inf"
+    again = read_result(path)
+    assert again == written
+    assert again.guarantees[0].epsilon == math.inf
+    assert again.series["loss"] == [(1, math.inf)]
+    assert again.utility["perplexity"] == Estimate(value=math.inf, low=-math.inf)
+
+
+def test_a_file_is_the_old_one_or_the_new_one(tmp_path, monkeypatch):
+    path = tmp_path / "result.json"
+    write_result(result(id="old"), path)
+
+    def fail(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("os.fsync", fail)
+        with pytest.raises(OSError, match="No space"):
+            write_result(result(id="new"), path)
+    assert read_result(path).id == "old"
+    write_result(result(id="new"), path)
+    assert read_result(path).id == "new"
+    assert [file.name for file in tmp_path.iterdir()] == ["result.json"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", r"result\.json.*JSON"),
+        ("{}", r"result\.json.*: id: "),
+        ("[]", r"result\.json.*dictionary"),
+        ('{"schema_version": 99}', "schema_version"),
+    ],
+)
+def test_files_that_are_no_result(tmp_path, text, said):
+    path = tmp_path / "result.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=said):
+        read_result(path)
+    with pytest.raises(InputError, match=r"none\.json.*file"):
+        read_result(tmp_path / "none.json")
+
+
+def test_a_field_of_nobody_is_refused_and_the_label_joins_names():
+    with pytest.raises(ValidationError, match="epsilons"):
+        result(epsilons=3)
+    assert result().label == "a + b"
+
+
+def test_what_is_nested_too_deeply_to_be_written_again_is_refused(tmp_path):
+    def written(levels):
+        value = 1
+        for _ in range(levels):
+            value = {"x": value}
+        path = tmp_path / "result.json"
+        plain = result().model_dump(mode="json") | {"diagnostics": value}
+        path.write_text(json.dumps(plain), encoding="utf-8")
+        return read_result(path)
+
+    assert written(MOST_DEPTH - 1).diagnostics
+    with pytest.raises(InputError, match="100 levels"):
+        written(MOST_DEPTH)
+    with pytest.raises(InputError, match="100 levels"):
+        written(900)

@@ -1,0 +1,190 @@
+"""A release that does not load, or answers differently once loaded, is a failed run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import pytest
+from tiny import NOISELESS, plugged, runs
+
+from uedp_bench.contracts.release import _CAPABILITIES, PublishedOnly, Release, Updates, capability
+from uedp_bench.corpus import Corpus
+from uedp_bench.errors import PluginError
+from uedp_bench.io.sealed_files import DamagedFileError, seal_folder
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.runner import execute
+from uedp_bench.store.saved_release import check_saved, load_release, save_release
+
+ENSEMBLE = """
+import copy
+from torch import nn
+from uedp_bench.contracts.mechanism import TrainingMechanism
+from uedp_bench.mechanisms.noiseless import Noiseless
+from uedp_bench.components.registry import mechanisms
+
+
+class Mean(nn.Module):
+    \"\"\"The mean of the logits of several networks.\"\"\"
+
+    def __init__(self, networks):
+        super().__init__()
+        self.networks = nn.ModuleList(networks)
+
+    def forward(self, *args, **names):
+        return sum(each(*args, **names) for each in self.networks) / len(self.networks)
+
+
+@mechanisms.register
+class Ensemble(Noiseless):
+    \"\"\"Trains one network and releases two that agree.\"\"\"
+
+    name = "ensemble"
+
+    def train(self, learner, corpus, run):
+        module, events = super().train(learner, corpus, run)
+        return Mean([module, copy.deepcopy(module)]), events
+"""
+
+
+def test_an_ensemble_that_does_not_load_is_a_failed_run(tmp_path: Path) -> None:
+    file = tmp_path / "ensemble.py"
+    file.write_text(ENSEMBLE)
+    with plugged(file):
+        (spec,) = runs({"name": "ensemble", "params": {"epochs": 1}})
+        result = execute(spec, Execution(tmp_path / "out", "cpu"))
+    assert result.status == "failed"
+    assert result.error is not None
+    assert result.error.phase == "save"
+    assert "next-word" in result.error.message
+    assert not result.utility
+
+
+def test_what_loads_is_finished(tmp_path: Path) -> None:
+    (spec,) = runs(NOISELESS)
+    result = execute(spec, Execution(tmp_path, "cpu"))
+    assert result.error is None
+
+
+class Constant(Release):
+    """Gives every class the same probability, moved by a number that it may forget to save."""
+
+    def __init__(self, moved: float, shape: int = 2) -> None:
+        self.moved, self.shape = moved, shape
+
+    def class_logprobs(self, corpus: Corpus) -> np.ndarray:
+        return np.full((len(corpus), self.shape), self.moved)
+
+
+class Loads:
+    """As a task that loads what it is told to."""
+
+    name = "a-task"
+
+    def __init__(self, again: Release) -> None:
+        self.again = again
+
+    def load(self, folder: Path) -> Release:
+        return self.again
+
+
+@pytest.mark.parametrize(
+    ("again", "said"),
+    [
+        (Constant(1.0, shape=3), r"Classifier.*\(2, 3\).*\(2, 2\)"),
+        (Constant(1.5), r"Classifier.* 0\.5"),
+        (PublishedOnly(), "ValueError: .*no Classifier"),
+        (Constant(float("nan")), "Classifier.*differ"),
+    ],
+)
+def test_other_answers_are_refused(again: Release, said: str) -> None:
+    corpus = Corpus(("a", "b"), {"user": np.arange(2)}, np.array([2, 2]))
+    with pytest.raises(PluginError, match=said):
+        check_saved(Loads(again), Path(), Constant(1.0), corpus)
+    check_saved(Loads(Constant(1.00001)), Path(), Constant(1.0), corpus)
+    check_saved(Loads(again), Path(), PublishedOnly(), corpus)
+
+
+class Updated(Constant):
+    """The same, with weights that moved."""
+
+    def save(self, folder: Path) -> None:
+        (folder / "release.json").write_text(json.dumps(self.moved))
+
+
+class LoadsUpdated:
+    """As a task that knows nothing of updates."""
+
+    name = "a-task"
+
+    def load(self, folder: Path) -> Release:
+        return Updated(json.loads((folder / "release.json").read_text()))
+
+
+def test_the_harness_keeps_how_the_weights_moved(tmp_path: Path) -> None:
+    corpus = Corpus(("a", "b"), {"user": np.arange(2)}, np.array([2, 2]))
+    release = Updated(1.0)
+    save_release(release, tmp_path / "plain")
+    assert not isinstance(load_release(LoadsUpdated(), tmp_path / "plain"), Updates)
+    release.update = np.arange(3, dtype=np.float32)
+    save_release(release, tmp_path / "moved")
+    again = load_release(LoadsUpdated(), tmp_path / "moved")
+    assert isinstance(again, Updates)
+    assert again.update.tolist() == [0.0, 1.0, 2.0]
+    check_saved(LoadsUpdated(), tmp_path / "moved", release, corpus)
+    with pytest.raises(PluginError, match=r"ValueError: .*no Updates"):
+        check_saved(LoadsUpdated(), tmp_path / "plain", release, corpus)
+    np.save(tmp_path / "moved" / "update.npy", np.zeros(3, dtype=np.float32))
+    seal_folder(tmp_path / "moved")
+    with pytest.raises(PluginError, match=r"Updates.* 2$"):
+        check_saved(LoadsUpdated(), tmp_path / "moved", release, corpus)
+
+
+def test_a_release_that_changed_on_the_disk_is_refused(tmp_path: Path) -> None:
+    save_release(Updated(1.0), tmp_path)
+    (tmp_path / "release.json").write_text("2.0")
+    with pytest.raises(DamagedFileError, match=r"release\.json"):
+        load_release(LoadsUpdated(), tmp_path)
+
+
+def test_a_capability_of_a_stranger_is_asked_its_own_question(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("uedp_bench.contracts.release._CAPABILITIES", dict(_CAPABILITIES))
+
+    @capability(lambda release, rows: np.full(len(rows), release.loudness()))
+    @runtime_checkable
+    class Shouter(Protocol):
+        def loudness(self) -> float: ...
+
+    class Loud(Release):
+        def __init__(self, volume: float) -> None:
+            self.volume = volume
+
+        def loudness(self) -> float:
+            return self.volume
+
+    corpus = Corpus(("a", "b"), {"user": np.arange(2)}, np.array([2, 2]))
+    check_saved(Loads(Loud(1.0)), Path(), Loud(1.0), corpus)
+    with pytest.raises(PluginError, match=r"Shouter.* 2$"):
+        check_saved(Loads(Loud(3.0)), Path(), Loud(1.0), corpus)
+    with pytest.raises(PluginError, match=r"ValueError: .*no Shouter"):
+        check_saved(Loads(Release()), Path(), Loud(1.0), corpus)
+
+
+class Crowd(Release):
+    """Losses that are relative to those of the rows beside them."""
+
+    def scorable(self, corpus: Corpus) -> np.ndarray:
+        return np.ones(len(corpus), dtype=bool)
+
+    def row_losses(self, corpus: Corpus) -> np.ndarray:
+        return np.full(len(corpus), 1.0 / len(corpus))
+
+
+def test_a_loss_that_depends_on_other_rows_is_refused() -> None:
+    corpus = Corpus(("a", "b"), {"user": np.arange(2)}, np.array([2, 2]))
+    with pytest.raises(PluginError, match=r"row 0.*0\.5.* 1 "):
+        check_saved(Loads(Crowd()), Path(), Crowd(), corpus)

@@ -1,1 +1,0 @@
-"""Epsilon from below: what attacks refuted, with confidence."""

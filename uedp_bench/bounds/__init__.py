@@ -1,0 +1,1 @@
+"""Bounds from attacks below, ceilings of guarantees above."""

@@ -1,0 +1,261 @@
+"""Ceilings that proofs set to telling users of the training data from users that were held out.
+
+A proof for a user bounds every test of "this user was in" against "this user was not": at a
+false-positive rate a, no test has more true positives than 1 - f(a), where f is the trade-off
+function of the guarantee (Dong, Roth and Su 2022, "Gaussian Differential Privacy", section 2), and
+its area under the curve is at most 1 minus the integral of f. f is taken from below, by the proven
+epsilons at a few deltas, so that no ceiling is lower than the proof.
+
+A proof for a record bounds the same through all records of a user (theorem 2.14 there). Which
+neighbours a user that is held out makes is said in `docs/proofs.md`, section 21.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import ValidationError
+
+from uedp_bench.accounting.event_contract import ALONE, Adjacency, Count, Frozen, PrivacyUnit
+from uedp_bench.accounting.events import PrivacyEvent
+from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.accounting.ledger import proven_at
+from uedp_bench.bounds.consistency import STRICT_ERROR
+from uedp_bench.errors import PrivacyError
+
+if TYPE_CHECKING:
+    from uedp_bench.contracts.results import Estimate
+
+FloatArray = NDArray[np.float64]
+
+RATES: Mapping[str, float | None] = {
+    "auc": None,
+    "auc_user": None,
+    "tpr_at_1pct_fpr": 0.01,
+    "tpr_at_0.1pct_fpr": 0.001,
+    "tpr_user_at_1pct_fpr": 0.01,
+    "tpr_user_at_0.1pct_fpr": 0.001,
+}
+"""Metrics that have a ceiling: false-positive rate of a true-positive rate, None of an AUC."""
+
+DELTAS = (1e-6, *np.geomspace(1e-4, 0.12, 15).tolist(), *np.linspace(0.15, 0.94, 14).tolist(), 0.99)
+"""Deltas at which epsilon is asked for; 1 % above Gaussian curves of mu <= 3 at most."""
+
+CELLS = 1 << 14
+"""Steps of the upper sum that an area is taken from: less than 1e-4 too large."""
+
+
+class JudgedUsers(Frozen):
+    """Users whom an attack tells apart by scores, and who were held out at random.
+
+    Attributes:
+        members, non_members: scored users on either side.
+        most_records: records in the training data of one of them, at most.
+    """
+
+    members: Count
+    non_members: Count
+    most_records: Count
+
+    @classmethod
+    def of(cls, details: Mapping[str, Any]) -> JudgedUsers | None:
+        """The judged users of an attack's details; None where it has none."""
+        try:
+            return cls.model_validate(details.get("judged"))
+        except ValidationError:
+            return None
+
+
+@dataclass(frozen=True, eq=False)
+class TradeOff:
+    """Largest true-positive rates of all tests that (epsilon, delta) points allow.
+
+    Attributes:
+        epsilons, deltas: (points,) proven together; finite.
+        group: units that a test asks about at once.
+    """
+
+    epsilons: FloatArray
+    deltas: FloatArray
+    group: int = 1
+
+    def true_positives(self, rates: ArrayLike) -> FloatArray:
+        """(n,) largest true-positive rate at each false-positive rate (n,)."""
+        most = np.atleast_1d(np.asarray(rates, dtype=np.float64))
+        for _ in range(self.group):
+            before, most = most, self._of_one(most)
+            if np.array_equal(before, most):
+                break
+        return most
+
+    def _of_one(self, rates: FloatArray) -> FloatArray:
+        most = np.ones_like(rates)
+        for epsilon, delta in zip(self.epsilons, self.deltas, strict=True):
+            least = math.exp(-epsilon)
+            steep = delta + math.exp(min(epsilon, 700.0)) * rates
+            most = np.minimum(most, np.minimum(steep, 1.0 - least * (1.0 - delta - rates)))
+        return np.asarray(np.maximum(most, rates))
+
+    def area(self) -> float:
+        """Largest area under a curve of true over false positives, rounded up."""
+        ends = np.arange(1, CELLS + 1) / CELLS
+        return float(self.true_positives(ends).mean())
+
+
+@lru_cache(maxsize=64)
+def trade_off(
+    events: tuple[PrivacyEvent, ...], unit: PrivacyUnit, adjacency: Adjacency, group: int = 1
+) -> TradeOff:
+    """The curve that events are worth to a unit, as far as `DELTAS` show it.
+
+    Args:
+        events: as in `ledger.proven_at`.
+        unit: of the guarantee.
+        adjacency: of the guarantee.
+        group: units that a test asks about at once.
+    """
+    points = [
+        (proven_at(events, unit=unit, adjacency=adjacency, delta=delta, point=ALONE), delta)
+        for delta in DELTAS
+    ]
+    finite = [point for point in points if math.isfinite(point[0])]
+    epsilons, deltas = np.array(finite, dtype=np.float64).reshape(-1, 2).T
+    return TradeOff(epsilons, deltas, group)
+
+
+def ceilings(
+    metrics: Iterable[str],
+    judged: JudgedUsers,
+    guarantees: Sequence[Guarantee],
+    events: Sequence[PrivacyEvent],
+) -> dict[str, float]:
+    """Largest honest value of each metric of `RATES`; empty where no proof bounds them.
+
+    Args:
+        metrics: names.
+        judged: users whom the attack tells apart.
+        guarantees: of the run.
+        events: of a single training, on which they rest.
+    """
+    curves = [curve for _, curve in _curves(judged, guarantees, events)]
+    return {
+        name: min(_ceiling(curve, RATES[name]) for curve in curves)
+        for name in metrics
+        if name in RATES and curves
+    }
+
+
+def _ceiling(curve: TradeOff, rate: float | None) -> float:
+    return curve.area() if rate is None else float(curve.true_positives(rate)[0])
+
+
+def bounds_users(guarantee: Guarantee, judged: JudgedUsers) -> int:
+    """Units of a guarantee that one user is at most; 0 where it bounds no test about users."""
+    finite = guarantee.status == "given" and math.isfinite(guarantee.epsilon)
+    if guarantee.kind != "proven" or guarantee.notion != "dp" or not finite:
+        return 0
+    if guarantee.unit == "user":
+        return 1
+    if guarantee.unit != "record":
+        return 0
+    # Users of unlike numbers of records do not take each other's place one record by one.
+    swapped = guarantee.adjacency == "replace-one" and judged.most_records > 1
+    return 0 if swapped else judged.most_records
+
+
+def _curves(
+    judged: JudgedUsers, guarantees: Sequence[Guarantee], events: Sequence[PrivacyEvent]
+) -> Iterator[tuple[Guarantee, TradeOff]]:
+    for guarantee in guarantees:
+        if group := bounds_users(guarantee, judged):
+            yield guarantee, trade_off(tuple(events), guarantee.unit, guarantee.adjacency, group)
+
+
+# ------------------------------------------------------------------------------------------ checks
+
+
+def check_measured(
+    metrics: Mapping[str, Estimate],
+    judged: JudgedUsers,
+    guarantees: Sequence[Guarantee],
+    events: Sequence[PrivacyEvent],
+    attack: str,
+) -> None:
+    """Compares what an attack measured of users with what proofs allow.
+
+    Records of one user are in or out together: limits of their metrics are not known, and metrics
+    of users are compared alone. Each comparison errs with a probability of at most `STRICT_ERROR`.
+
+    Args:
+        metrics: of the attack.
+        judged: users whom it tells apart.
+        guarantees: of the run.
+        events: of a single training, on which they rest.
+        attack: name, for the message.
+
+    Raises:
+        PrivacyError: if a metric lies above its ceiling by more than chance: an error in the
+            mechanism, the accountant or the attack.
+    """
+    for guarantee, curve in _curves(judged, guarantees, events):
+        for name in metrics:
+            if name not in RATES or "_user" not in name:
+                continue
+            least, most, at = _limits(metrics[name].value, judged, curve, RATES[name])
+            if least > most:
+                raise PrivacyError(
+                    f"{attack}.{name} is {metrics[name].value:.6g} (at confidence 1 - "
+                    f"{STRICT_ERROR:g}, which decides, at least {least:.6g}{at}), and the proof "
+                    f"for {guarantee.unit} ({guarantee.adjacency}, {guarantee.accountant}) allows "
+                    f"at most {most:.6g}: the mechanism, the accountant or the attack is wrong"
+                )
+
+
+def _limits(
+    value: float, judged: JudgedUsers, curve: TradeOff, rate: float | None
+) -> tuple[float, float, str]:
+    """Lower limit of a metric, what the curve allows there, and where that is, in words."""
+    if rate is None:
+        pairs = min(judged.members, judged.non_members)
+        return least_auc(value, pairs, STRICT_ERROR), curve.area(), ""
+    from scipy.special import betaincinv
+
+    # The threshold is the score of a non-member, whose true rate has this Beta distribution
+    # (Clopper-Pearson, exactly); given the threshold, hits are binomial.
+    n, tail = judged.non_members, STRICT_ERROR / 2.0
+    false = math.floor(rate * n + 1e-9)
+    hits = round(value * judged.members)
+    worst = 1.0 if false >= n else float(betaincinv(false + 1, n - false, 1.0 - tail))
+    least = float(betaincinv(hits, judged.members - hits + 1, tail)) if hits else 0.0
+    most = float(curve.true_positives(worst)[0])
+    return least, most, f" where at most {worst:.6g} of non-members are"
+
+
+def least_auc(value: float, pairs: int, error: float) -> float:
+    """Lower limit of an AUC that is measured on independent users.
+
+    An AUC is a mean over orders of users of means over disjoint pairs, so Chernoff's bound for so
+    many pairs holds (Hoeffding 1963, section 5): values v of a true p have a probability of at most
+    exp(-pairs KL(v, p)).
+
+    Args:
+        value: measured AUC.
+        pairs: disjoint pairs of a member and a non-member.
+        error: probability that the true AUC is below the limit.
+    """
+    from scipy.special import rel_entr
+
+    def excess(p: float) -> float:
+        return float(rel_entr(value, p) + rel_entr(1.0 - value, 1.0 - p)) + math.log(error) / pairs
+
+    low, high = 0.0, value
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if excess(middle) > 0.0 else (low, middle)
+    return low

@@ -1,1 +1,0 @@
-"""Grids on several machines: every run is a task of Ray, results come back to one folder."""

@@ -1,0 +1,258 @@
+"""What mechanisms, attacks, tasks, sources and models share: a name and typed parameters."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from uedp_bench.components.requirements import Requirement
+from uedp_bench.errors import MOST_SHOWN, InputError, SeveralInputError, nearest, shown
+from uedp_bench.io.mending import mends_of
+from uedp_bench.io.printable import plain
+
+if TYPE_CHECKING:
+    from uedp_bench.components.metric import Metric
+
+MOST_PART, MOST_PATH = 255, 4095
+"""Bytes of a name between two slashes, and of a whole path, on every usual system."""
+
+MOST_PROBLEMS = 8
+"""Problems of one component that a message names."""
+
+MOST_SAID = 400
+"""Characters of what is wrong with one value."""
+
+
+class Params(BaseModel):
+    """Parameters of a component: frozen, self-validating, without unknown fields.
+
+    Every field has a description (shown by `uedp-bench describe`) and its range as pydantic
+    constraints, so that a bad value is refused before anything runs.
+    """
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False
+    )
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """Packages beyond the base installation that these values need; those of parts count."""
+        parts = (getattr(self, name) for name in type(self).model_fields)
+        return tuple(one for part in parts if isinstance(part, Params) for one in part.requires())
+
+
+P = TypeVar("P", bound=Params)
+
+
+@dataclass(frozen=True)
+class MayBePath:
+    """Marks a text parameter that may name a file or folder: `Annotated[str, MayBePath()]`.
+
+    What the file or folder holds is then part of a run's identity, and its path is not.
+
+    Attributes:
+        words: values that are never a path.
+        of_a_run: it names the folder of a run, or the release in it; what the run's result says of
+            the release counts in both cases.
+        holds: files of the folder: a run is refused before data are read where one is missing.
+    """
+
+    words: tuple[str, ...] = ()
+    of_a_run: bool = False
+    holds: tuple[str, ...] = ()
+
+
+def at(default: object) -> Callable[[object], bool]:
+    """For `exclude_if` of a parameter that was added later: at its default, specs leave it out.
+
+    So results from before it keep their identity.
+    """
+    return lambda value: value == default
+
+
+class Component(ABC, Generic[P]):
+    """A named, versioned, parameterised part of a run.
+
+    Attributes:
+        name: the name it is registered under.
+        version: raised when the same parameters give other results; part of a run's identity.
+        source: where it comes from (paper, section).
+        Params: the type of its parameters.
+        metrics: declarations of the numbers that it gives: utility of a task, leakage of an attack,
+            what a mechanism counts (`Run.count`). Results carry them.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    source: ClassVar[str] = ""
+    Params: ClassVar[type[Params]] = Params
+    metrics: ClassVar[tuple[Metric, ...]] = ()
+
+    def __init__(self, params: P | None = None) -> None:
+        self.params: P = cast("P", self.Params()) if params is None else params
+
+    def reads(self) -> frozenset[str]:
+        """Content (`entities`, `targets`, `records`, `layer NAME`) that it needs of its corpus.
+
+        None by default. A run in which a publisher does not carry one of them is refused before it
+        trains; of an attack, the attack is skipped.
+        """
+        return frozenset()
+
+    def requires(self) -> tuple[Requirement, ...]:
+        """Packages beyond the base installation that it needs; those of its parameters by default.
+
+        A run is refused before its data are read if one is missing.
+        """
+        return self.params.requires()
+
+    def check_files(self) -> None:
+        """Refuses files that its parameters name and that it cannot use; none by default.
+
+        It is called for every run before any data are read; files that are missing are refused
+        before that.
+
+        Raises:
+            InputError: naming the parameter, the file and what is wrong with it.
+        """
+
+    @classmethod
+    def create(cls, values: Mapping[str, Any] | None = None, **others: Any) -> Any:
+        """The component with these parameters, the rest at their defaults.
+
+        Args:
+            values: of its parameters.
+            others: arguments of its constructor beside the parameters (a task's model).
+
+        Raises:
+            InputError: for an unknown parameter (with the nearest name) or a value out of range.
+        """
+        return cls(cast("P", parse_params(cls.Params, values or {}, cls.name)), **others)
+
+
+def named(component: Component[Any]) -> dict[str, Any]:
+    """Name and parameters of a component, from which its registry creates it again."""
+    return {"name": component.name, "params": component.params.model_dump(mode="json")}
+
+
+def parse_params(params: type[BaseModel], values: Mapping[str, Any], owner: str) -> BaseModel:
+    """Validated parameters; every problem is a line that names field, value and range.
+
+    Raises:
+        InputError: see above.
+    """
+    try:
+        found = params.model_validate(dict(values))
+    except ValidationError as error:
+        problems = _causes(error.errors(include_url=False))
+        said = [
+            InputError(_explain(params, problem, owner), mends_of(params, problem))
+            for problem in problems[:MOST_PROBLEMS]
+        ]
+        left = len(problems) - len(said)
+        if len(problems) == 1:
+            raise said[0] from None
+        more = [InputError(f"and {left} more")] if left else []
+        raise SeveralInputError([*said, *more]) from None
+    except (OverflowError, RecursionError) as error:
+        raise InputError(f"{owner}: a value is too large or too deep: {error}") from None
+    for name, value in found:
+        _check_names(value, f"{owner}.{name}")
+        if name != "seed":  # names a stream of random numbers, and is the size of nothing
+            check_whole(value, f"{owner}.{name}")
+    return found
+
+
+@contextmanager
+def possible_numbers(owner: str) -> Iterator[None]:
+    """Names the component whose parameters, with public sizes, make a number that cannot be.
+
+    Args:
+        owner: component, or several, whose events or claims are made inside.
+
+    Raises:
+        InputError: in place of pydantic's error about an event, or of an overflow.
+    """
+    try:
+        yield
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        field = ".".join(map(str, problem["loc"]))
+        raise InputError(
+            f"{owner}: from its parameters and public sizes follows an event whose {field} is "
+            f"{shown(problem['input'])}: {plain(problem['msg'], MOST_SAID)}"
+        ) from None
+    except OverflowError as error:
+        raise InputError(
+            f"{owner}: its parameters and public sizes are larger than it computes with ({error})"
+        ) from None
+
+
+MOST_WHOLE = 10**12
+"""The largest whole number that a parameter may be."""
+
+
+def check_whole(value: Any, where: str) -> None:
+    """Refuses whole numbers that nothing is as large as, before they size an array or a loop.
+
+    Raises:
+        InputError: naming the field, the value and what is allowed.
+    """
+    if isinstance(value, int) and abs(value) > MOST_WHOLE:
+        raise InputError(f"{where} is {shown(value)}; it must be at most {MOST_WHOLE:,}")
+
+
+def _check_names(value: Any, where: str) -> None:
+    """Refuses paths that no file system has, before anything looks for them."""
+    if isinstance(value, tuple | list):
+        for part in value:
+            _check_names(part, where)
+    elif isinstance(value, Path):
+        try:
+            fits = all(len(part.encode()) <= MOST_PART for part in value.parts)
+        except UnicodeEncodeError:
+            raise InputError(f"{where} is {shown(str(value))}: it is not UTF-8") from None
+        if not fits or len(str(value)) > MOST_PATH or "\0" in str(value):
+            raise InputError(
+                f"{where} is {shown(str(value))}: no file can have this name (a part of a path "
+                f"has up to {MOST_PART} bytes, all of it up to {MOST_PATH}, none of them null)"
+            )
+
+
+_SAID = {"path_type": "Input should be a path, written as text"}
+"""What is said in place of pydantic's words, by its name of the problem."""
+
+
+def _causes(problems: list[Any]) -> list[Any]:
+    """The problems, less those that follow from others: bad parts also make a list too short."""
+    deep = [problem["loc"] for problem in problems]
+    return [
+        problem
+        for problem in problems
+        if problem["type"] != "too_short"
+        or not any(loc[:-1] == problem["loc"] for loc in deep if loc != problem["loc"])
+    ]
+
+
+def _explain(params: type[BaseModel], problem: Any, owner: str) -> str:
+    field = plain(".".join(str(part) for part in problem["loc"]), 2 * MOST_SHOWN)
+    if problem["type"] == "extra_forbidden":
+        near = nearest(field, params.model_fields)
+        known = ", ".join(params.model_fields) or "none"
+        hint = f"did you mean {near!r}?" if near else f"parameters: {known}"
+        return f"{owner} has no parameter {shown(field)}; {hint}"
+    if problem["type"] == "missing":
+        whole, _, part = field.rpartition(".")
+        if not whole:
+            return f"{owner} needs the parameter {field!r}"
+        index = f"part {part}, counted from 0," if part.isdigit() else repr(part)
+        return f"{owner}.{whole} is {shown(problem['input'])}: {index} is missing"
+    where = f"{owner}.{field}" if field else owner
+    value = "" if isinstance(problem["input"], dict) else f" is {shown(problem['input'])}:"
+    said = _SAID.get(problem["type"], problem["msg"].removeprefix("Value error, "))
+    return f"{where}{value} {plain(said, MOST_SAID)}"

@@ -1,0 +1,1 @@
+"""Contracts between mechanisms, attacks, tasks, models and sources."""

@@ -1,0 +1,148 @@
+"""The contract of attacks: plant something before, measure what leaks after."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+from uedp_bench.components.component import Component, P
+from uedp_bench.contracts.results import Estimate, LowerBound, Sample
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from uedp_bench.accounting.events import PrivacyEvent
+    from uedp_bench.contracts.release import Release
+    from uedp_bench.contracts.run_context import Run
+    from uedp_bench.corpus import Corpus
+
+
+class Planted(BaseModel):
+    """What an attack put into the corpus, or kept out of it; saved beside the release.
+
+    Attacks subclass it. It must survive a round trip through JSON, so that an attack can run again
+    on a saved release.
+
+    Attributes:
+        withdrawn: rows that the runner moves to the split `held_out` once every attack has planted
+            and public sizes are counted: neither they nor what others plant show who is out.
+        injected: users whose updates an audit replaces (`Run.injected`).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    withdrawn: tuple[int, ...] = ()
+    injected: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Leakage:
+    """What an attack measured.
+
+    Attributes:
+        metrics: the headline numbers, with 95 % intervals.
+        details: everything else that a reader of the run page wants (JSON values).
+        lower_bounds: epsilons that the attack refuted from below.
+        samples: what it read of a few private texts. Results keep them only of text that may be
+            shown (`Source.shows_samples`).
+    """
+
+    metrics: dict[str, Estimate]
+    details: dict[str, Any] = field(default_factory=dict)
+    lower_bounds: tuple[LowerBound, ...] = ()
+    samples: tuple[Sample, ...] = ()
+
+
+class Attack(Component[P]):
+    """Base of all attacks.
+
+    Attributes:
+        needs: capabilities; a release must offer at least one of them.
+        holds_out: `plant` moves whole users to the split `held_out`. Such attacks plant before
+            all others, so that nothing planted is held out.
+        replaces_users: `plant` replaces whole users. Such attacks plant next, so that the others
+            can leave those users alone.
+        planted_type: the type of what `plant` returns.
+    """
+
+    needs: ClassVar[tuple[type, ...]]
+    holds_out: ClassVar[bool] = False
+    replaces_users: ClassVar[bool] = False
+    planted_type: ClassVar[type[Planted]] = Planted
+
+    def retrainings(self, offers: tuple[type, ...]) -> Mapping[str, int]:
+        """How many models the attack may ask `Run.retrain` for; none by default.
+
+        Args:
+            offers: capabilities of what the run's task trains, as far as it says before; none where
+                it trains nothing.
+
+        Returns:
+            Number by the parameter that sets it, or by "" where no parameter does.
+        """
+        return {}
+
+    def payload_rounds(self) -> int:
+        """How many rounds of messages it needs with what they carried (`Transcript`); 0 for none.
+
+        What parties send is kept for attacks that ask for it before anything is sent, and for those
+        whose `needs` name `Transcript`.
+        """
+        return 0
+
+    def refuses(self, release: Release, corpus: Corpus) -> str | None:
+        """Why it cannot attack a release that has what `needs` names; None unless overridden.
+
+        The attack is then skipped with this reason. `corpus` is what `run` would get.
+        """
+        return None
+
+    def refuses_events(self, events: Sequence[PrivacyEvent]) -> str | None:
+        """Why it cannot attack what was made by such events; None unless overridden.
+
+        It is asked of the planned events before anything is trained, and of those of the release.
+        The attack is then skipped with this reason.
+        """
+        return None
+
+    @abstractmethod
+    def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, Planted]:
+        """The corpus to protect, and what was planted in it (before any vocabulary is made)."""
+
+    def planted_in(self, corpus: Corpus) -> Planted | None:
+        """What it would have planted in a corpus whose splits already say who trained.
+
+        A release that was trained elsewhere is attacked with it: rows of the split `train` were
+        trained on, rows of `held_out` were not. None, unless overridden: nothing of the kind.
+
+        Raises:
+            InputError: if the splits do not hold what the attack needs.
+        """
+        return None
+
+    @classmethod
+    def contradictions(
+        cls, metrics: Mapping[str, Estimate], details: Mapping[str, Any]
+    ) -> Iterator[tuple[str, str]]:
+        """What is wrong with a stored result whose metrics do not follow from its details.
+
+        Nothing is computed again by default. The result may be anybody's.
+
+        Args:
+            metrics: of the attack; there is one at least.
+            details: that it kept.
+
+        Yields:
+            Place ("details.canaries.3.rank", "leakage.auc.value") and what is wrong there.
+
+        Raises:
+            ValidationError: of pydantic, if details have not the form that the attack gives them.
+        """
+        yield from ()
+
+    @abstractmethod
+    def run(self, release: Release, planted: Any, corpus: Corpus, run: Run) -> Leakage:
+        """Measures the leakage of a release; `corpus` is the planted corpus, all splits."""

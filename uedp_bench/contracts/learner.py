@@ -1,0 +1,281 @@
+"""The contract between tasks and training mechanisms: how to turn rows into losses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+
+from uedp_bench.errors import CapabilityError
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from uedp_bench.contracts.model import Vocabulary
+    from uedp_bench.contracts.release import Release
+    from uedp_bench.corpus import Corpus, IntArray
+
+Batch = Mapping[str, "Tensor"]
+"""Tensors by name, each with rows as its first dimension."""
+
+Role = Literal["public", "private", "downstream"]
+"""Who trains a stage, and on which rows.
+
+* `public`: plainly, on rows that are declared public (the split `public`).
+* `private`: the mechanism, on rows that it protects. Only these stages emit events.
+* `downstream`: plainly, on rows of the task's second source, which no guarantee speaks of.
+"""
+
+Rows = Literal["source", "downstream"]
+"""Which rows a stage trains on: the run's own, or those of the task's second source."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Ordinary training: epochs of shuffled minibatches on the mean loss a target.
+
+    Attributes:
+        epochs: passes over the rows.
+        batch_size: rows a step.
+        learning_rate: of `optimizer`.
+        weight_decay: decoupled for "adamw", added to the gradient for "sgd".
+        optimizer: of torch.
+        momentum: of "sgd".
+        order: "shuffled": every epoch shuffles all rows; "by-user": it shuffles users, and each
+            user's rows, which come one after the other.
+    """
+
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    weight_decay: float = 0.0
+    optimizer: Literal["adamw", "sgd"] = "adamw"
+    momentum: float = 0.0
+    order: Literal["shuffled", "by-user"] = "shuffled"
+
+    def recorded(self) -> dict[str, Any]:
+        """As results hold it: what has a default is left out there."""
+        defaults = {field.name: field.default for field in fields(self)}
+        return {n: value for n, value in asdict(self).items() if value != defaults[n]}
+
+
+def row_seeds(rng: np.random.Generator, shape: tuple[int, ...]) -> IntArray:
+    """Seeds of 63 bits, one for each use of a row."""
+    seeds: IntArray = rng.integers(2**63 - 1, size=shape)
+    return seeds
+
+
+EXAMPLE_LENGTHS = (1, 3, 7, 12)
+
+
+def example_ids(size: int, longest: int | None = None) -> list[list[int]]:
+    """Made-up rows of token ids for `Learner.example_batch`, the same at every call.
+
+    Args:
+        size: of the vocabulary; ids are below it.
+        longest: most ids of a row; None for no limit.
+    """
+    rng = np.random.default_rng(0)
+    lengths = [max(1, min(length, longest or length)) for length in EXAMPLE_LENGTHS]
+    return [rng.integers(size, size=length).tolist() for length in lengths]
+
+
+def on_device(batch: Batch, device: str) -> Batch:
+    """The batch with all its tensors there."""
+    return {name: value.to(device) for name, value in batch.items()}
+
+
+class Losses(NamedTuple):
+    """Sums of a batch by row: `nats` (rows,) negative log-likelihoods, `targets` (rows,) counts."""
+
+    nats: Tensor
+    targets: Tensor
+
+
+LENGTHS_AT_ONCE = 4096
+"""Rows of a text in a file that are read together to know their lengths."""
+
+
+class LengthsOnDemand:
+    """Lengths of rows that stay in a file: each is found once, when somebody asks for it.
+
+    Args:
+        rows: how many there are.
+        longest: length of the longest of the rows that were looked at.
+        find: (n,) lengths of n different rows.
+    """
+
+    def __init__(self, rows: int, longest: int, find: Callable[[IntArray], IntArray]) -> None:
+        self._known = np.full(rows, -1, dtype=np.int32)
+        self._longest, self._find = longest, find
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def __getitem__(self, rows: IntArray) -> IntArray:
+        """Lengths, in the shape of the row numbers."""
+        new = np.unique(rows[self._known[rows] < 0])
+        for first in range(0, len(new), LENGTHS_AT_ONCE):
+            part = new[first : first + LENGTHS_AT_ONCE]
+            self._known[part] = self._find(part)
+        return self._known[rows].astype(np.int64)
+
+    def max(self, initial: int = 0) -> int:
+        """The length of the longest row that was looked at; `initial` where it is more.
+
+        An array of all lengths answers this in the same words.
+        """
+        return max(self._longest, initial)
+
+
+RowLengths: TypeAlias = "IntArray | LengthsOnDemand"
+"""(rows,) lengths by number of the row."""
+
+
+def take_over(target: nn.Module, source: nn.Module, part: str = "") -> None:
+    """Copies the weights of `source` to the weights of the same names in `target`.
+
+    Args:
+        target: changes in place; what lies outside the part stays as it is.
+        source: has weights of the same names and shapes there.
+        part: dotted name of a submodule that both have ("encoder"); all weights by default.
+
+    Raises:
+        CapabilityError: if there is no such part, or names or shapes differ; names the weight.
+    """
+    weights = list[dict[str, Any]]()
+    for which, module in (("stage", target), ("stage before", source)):
+        try:
+            weights.append(module.get_submodule(part).state_dict(prefix=f"{part}." if part else ""))
+        except AttributeError:
+            raise CapabilityError(
+                f"the stages share the part {part!r}, and the network of the {which} has none"
+            ) from None
+    new, old = weights
+    for name in dict.fromkeys([*new, *old]):
+        if name not in new or name not in old:
+            raise CapabilityError(
+                f"the weight {name} is in the network of the stage"
+                f"{'' if name in new else ' before'} alone: take over a part that both have"
+            )
+        if new[name].shape != old[name].shape:
+            raise CapabilityError(
+                f"the weight {name} has the shape {tuple(new[name].shape)}, and "
+                f"{tuple(old[name].shape)} in the stage before"
+            )
+    target.get_submodule(part).load_state_dict(source.get_submodule(part).state_dict())
+
+
+class Learner(Protocol):
+    """Something a mechanism can train without knowing the task; derive from it.
+
+    Attributes:
+        module: the network, with its current weights; mechanisms train it in place or copy it.
+        vocabulary: None where the task has none.
+        role: who trains it.
+        schedule: how, of a public or downstream stage; None where the mechanism decides.
+        corpus: the rows that `batch` numbers, from 0.
+        vectorised: see `LanguageModel.vectorised`.
+        row_size: numbers in the largest tensor that one row needs (of a language model, its
+            logits): how many rows fit side by side depends on it.
+        row_lengths: (rows,) tokens of each row, where rows of similar length are to be computed
+            side by side, because the time of a batch is that of its longest row; None where they
+            are not. It decides about speed, never about what is private. Where rows stay in a
+            file, lengths are found when they are asked for.
+    """
+
+    module: nn.Module
+    vocabulary: Vocabulary | None = None
+    role: Role = "private"
+    schedule: Schedule | None = None
+    corpus: Corpus
+    vectorised: bool
+    row_size: int
+    row_lengths: RowLengths | None = None
+
+    def start_from(self, module: nn.Module) -> None:
+        """Takes over what the network shares with the one that the stage before trained.
+
+        By default that is every weight, and the two must have the same names and shapes. A learner
+        with a head of its own takes over a part, `take_over(self.module, module, "encoder")`, and
+        keeps the initial weights of its head.
+
+        Raises:
+            CapabilityError: naming the weight that does not fit.
+        """
+        take_over(self.module, module)
+
+    def batch(self, rows: Sequence[int] | IntArray, seeds: IntArray) -> Batch:
+        """Tensors of these rows, on the CPU.
+
+        Token ids that the network looks up are called `tokens` (rows, length); the vocabulary's
+        `end` fills them up.
+
+        What is random about a row (dropout) depends on its own one of the `seeds` (rows,) alone,
+        so that it does not matter which rows are computed side by side.
+        """
+        ...
+
+    def losses(self, module: nn.Module, batch: Batch) -> Losses:
+        """Losses of each row; row i depends on row i of the batch and on the module only.
+
+        Which weights a network uses for a row, and in which operations, must not depend on what
+        the row says; on its length it may (`docs/proofs.md`, section 14).
+        """
+        ...
+
+    def example_batch(self) -> Batch | None:
+        """Made-up rows in the form of `batch`, no number of which comes from the corpus' rows.
+
+        They are different, of different lengths, and the same whenever they are asked for: token
+        ids drawn with a fixed seed (`example_ids`). The engine computes them before
+        any row of the corpus, to see whether gradients of this network can be clipped in one
+        backward pass. With None, the default, they are not: units are clipped update by update,
+        which is slower.
+        """
+        return None
+
+    def release(self, module: nn.Module) -> Release:
+        """What is released when `module` is.
+
+        Derive it from `TrainedRelease`, so that attacks reach it by the losses of its rows.
+        """
+        ...
+
+
+@runtime_checkable
+class SplitLearner(Learner, Protocol):
+    """A network in two parts: an encoder at the owner of the text, and a head at the server.
+
+    What passes between them is the representation: mechanisms perturb it, attackers see it.
+    `losses(module, batch)` is `head_losses(module, encode(module, batch), batch)`.
+
+    Attributes:
+        width: d, the size of the representation.
+        target: what the labels are of: "label", or the name of an attribute.
+    """
+
+    width: int
+    target: str = "label"
+
+    def masked_batch(
+        self, rows: Sequence[int] | IntArray, rng: np.random.Generator, rate: float
+    ) -> Batch:
+        """As `batch`, each word of a text dropped with an independent coin of this rate.
+
+        Coins, and the seeds of the rows, come from `rng`.
+
+        A dropped word becomes the encoder's mask whatever the word was: two texts that differ in a
+        dropped word give the same batch.
+        """
+        ...
+
+    def encode(self, module: nn.Module, batch: Batch) -> Tensor:
+        """(rows, d) representations."""
+        ...
+
+    def head_losses(self, module: nn.Module, z: Tensor, batch: Batch) -> Losses:
+        """Losses of each row given its representation."""
+        ...

@@ -1,0 +1,302 @@
+"""The contract of mechanisms: a way to protect text, at one of four stages."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+
+from uedp_bench.accounting.events import Claim, PrivacyEvent, PrivacyUnit
+from uedp_bench.components.component import Component, P
+from uedp_bench.contracts.release import SplitRelease
+from uedp_bench.errors import CapabilityError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from torch import Tensor, nn
+
+    from uedp_bench.accounting.published_systems import Reading
+    from uedp_bench.contracts.learner import Learner
+    from uedp_bench.contracts.release import EntityDetector, Release, WordChannel
+    from uedp_bench.contracts.run_context import Run
+    from uedp_bench.contracts.task import Task
+    from uedp_bench.contracts.word_counts import WordCounts
+    from uedp_bench.corpus import Corpus
+
+Events = tuple[PrivacyEvent, ...]
+"""What happened to private data, in order; empty where it was not used."""
+
+
+@dataclass(frozen=True)
+class CorpusStats:
+    """Sizes of the private training split, as far as a mechanism may know them.
+
+    Attributes:
+        users, rows, sensitive_rows, entities: counts.
+        public: True where the source documents them (public constants); False where they were
+            counted from private data, and then `proven` refuses what depends on them.
+        downstream: of the rows of the task's second source, where it has one.
+        clients: the public share of each client in the rows (`contracts.clients`); none where the
+            run has no clients.
+    """
+
+    users: int
+    rows: int
+    sensitive_rows: int
+    entities: int
+    public: bool
+    downstream: CorpusStats | None = None
+    clients: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class PublicUnits:
+    """How many units a guarantee is about, after every public cut of the data.
+
+    Attributes:
+        unit: what is counted, and the parameter that declares it.
+        declared: the public number that noise and sampling are planned for.
+        sampled: units of a round if so many train (in expectation); None where rounds draw
+            something else.
+        independent: True if units draw coins of their own: fewer units make smaller rounds.
+        at_least_all: True if the proof needs a number that is not below the real one.
+    """
+
+    unit: Literal["users", "clients", "records"]
+    declared: int
+    sampled: float | None
+    independent: bool = True
+    at_least_all: bool = True
+
+    def expected(self, there: int) -> float | None:
+        """Units of a round where so many train."""
+        if self.sampled is None or not self.independent:
+            return self.sampled
+        return self.sampled * there / self.declared
+
+
+class Mechanism(Component[P]):
+    """Base of all mechanisms.
+
+    Attributes:
+        unit: the privacy unit of its guarantee; None where it promises nothing.
+        fresh_noise: all numbers that protect are drawn from the run's streams for that, so that
+            runs of other parameters or seeds share none. Choosing among trained models is only
+            charged for where every mechanism says so.
+        data_set: parameters that decide by chance which private sentences count (caps). A
+            guarantee for a user together with an entity is about those alone.
+    """
+
+    unit: ClassVar[PrivacyUnit | None] = None
+    fresh_noise: ClassVar[bool] = False
+    data_set: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def protects(self) -> PrivacyUnit | None:
+        """The unit of its guarantee at these parameters."""
+        return self.unit
+
+    @abstractmethod
+    def plan(self, stats: CorpusStats) -> Events:
+        """The events that a run will emit, from parameters and public sizes alone."""
+
+    def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
+        """What its paper claims at these parameters; nothing by default."""
+        return ()
+
+    def refusals(self, stats: CorpusStats) -> tuple[str, ...]:
+        """Why `proven` must refuse at these parameters; empty where it need not."""
+        return ()
+
+    def units(self, stats: CorpusStats) -> PublicUnits | None:
+        """How many units its guarantee is about; None where it depends on no such number."""
+        return None
+
+    def readings(self) -> tuple[Reading, ...]:
+        """Epsilon at further points that make it comparable; none by default."""
+        return ()
+
+
+class VocabularyMechanism(Mechanism[P]):
+    """Chooses words of private text; the task makes the vocabulary of its model from them alone.
+
+    One that plans no event sees public rows only.
+    """
+
+    @abstractmethod
+    def choose(
+        self, corpus: Corpus, words: Sequence[Sequence[str]], run: Run
+    ) -> tuple[WordCounts, Events]:
+        """Words that may be seen, with counts, and what happened to choose them.
+
+        Args:
+            corpus: rows of the splits train, valid and public.
+            words: of each row, as the model reads them (`Task.words`): those of a row depend on
+                that row alone.
+            run: around it.
+        """
+
+
+class PublishingMechanism(Mechanism[P]):
+    """Publishes protected text or vectors; the number of rows may change.
+
+    Attributes:
+        rowwise: an output row depends on its input row and public data only. Only who says so is
+            taken for mere pre-processing of a mechanism that protects.
+        at_inference: test inputs pass through it too.
+        carries: content columns that still mean something in what it publishes, of
+            `uedp_bench.corpus.CONTENT`. All others are dropped after it, and where it has a `unit`,
+            those that neither a mechanism after it nor the task reads. Labels, attributes, groups
+            and splits always stay. `uedp_bench.corpus.Rewriting` moves entities and layers along.
+    """
+
+    rowwise: ClassVar[bool] = False
+    at_inference: ClassVar[bool] = False
+    carries: ClassVar[frozenset[str]] = frozenset()
+
+    @abstractmethod
+    def publish(self, corpus: Corpus, run: Run) -> tuple[Corpus, Events]:
+        """The protected corpus (same splits) and what happened to make it.
+
+        A mechanism on representations sets `Corpus.vectors`, and its texts become empty. Public
+        rows are published too: as text they stay as they are, as vectors they are what the
+        mechanism makes of text that needs no protection.
+        """
+
+    def word_channel(self, run: Run) -> WordChannel | None:
+        """The mechanism as an adversary can run it, if it replaces words one by one."""
+        return None
+
+    def entity_detector(self) -> EntityDetector | None:
+        """What finds the pieces of text that it replaces; None where it looks for none."""
+        return None
+
+    def inherited(self) -> Events:
+        """What happened to people's data to make what it uses, such as a trained detector.
+
+        These events compose with those of every run, whatever pre-processing hides: what it uses
+        was learnt from people, who may be those of the corpus.
+        """
+        return ()
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """What is known of a training that happened before the run.
+
+    Attributes:
+        coins: the file by which attacks planted before it (`uedp-bench plant`); None where none
+            did: rows of the split `train` were trained on, rows of `held_out` were not.
+    """
+
+    coins: Path | None = None
+
+
+class TrainingMechanism(Mechanism[P]):
+    """Trains a learner.
+
+    Attributes:
+        shows: what parties of its protocol see of private data beside the release, in words; empty
+            where that is nothing, or updates alone.
+    """
+
+    shows: ClassVar[str] = ""
+
+    @property
+    def elsewhere(self) -> Elsewhere | None:
+        """Set where the model comes trained and `train` releases it as it is.
+
+        The corpus is then attacked as it was trained on: nothing is planted in the run, no model
+        before training is known, and none can be trained in the same way. None by default.
+        """
+        return None
+
+    @abstractmethod
+    def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
+        """The trained module and what happened; trains on rows with split `train` only.
+
+        `corpus` is `learner.corpus`: row numbers are those of `learner.batch`.
+        """
+
+
+class ServingMechanism(Mechanism[P]):
+    """Answers queries to a finished release under protection (secure computation).
+
+    A class that is a `TrainingMechanism` as well trains for what it does at inference: its `train`
+    emits all its events, and `serve` none.
+    """
+
+    def cannot_serve(self, task: Task[Any], before: Sequence[Mechanism[Any]]) -> str | None:
+        """Why it cannot answer for what a task trains; None if it can, or nobody knows yet.
+
+        Runs are refused for it before any data are read. It is not asked where something was
+        published, for the task may then train another network than its model.
+
+        Args:
+            task: with its model.
+            before: mechanisms of the run that act before it.
+        """
+        return None
+
+    def check_learner(self, learner: Learner) -> None:
+        """Refuses what a learner is about to train, where no weights would make it right.
+
+        It is called before anything is trained, with the learner of the last stage, for the first
+        mechanism at inference; `serve` refuses what depends on the weights.
+
+        Raises:
+            CapabilityError: if it cannot answer for such a release.
+            InputError: if a parameter does not fit to it; the message names the value that does.
+        """
+
+    @abstractmethod
+    def serve(self, release: Release, run: Run) -> Release:
+        """The release as its users see it; its events are those of `release`, then its own."""
+
+    def serve_again(self, release: Release) -> Release:
+        """The release as its users see it, where what `serve` gave was saved and loaded again.
+
+        A mechanism whose release is a `ServedRelease` has it. Numbers that hide something are drawn
+        from the operating system: those of the run were used.
+
+        Raises:
+            TypeError: of mechanisms whose releases save themselves.
+        """
+        raise TypeError(f"{self.name} does not serve a release that was saved")
+
+
+class RepresentationChannel(Protocol):
+    """What happens to a representation between the encoder and the head.
+
+    Attributes:
+        word_dropout: probability that a word is dropped before its text is encoded.
+    """
+
+    word_dropout: float
+
+    def perturb(self, z: Tensor, rngs: Sequence[np.random.Generator]) -> Tensor:
+        """(rows, d) of (rows, d); row i depends on row i and on the noise of `rngs[i]` only."""
+        ...
+
+
+class RepresentationMechanism(TrainingMechanism[P], ServingMechanism[P]):
+    """Trains a `SplitLearner` with a channel between its two parts, and keeps it at inference."""
+
+    @abstractmethod
+    def channel(self) -> RepresentationChannel:
+        """The channel at these parameters."""
+
+    def serve(self, release: Release, run: Run) -> Release:
+        """The release with the channel between its encoder and its head.
+
+        Raises:
+            CapabilityError: if the release has no two such parts.
+        """
+        if not isinstance(release, SplitRelease):
+            raise CapabilityError(
+                f"{self.name} perturbs representations between an encoder and a head, and a "
+                f"{type(release).__name__} has none: use it for text-classification"
+            )
+        return release.through(self, run.stream("inference"))

@@ -1,0 +1,464 @@
+"""The contract of models: networks that a task can learn, each by its paper's name."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uedp_bench.components.component import Component, P
+from uedp_bench.corpus import IntArray
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from uedp_bench.contracts.learner import Batch
+
+FeatureArray = NDArray[np.float32]
+"""Vectors of a frozen encoder, in single precision."""
+
+
+class Vocabulary(Protocol):
+    """Text to token ids and back; made from public text unless its origin says otherwise.
+
+    Attributes:
+        size: number of token ids.
+        begin, end: ids that start and end every row.
+        unknown: id of words outside the vocabulary, or None where there are none (byte-level).
+        origin: where it came from, in words; "private" text makes every proven epsilon infinite.
+        fingerprint: equal for equal vocabularies: only such perplexities per token compare.
+    """
+
+    size: int
+    begin: int
+    end: int
+    unknown: int | None
+    origin: str
+    private: bool
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits."""
+        ...
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of each text, without begin and end."""
+        ...
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Text of token ids; begin and end are left out."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Writes the vocabulary; `Model.load_vocabulary` reads it."""
+        ...
+
+
+class TextModel(Component[P]):
+    """What all models have: the vocabulary through which they read text.
+
+    Attributes:
+        vectorised: `torch.func.vmap` over rows of weights works on the module (no in-place state,
+            no data-dependent control flow), so that many users train at once.
+        trained_elsewhere: its weights were trained on rows of the corpus before the run: only a
+            mechanism that says so (`TrainingMechanism.elsewhere`) may release it.
+    """
+
+    vectorised: ClassVar[bool] = True
+    trained_elsewhere: ClassVar[bool] = False
+
+    def before_training(self) -> TextModel[P] | None:
+        """The model before others trained it on private rows; None where nobody knows it."""
+        return None
+
+    @abstractmethod
+    def vocabulary(self, texts: Sequence[str], *, origin: str, private: bool) -> Vocabulary:
+        """Vocabulary made from these texts (a pretrained model returns its own tokenizer's)."""
+
+    def words(self, texts: Sequence[str]) -> list[list[str]]:
+        """Words of each text: `vocabulary` makes of them, one a text, what it makes of the texts.
+
+        Those of a text depend on it alone. Whitespace-separated ones by default.
+        """
+        return [text.split() for text in texts]
+
+    @abstractmethod
+    def load_vocabulary(self, folder: Path) -> Vocabulary:
+        """The vocabulary that `Vocabulary.save` wrote."""
+
+    def brings_vocabulary(self) -> bool:
+        """True if the vocabulary is the model's own: no text is needed to make one."""
+        return False
+
+    def on_public_text(self, module: nn.Module) -> nn.Module:
+        """The network as a stage on public text trains it: the same, by default.
+
+        A model with adapters gives one that trains all weights but these.
+
+        Args:
+            module: the network of the task, this model's alone or with a head on it. It is not
+                changed, and what is returned has weights of the same names.
+        """
+        return module
+
+    def max_length(self) -> int | None:
+        """Most tokens a row may have, begin and end included; None for no limit."""
+        return None
+
+    def frozen(self) -> bool:
+        """True if the model is pretrained and fixed: it then has no vocabulary here."""
+        return False
+
+
+class LanguageModel(TextModel[P]):
+    """A network that predicts the next token.
+
+    `build` returns a module whose `forward(tokens, seeds=None)` maps token ids (rows, length) to
+    logits (rows, length, vocabulary). Row i of the output depends on row i of the input, on the
+    weights and, with dropout, on `seeds[i]` only: no batch statistics, no state across rows.
+    """
+
+    @abstractmethod
+    def build(self, vocabulary: Vocabulary, seed: int) -> nn.Module:
+        """The network with freshly drawn (by `seed`) or pretrained weights, on the CPU."""
+
+    def save_network(self, module: nn.Module, folder: Path) -> None:
+        """Writes the weights of a module that `build` made; `load_network` reads them."""
+        save_weights(module, folder / "weights.pt")
+
+    def load_network(self, vocabulary: Vocabulary, folder: Path) -> nn.Module:
+        """The network with the weights that `save_network` wrote, on the CPU."""
+        return load_weights(self.build(vocabulary, seed=0), folder / "weights.pt")
+
+
+class NextTokenModule(Protocol):
+    """What `LanguageModel.build` returns, as the learner calls it."""
+
+    def __call__(self, tokens: Tensor, seeds: Tensor | None = None) -> Tensor:
+        """(rows, length) token ids, (rows,) dropout seeds -> (rows, length, vocabulary) logits."""
+        ...
+
+
+@runtime_checkable
+class FeatureModule(Protocol):
+    """A `NextTokenModule` that gives what its output layer reads, and the layer.
+
+    Logits are `features @ weight.t() + bias`. The cross-entropy of tokens is
+    then computed without a second table of all logits (`models.fast.output_nats`).
+    """
+
+    def outputs(self, tokens: Tensor, seeds: Tensor | None = None) -> Tensor:
+        """(rows, length, size) features of ids (rows, length)."""
+        ...
+
+    def output_layer(self) -> tuple[Tensor, Tensor | None] | None:
+        """Weight (vocabulary, size) and bias (vocabulary,) or None of the output layer.
+
+        None where logits are not linear in the features.
+        """
+        ...
+
+
+@runtime_checkable
+class StopsAtEnds(Protocol):
+    """A `FeatureModule` that spares itself the padding of rows that end before the longest."""
+
+    def outputs_until(self, tokens: Tensor, seeds: Tensor | None, lengths: Tensor) -> Tensor:
+        """(rows, length, size) what `outputs` gives for the first `lengths` (rows,) of each row.
+
+        What stands after them is anything that is finite.
+        """
+        ...
+
+
+@runtime_checkable
+class EmbedsTokens(Protocol):
+    """A network, or a part of one, that looks tokens up in a table of vectors, and says in which.
+
+    Rows of the table that belong to no token of a text have no gradient, unless the table is that
+    of the outputs too: who reads an update must know where it is (`gradient-inversion`).
+    """
+
+    def token_embedding(self) -> Tensor:
+        """(vocabulary, size) the weight whose row i is the vector of token i."""
+        ...
+
+
+@runtime_checkable
+class ReadsTokenVectors(Protocol):
+    """A network, or a part of one, that says which weights multiply vectors of tokens.
+
+    Where the table is not trained, it is these that show which tokens a short text has: the change
+    of each is a sum of their vectors, row by row (`gradient-inversion`).
+    """
+
+    def token_readers(self) -> Sequence[Tensor]:
+        """Weights (outputs, inputs) whose first inputs are a token's vector, up to a factor."""
+        ...
+
+
+@runtime_checkable
+class HasOutputLayer(Protocol):
+    """A network, or a part of one, that says which weights make its logits; see `FeatureModule`."""
+
+    def output_layer(self) -> tuple[Tensor, Tensor | None] | None:
+        """Weight (outputs, size) and bias (outputs,) or None of the output layer.
+
+        None where logits are not linear in the features.
+        """
+        ...
+
+
+@runtime_checkable
+class BringsHead(Protocol):
+    """An encoder whose weights come with the linear layer on top of it.
+
+    A task gives its own last layer these weights, in place of fresh ones. Its vectors are the
+    layer's inputs as they are: the encoder is `normalised`.
+    """
+
+    def head(self, names: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """Weight (names, d) and bias (names,) of the classes or labels of these names.
+
+        Raises:
+            InputError: if it tells other classes apart.
+        """
+        ...
+
+
+class TextEncoder(TextModel[P]):
+    """A network that maps a text to one vector, its representation.
+
+    Most encoders are trained: `build_encoder` returns a module with the attribute `width` (d)
+    whose `forward(tokens, lengths, seeds=None)` maps token ids (rows, length), padded on the right,
+    and the number of tokens of each row (rows,), begin and end included, to (rows, d). Row i of the
+    output depends on the first `lengths[i]` tokens of row i, on the weights and, with dropout, on
+    `seeds[i]` only. Representations are normalised before they are classified, unless the module
+    has the attribute `normalised` and it is true.
+
+    A frozen encoder (`frozen()` is True) is pretrained and not trained any further: `features`
+    gives its vectors, and `build_encoder` what is trained on top of them, a module with the
+    attribute `width` whose `forward(vectors)` maps (rows, size) to (rows, d). A module with dropout
+    has the attribute `seeded`, which is true, and `forward(vectors, seeds)`. A frozen encoder has
+    no vocabulary here.
+    """
+
+    @property
+    def mask(self) -> str:
+        """The word that stands for a dropped word in a text that is to be encoded."""
+        return "<unk>"
+
+    def features(self, texts: Sequence[str], device: str, *, cache: bool = True) -> FeatureArray:
+        """(texts, size) vectors of a frozen encoder.
+
+        Args:
+            texts: as they are.
+            device: torch device to compute on.
+            cache: keep them on disk for the next run (not for texts that occur once, such as those
+                with dropped words).
+
+        Raises:
+            TypeError: of an encoder that is trained.
+        """
+        raise TypeError(f"{self.name} is trained: it has no fixed features")
+
+    def has_plain_layers(self) -> bool:
+        """True if what is trained of it is plain layers (`Compilable`), or nothing at all.
+
+        Frozen encoders by default.
+        """
+        return self.frozen()
+
+    def row_numbers(self, tokens: int, width: int) -> int:
+        """Numbers in the largest tensor that a row of so many tokens needs; see `Learner`.
+
+        Args:
+            tokens: of the longest row.
+            width: of the representation, or the number of classes where there are more.
+        """
+        return tokens * width
+
+    def feature_size(self) -> int:
+        """Size of the vectors of `features`.
+
+        Raises:
+            TypeError: of an encoder that is trained.
+        """
+        raise TypeError(f"{self.name} is trained: it has no fixed features")
+
+    @abstractmethod
+    def build_encoder(self, vocabulary: Vocabulary | None, seed: int) -> nn.Module:
+        """The network, or of a frozen encoder what is trained on top of it, on the CPU."""
+
+    def save_encoder(self, module: nn.Module, folder: Path) -> None:
+        """Writes the weights of a module that `build_encoder` made."""
+        save_weights(module, folder / "encoder.pt")
+
+    def load_encoder(self, vocabulary: Vocabulary | None, folder: Path) -> nn.Module:
+        """The module with the weights that `save_encoder` wrote, on the CPU."""
+        return load_weights(self.build_encoder(vocabulary, seed=0), folder / "encoder.pt")
+
+
+class WordRows(Protocol):
+    """What a token encoder reads of rows of words."""
+
+    @property
+    def lengths(self) -> IntArray:
+        """(rows,) words of each row that are read: its first ones."""
+        ...
+
+    @property
+    def truncated(self) -> int:
+        """Rows that lost words to a limit."""
+        ...
+
+    @property
+    def row_size(self) -> int:
+        """Numbers in the largest tensor that the longest row needs on its way; see `Learner`."""
+        ...
+
+    def batch(self, rows: IntArray) -> Batch:
+        """What the network reads of some rows: tensors on the CPU, with rows as first dimension.
+
+        They are padded on the right to the longest of these rows, to one word at least. `lengths`
+        (rows,) is among them.
+        """
+        ...
+
+
+class TokenEncoder(TextModel[P]):
+    """A network that maps every word of a row to a vector.
+
+    `build_token_encoder` returns a module with the attribute `width` (d), whose `forward(batch)`
+    maps what `WordRows.batch` gives to (rows, words, d); where the batch has `seeds` (rows,) and
+    the module is in training mode, they draw its dropout. Row i of the output depends on row i of
+    the batch and on the weights only. What stands after the first `lengths[i]` words is padding:
+    its vectors are finite, mean nothing, and change no other vector.
+
+    A word that is cut into pieces has the vector of its first piece.
+
+    A frozen encoder (`frozen()` is True) is pretrained and not trained any further: `read_words`
+    computes its vectors once and keeps them on disk, and `build_token_encoder` returns what is
+    trained on top of them; the vocabulary is then None.
+    """
+
+    @abstractmethod
+    def read_words(
+        self,
+        words: Sequence[Sequence[str]],
+        vocabulary: Vocabulary | None,
+        max_tokens: int,
+        device: str,
+    ) -> WordRows:
+        """What the network reads of each row.
+
+        Args:
+            words: of each row, in order; a word may be any string, and a row may have none.
+            vocabulary: of this model; None for a frozen encoder.
+            max_tokens: tokens of a row past this many are left out. They are words, or pieces of
+                words with the first and last special token among them.
+            device: torch device on which a frozen encoder computes.
+        """
+
+    @abstractmethod
+    def build_token_encoder(self, vocabulary: Vocabulary | None, seed: int) -> nn.Module:
+        """The network, or of a frozen encoder what is trained on top of it, on the CPU."""
+
+    def save_token_encoder(self, module: nn.Module, folder: Path) -> None:
+        """Writes the weights of a module that `build_token_encoder` made."""
+        save_weights(module, folder / "token_encoder.pt")
+
+    def load_token_encoder(self, vocabulary: Vocabulary | None, folder: Path) -> nn.Module:
+        """The module with the weights that `save_token_encoder` wrote, on the CPU."""
+        return load_weights(
+            self.build_token_encoder(vocabulary, seed=0), folder / "token_encoder.pt"
+        )
+
+
+class PairVocabulary(Vocabulary, Protocol):
+    """A vocabulary of texts and of their translations.
+
+    Attributes:
+        start: id that a decoder begins with.
+        never: ids that are in no translation: what starts or fills rows, and tags of fragments.
+    """
+
+    start: int
+    never: tuple[int, ...]
+
+    def encode_targets(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of translations, without begin and end."""
+        ...
+
+
+class TranslationModule(Protocol):
+    """What `TranslationModel.build_translator` returns, as tasks call it.
+
+    Row i of every output depends on row i of the inputs and on the weights only. Rows are padded on
+    the right, and padding changes nothing else.
+    """
+
+    def encode(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """(rows, source length, size) what the decoder looks at, of ids and their numbers."""
+        ...
+
+    def decode(self, inputs: Tensor, memory: Tensor, lengths: Tensor) -> Tensor:
+        """(rows, target length, size) features of the tokens that follow each of the inputs.
+
+        Args:
+            inputs: (rows, target length) ids: start, and the target without its end.
+            memory: of `encode`.
+            lengths: (rows,) tokens of each source.
+        """
+        ...
+
+    def output_layer(self) -> tuple[Tensor, Tensor | None]:
+        """Weight (vocabulary, size) and bias (vocabulary,) or None: they make the logits."""
+        ...
+
+
+class TranslationModel(TextModel[P]):
+    """A network with an encoder and a decoder, whose vocabulary covers both languages."""
+
+    TAGS: ClassVar[tuple[str, str]] = ("<P>", "</P>")
+    """Words that mark the begin and the end of a fragment: entries of every vocabulary."""
+
+    @abstractmethod
+    def vocabulary(self, texts: Sequence[str], *, origin: str, private: bool) -> PairVocabulary:
+        """Vocabulary made from texts of both languages, or the pretrained one."""
+
+    @abstractmethod
+    def load_vocabulary(self, folder: Path) -> PairVocabulary:
+        """See `TextModel`."""
+
+    @abstractmethod
+    def build_translator(self, vocabulary: PairVocabulary, seed: int) -> nn.Module:
+        """A `TranslationModule` with fresh (by `seed`) or pretrained weights, on the CPU."""
+
+    def save_translator(self, module: nn.Module, folder: Path) -> None:
+        """Writes the weights of a module that `build_translator` made."""
+        save_weights(module, folder / "translator.pt")
+
+    def load_translator(self, vocabulary: PairVocabulary, folder: Path) -> nn.Module:
+        """The module with the weights that `save_translator` wrote, on the CPU."""
+        return load_weights(self.build_translator(vocabulary, seed=0), folder / "translator.pt")
+
+
+def save_weights(module: nn.Module, file: Path) -> None:
+    """Writes the weights of a network, or of a part of one, on the CPU."""
+    import torch
+
+    file.parent.mkdir(parents=True, exist_ok=True)
+    torch.save({name: value.cpu() for name, value in module.state_dict().items()}, file)
+
+
+def load_weights(module: nn.Module, file: Path) -> nn.Module:
+    """Gives a module the weights that `save_weights` wrote, and returns it."""
+    import torch
+
+    module.load_state_dict(torch.load(file, weights_only=True))
+    return module

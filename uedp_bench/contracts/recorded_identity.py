@@ -1,0 +1,155 @@
+"""What the record of a run says that it was, and whether the record agrees with itself.
+
+A record is a text that anybody may have edited. Its id is the hash of its identity, its spec names
+the components of that identity, and its guarantees are what its events are worth.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from uedp_bench.accounting.assumptions import NoiseSource
+from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.accounting.ledger import proven
+from uedp_bench.contracts.results import Result
+
+SINGLE, LISTED = ("task", "source", "model"), ("mechanism", "attacks")
+"""Parts that are one component, and those that are several."""
+
+_LESS = 1e-3
+"""By how much, relatively, an accountant of another version may have rounded an epsilon down."""
+
+
+class Part(NamedTuple):
+    """Name, version and parameters of a component, and of a lone file the digest of its source."""
+
+    name: str
+    version: int
+    params: dict[str, Any]
+    source: str | None = None
+
+
+class Parts(BaseModel):
+    """What `spec.identity.identity_parts` gives."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    engine: int = 1
+    delta: float
+    corpus: str
+    downstream: str | None = None
+    task: Part
+    source: Part
+    model: Part
+    mechanism: tuple[Part, ...]
+    attacks: tuple[Part, ...]
+    seed: int
+    noise_source: NoiseSource = "seed"
+    clients: dict[str, Any] | None = None
+    selection: dict[str, Any] | None = None
+    unprotected: Part | None = None
+
+    @staticmethod
+    def of(recorded: Any) -> Parts:
+        """The parts that a file holds.
+
+        Raises:
+            ValidationError: if they have another form.
+        """
+        return Parts.model_validate_json(json.dumps(recorded))
+
+    def components(self) -> Iterator[tuple[str, Part]]:
+        """Fields ("mechanism.0") and components, in the order of a spec's."""
+        for kind in SINGLE:
+            yield kind, getattr(self, kind)
+        for kind in LISTED:
+            yield from ((f"{kind}.{at}", part) for at, part in enumerate(getattr(self, kind)))
+
+
+def parts_of(result: Result) -> Parts | None:
+    """The parts of a record's identity; None where it has none, or one of another form."""
+    try:
+        return Parts.of(result.provenance.get("identity"))
+    except ValidationError:
+        return None
+
+
+def lone_files(parts: Parts) -> Iterator[str]:
+    """Components with the digest of a lone file, as "mechanism NAME", but for attacks."""
+    for where, part in parts.components():
+        kind = where.partition(".")[0]
+        if part.source is not None and kind != "attacks":
+            yield f"{kind} {part.name}"
+        yield from (f"source {inner.name}" for inner in _sources(part) if inner.source is not None)
+
+
+def _sources(part: Part) -> Iterator[Part]:
+    """Sources that a parameter names."""
+    for value in part.params.values():
+        try:
+            if isinstance(value, list):
+                yield _PART.validate_json(json.dumps(value))
+        except ValidationError:
+            pass
+
+
+_PART = TypeAdapter(Part, config=ConfigDict(strict=True))
+
+
+def record_faults(result: Result) -> tuple[str, ...]:
+    """Sentences: where the record of a finished run is not one that a run leaves behind.
+
+    Recorded epsilons are not believed: they are computed again from the events.
+    """
+    parts = parts_of(result)
+    if parts is None:
+        return ("it does not record what its id is the hash of",)
+    return tuple(_faults(result, parts))
+
+
+def _faults(result: Result, parts: Parts) -> Iterator[str]:
+    if identity_of(result.provenance["identity"]) != (result.id, result.group):
+        yield "its id and group are not the hashes of the identity that it records"
+    spec = result.spec
+    listed = (
+        (f"{kind}.{at}", ref) for kind in LISTED for at, ref in enumerate(getattr(spec, kind))
+    )
+    named = {kind: getattr(spec, kind) for kind in SINGLE} | dict(listed)
+    recorded = {where: part.name for where, part in parts.components()}
+    declared = None if spec.selection is None else spec.selection.declared()
+    same = {where: ref.name for where, ref in named.items()} == recorded
+    if not same or declared != parts.selection:
+        yield "its spec is not that of the identity that it records"
+    given = {(one.unit, one.adjacency): one for one in result.guarantees if one.kind != "claimed"}
+    worth = {(one.unit, one.adjacency): one for one in proven(result.events, delta=spec.delta)}
+    unlike = any(_promises_more(given[key], again) for key, again in worth.items() if key in given)
+    if result.events and (given.keys() != worth.keys() or unlike):
+        yield "its guarantees are not what its events are worth"
+
+
+def _promises_more(given: Guarantee, again: Guarantee) -> bool:
+    """True if a guarantee is smaller than its events allow, or was refused and is called given."""
+    if given.status == "refused":
+        return False  # a run may know more reasons than its events
+    refused = math.isinf(given.epsilon) and math.isfinite(again.epsilon)
+    return refused or given.epsilon < again.epsilon * (1.0 - _LESS)
+
+
+def identity_of(parts: Mapping[str, Any]) -> tuple[str, str]:
+    """(id, group) of what `identity_parts` gave, or of what a result recorded of it."""
+    texts = {name: f"{_SORTED(name)}: {_SORTED(parts[name])}" for name in sorted(parts)}
+    shared = [text for name, text in texts.items() if name != "seed"]
+    return _digest(texts.values()), _digest(shared)
+
+
+_SORTED = json.JSONEncoder(sort_keys=True).encode
+
+
+def _digest(texts: Iterable[str]) -> str:
+    """Digest of an object of these sorted pairs, as `json.dumps` writes it."""
+    return hashlib.sha256(f"{{{', '.join(texts)}}}".encode()).hexdigest()[:16]

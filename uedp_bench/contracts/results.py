@@ -1,0 +1,411 @@
+"""The result of a run: one versioned pydantic model, written as JSON.
+
+Old schema versions keep loading. Fields are only ever added; a change of meaning raises
+`SCHEMA_VERSION` and gets a migration in `migrations`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+from uedp_bench.accounting.assumptions import NoiseSource
+from uedp_bench.accounting.declared_selection import Selection
+from uedp_bench.accounting.events import Adjacency, PrivacyEvent, PrivacyUnit
+from uedp_bench.accounting.guarantee import Guarantee, Number
+from uedp_bench.components.component import at
+from uedp_bench.components.metric import Declared
+from uedp_bench.contracts.clients import Clients
+from uedp_bench.contracts.migrations import SCHEMA_VERSION as SCHEMA_VERSION
+from uedp_bench.contracts.migrations import migrated
+from uedp_bench.errors import InputError, is_input_error
+from uedp_bench.io.json_files import (
+    MOST_SHOWN,
+    FormError,
+    faults,
+    file_text,
+    parse,
+)
+from uedp_bench.io.output_folder import write_atomically
+from uedp_bench.io.printable import plain
+from uedp_bench.io.regular_files import MOST_PATH_SHOWN, shown_path
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _plain(value: Any) -> Any:
+    """JSON values of anything nested: NumPy becomes Python's, infinity the string "inf".
+
+    Raises:
+        ValueError: for NaN, naming where it is.
+    """
+    if isinstance(value, Mapping):
+        return {key: _inside(part, str(key)) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_inside(part, str(number)) for number, part in enumerate(value)]
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        if math.isnan(value):
+            raise ValueError("NaN")
+        return "inf" if value > 0 else "-inf"
+    return value
+
+
+def _inside(value: Any, name: str) -> Any:
+    try:
+        return _plain(value)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+CHECKED = {"checked": True}
+"""The context of validation of what `parse_result` has looked through: it is plain already."""
+
+
+def _made_plain(value: Any, info: ValidationInfo) -> Any:
+    """As `_plain`, which looks at every number of a result, and has no need to do it twice."""
+    return value if info.context is CHECKED else _plain(value)
+
+
+Plain = Annotated[dict[str, Any], BeforeValidator(_made_plain)]
+"""Free-form JSON values without NaN."""
+
+
+class Estimate(_Frozen):
+    """A number with its 95 % interval; `low` and `high` are None where there is none.
+
+    Raises:
+        ValueError: if any of them is NaN: NaN is an error, never a result.
+    """
+
+    value: Number
+    low: Number | None = None
+    high: Number | None = None
+
+
+Bound = Annotated[Number, Field(ge=0.0, lt=math.inf)]
+"""An epsilon from below: 0 or more, and finite."""
+
+
+Limit = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+class CurveEvidence(_Frozen):
+    """Counts of an audit that trade-off curves are tested against, without assumptions.
+
+    Attributes:
+        canaries: of one training, each in by a fair coin of its own.
+        guesses: ways of guessing on them that were fixed in advance: guesses, and right ones.
+        rates: events over independent trainings: the lower limit of the probability of each on
+            the side where it is likely, the upper limit on the other, all at half of `error`.
+        bets: guesses of one canary over trainings that stopped early, in their order: the chance
+            that was bet on each, 0 for none, and True for a right one.
+        error: of the test: the probability that a curve which holds is refuted.
+    """
+
+    canaries: int = Field(ge=1)
+    guesses: tuple[tuple[int, int], ...] = ()
+    rates: tuple[tuple[Limit, Limit], ...] = ()
+    bets: tuple[tuple[Limit, bool], ...] = Field(default=(), exclude_if=at(()))
+    error: float = Field(gt=0.0, lt=1.0)
+
+
+class LowerBound(_Frozen):
+    """An epsilon that an attack refuted from below.
+
+    Attributes:
+        unit, adjacency, delta: of the guarantees that it bounds.
+        epsilon: at `confidence`, which pays for every choice that the attack made.
+        strict_epsilon: the same at confidence 1 - 1e-6, for the checks against proven and claimed
+            guarantees, which no chance may fail; None where the attack's statistics rest on
+            `assumptions` that the checks cannot rely on.
+        spread, sentences: of a user-entity bound: other users that mention the entity, and their
+            sentences that do, all together; as many of each, the last perhaps fewer. None for any
+            number.
+        assumptions: what must hold beside the attack's own coins; empty for none.
+        evidence: what the whole curve of a guarantee is tested against; None where the bound says
+            all, as every bound at a second delta does.
+    """
+
+    unit: PrivacyUnit
+    adjacency: Adjacency = "add-or-remove"
+    epsilon: Bound
+    delta: float = Field(ge=0.0, lt=1.0)
+    confidence: float = Field(gt=0.0, lt=1.0)
+    method: str
+    attack: str = ""
+    spread: int | None = Field(default=None, ge=0)
+    sentences: int | None = Field(default=None, ge=0)
+    strict_epsilon: Bound | None = None
+    assumptions: tuple[str, ...] = ()
+    evidence: CurveEvidence | None = Field(default=None, exclude_if=at(None))
+
+
+MOST_SAMPLES, MOST_SAMPLE_TEXT = 5, 240
+"""Samples that a result keeps of an attack, and characters of each text."""
+
+
+class Sample(_Frozen):
+    """What an attack read of one private text. Long texts are cut.
+
+    Results keep samples of generated text, and of other text only where the source's parameter
+    `show_samples` asks for it.
+
+    Attributes:
+        private: the text that was to be protected.
+        seen: what the attacker saw in its place.
+        read: what the attacker concluded, and rightly so.
+    """
+
+    private: str
+    seen: str
+    read: str
+
+    @field_validator("private", "seen", "read", mode="before")
+    @classmethod
+    def _cut(cls, value: Any) -> Any:
+        long = isinstance(value, str) and len(value) > MOST_SAMPLE_TEXT
+        return f"{value[: MOST_SAMPLE_TEXT - 2]} …" if long else value
+
+
+class ComponentSpec(_Frozen):
+    """A component by name, with all its parameters."""
+
+    name: str
+    params: dict[str, Any] = {}
+
+
+class RunSpec(_Frozen):
+    """Everything that defines one run; defaults are filled in."""
+
+    task: ComponentSpec
+    source: ComponentSpec
+    model: ComponentSpec
+    mechanism: tuple[ComponentSpec, ...]
+    attacks: tuple[ComponentSpec, ...] = ()
+    seed: int = 1
+    delta: float = Field(default=1e-5, gt=0.0, lt=1.0)
+    noise_source: NoiseSource = "seed"
+    clients: Clients | None = Field(default=None, exclude_if=at(None))
+    selection: Selection | None = None
+
+    @property
+    def label(self) -> str:
+        """Mechanism names joined by ' + '.
+
+        Training without noise is left out after another mechanism.
+        """
+        names = [part.name for part in self.mechanism]
+        return " + ".join([name for name in names if name != "noiseless"] or names)
+
+
+class SkippedAttack(_Frozen):
+    """An attack that did not apply, and why."""
+
+    name: str
+    reason: str
+
+
+class FailedAttack(_Frozen):
+    """An attack that ended in an error; all else of its run is as if it had not been asked for.
+
+    Attributes:
+        type: name of the exception.
+        traceback: empty where the message says what is wrong with the input.
+    """
+
+    name: str
+    type: str
+    message: str
+    traceback: str = ""
+
+    @property
+    def reason(self) -> str:
+        """The message on one line, after the exception's name where the error is no bad input."""
+        message = " ".join(self.message.split())
+        if is_input_error(self.type) or message == self.type:
+            return message
+        return f"{self.type}: {message}"
+
+
+class RunError(_Frozen):
+    """What made a run fail.
+
+    Attributes:
+        phase: what it was doing.
+        failures: how often it has failed by now, other than on bad input.
+    """
+
+    type: str
+    message: str
+    phase: str
+    traceback: str = ""
+    failures: int = 1
+
+
+class Cost(_Frozen):
+    """What a run cost; `extra="allow"`d names are further counts (users per second, ...)."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
+    train_seconds: float = 0.0
+    attack_seconds: float = 0.0
+    score_seconds: float = 0.0
+    peak_memory_mb: float = 0.0
+    device: str = "cpu"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_nan(cls, values: Any, info: ValidationInfo) -> Any:
+        return _made_plain(values, info)
+
+
+class Headline(_Frozen):
+    """What a board ranks the runs of a task by.
+
+    Attributes:
+        metric: the name of a utility.
+        larger_is_better: its direction.
+        by_vocabulary: it compares only between runs of one vocabulary.
+    """
+
+    metric: str
+    larger_is_better: bool
+    by_vocabulary: bool = False
+
+
+class TrainedStage(_Frozen):
+    """One training stage of a run.
+
+    Attributes:
+        role: who trained it (`learner.Role`); no guarantee speaks of rows of the role
+            `downstream`.
+        stage: of a private one, the name that its events carry.
+        rows_of: the run's source, or the task's second one.
+        rows: how many; None of private ones.
+        schedule: how it was trained; empty of private ones, where the mechanism decided.
+    """
+
+    role: Literal["public", "private", "downstream"]
+    stage: str = ""
+    rows_of: Literal["source", "downstream"] = "source"
+    rows: int | None = None
+    schedule: Plain = {}
+
+
+class Result(_Frozen):
+    """One run. See `docs/results.md` for every field.
+
+    Attributes:
+        headline: what ranks the run; None of tasks that nobody knows in files of schema version 1.
+        floors: values of the headline metric that need no training on private rows, or little, by
+            name.
+        learned: True if the headline's interval lies strictly on the better side of the best
+            floor; None where that is not known.
+        stages: every training stage in order; None where one private stage is all there is, or
+            follows public pre-training (`pretraining`).
+        metrics: how the numbers are read, as the run's components declare it; None in files from
+            before they did (`components.metric.declared` knows what stands in its place).
+        ceilings: largest honest values of metrics of `leakage` that proofs bound, by attack.
+        samples: what attacks read of private text, by attack; empty unless it may be shown.
+        stored: private data that the folder of the result holds, by kind.
+    """
+
+    schema_version: Literal[2] = 2
+    id: str
+    group: str
+    status: Literal["finished", "failed"]
+    error: RunError | None = None
+    spec: RunSpec
+    utility: dict[str, Estimate] = {}
+    headline: Headline | None = None
+    floors: dict[str, Number] = {}
+    learned: bool | None = None
+    guarantees: tuple[Guarantee, ...] = ()
+    lower_bounds: tuple[LowerBound, ...] = ()
+    leakage: dict[str, dict[str, Estimate]] = {}
+    ceilings: dict[str, dict[str, Number]] = Field(default={}, exclude_if=at({}))
+    details: Annotated[dict[str, dict[str, Any]], BeforeValidator(_made_plain)] = {}
+    metrics: Declared | None = Field(default=None, exclude_if=at(None))
+    samples: dict[str, tuple[Sample, ...]] = Field(default={}, exclude_if=at({}))
+    skipped_attacks: tuple[SkippedAttack, ...] = ()
+    failed_attacks: tuple[FailedAttack, ...] = Field(default=(), exclude_if=at(()))
+    events: tuple[PrivacyEvent, ...] = ()
+    pretraining: Plain = {}
+    stages: tuple[TrainedStage, ...] | None = None
+    series: dict[str, list[tuple[int, Number]]] = {}
+    diagnostics: Plain = {}
+    selection: Plain = {}
+    cost: Cost = Cost()
+    stored: Plain = {}
+    tracking: dict[str, str] = {}
+    provenance: Plain = {}
+
+    @property
+    def label(self) -> str:
+        """The mechanism as tables show it."""
+        return self.spec.label
+
+
+def write_result(result: Result, path: Path) -> None:
+    """Writes `result.json` atomically (a reader sees the old file or the new one)."""
+    text = json.dumps(result.model_dump(mode="json"), indent=1, allow_nan=False, sort_keys=False)
+    write_atomically(path, text + "\n")
+
+
+def read_result(path: Path) -> Result:
+    """Reads a result of any schema version from a file of anybody.
+
+    Raises:
+        InputError: in one line, if the file is not a result, with the first field that is wrong.
+    """
+    try:
+        text = file_text(path)
+    except FormError as error:
+        raise InputError(f"{shown_path(path)} is not a readable result: {error}") from None
+    return parse_result(text, str(path))
+
+
+def parse_result(text: str, where: str) -> Result:
+    """A result of any schema version from the text of its file.
+
+    Args:
+        text: JSON.
+        where: what messages call it.
+
+    Raises:
+        InputError: in one line, if the text is not a result, with the first field that is wrong.
+    """
+    where = plain(where, MOST_PATH_SHOWN)
+    try:
+        parsed = parse(text)
+        for name in parsed.twice:
+            raise FormError(f"'{plain(name, MOST_SHOWN)}' is there twice in one object")
+        for place, what in () if parsed.sound else faults(parsed.value):
+            raise FormError(f"{plain('.'.join(map(str, place)), MOST_SHOWN)}: {what}")
+        return Result.model_validate(migrated(parsed.value), context=CHECKED)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        at = plain(".".join(map(str, first["loc"])), MOST_SHOWN)
+        said = plain(first["msg"], 2 * MOST_SHOWN)
+        raise InputError(f"{where} is not a valid result: {at}: {said}") from None
+    except (FormError, ValueError, OverflowError, RecursionError) as error:
+        said = plain(str(error), 4 * MOST_SHOWN)
+        raise InputError(f"{where} is not a readable result: {said}") from None

@@ -1,0 +1,167 @@
+"""The contract of tasks: what is learnt, and how useful the result is."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from uedp_bench.components.component import Component, P
+from uedp_bench.contracts.source import SourceRef
+from uedp_bench.errors import CapabilityError, PluginError
+
+if TYPE_CHECKING:
+    from uedp_bench.contracts.learner import Learner, Role, Rows
+    from uedp_bench.contracts.model import Vocabulary
+    from uedp_bench.contracts.release import Release
+    from uedp_bench.contracts.results import Estimate
+    from uedp_bench.contracts.run_context import Run
+    from uedp_bench.contracts.word_counts import WordCounts
+    from uedp_bench.corpus import Corpus
+
+
+@dataclass(frozen=True)
+class Utility:
+    """What a task found when it scored a release.
+
+    Attributes:
+        metrics: by name, with 95 % intervals over users; `Task.metrics` declares them.
+        details: what stands beside them in the details of a result, under the task's name (JSON
+            values). Sentences under the name `notes` stand first on the page of a run.
+    """
+
+    metrics: Mapping[str, Estimate]
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+_DECLARE = 'write metrics = (Metric("error", better="lower"), ...), the headline first'
+
+
+class Task(Component[P]):
+    """Base of all tasks.
+
+    Attributes:
+        needs: capabilities of the release that `score` asks; any one of them.
+        releases: capabilities of what it trains, where it says so: attacks that need others are
+            named before anything is trained. Nothing is said by default.
+        models: base class of the models that it can learn (`uedp_bench.contracts.model`), or None.
+        default_model: of these, where a spec names none.
+        metrics: the first is the headline, which says which way is better.
+        by_vocabulary: utility compares only between runs of one vocabulary.
+        floors: name of a floor -> the metric that holds it. A floor is a value of the
+            headline metric that takes no training; a run that is no better has learnt nothing. The
+            model before any private row is a floor beside these, wherever it saw public text.
+        optional: names of metrics that are left out where they make no sense.
+        counted: names of metrics that are computed from private training rows without
+            protection (most floors are): a real deployment could not print them.
+        scores_original: `score` gets the original test rows even where mechanisms perturb them at
+            inference; what they published is in the release.
+    """
+
+    needs: ClassVar[tuple[type, ...]]
+    releases: ClassVar[tuple[type, ...]] = ()
+    models: ClassVar[type | None] = None
+    default_model: ClassVar[str] = "lstm-small"
+    by_vocabulary: ClassVar[bool] = False
+    floors: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    optional: ClassVar[tuple[str, ...]] = ()
+    counted: ClassVar[tuple[str, ...]] = ()
+    scores_original: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "utility" in cls.__dict__:
+            raise PluginError(
+                f"the task {cls.__qualname__} names its metrics in `utility`: {_DECLARE}"
+            )
+        if "details" in cls.__dict__:
+            raise PluginError(
+                f"the task {cls.__qualname__} has a method `details`, which nobody asks: return "
+                "Utility(metrics, details) from `score`, and rename or delete `details`"
+            )
+
+    def __init__(self, params: P | None = None, model: Any = None) -> None:
+        super().__init__(params)
+        if not self.metrics:
+            raise PluginError(f"the task {self.name} declares no metrics: {_DECLARE}")
+        self.model = model
+
+    @abstractmethod
+    def vocabulary(self, corpus: Corpus, words: WordCounts | None = None) -> Vocabulary | None:
+        """The vocabulary, from the public split or a file; None where the task has none.
+
+        Args:
+            corpus: what the task may see: the splits train, valid and public.
+            words: what a vocabulary mechanism chose of what `words` gave; the vocabulary is then
+                made from them alone, and is not private.
+
+        Raises:
+            InputError: if the corpus has no public text and the parameters ask for it, or they ask
+                for a vocabulary where a mechanism chose the words.
+        """
+
+    def words(self, corpus: Corpus) -> Sequence[Sequence[str]]:
+        """Words of each row, as the model's vocabulary is made of them: of that row alone.
+
+        A vocabulary mechanism chooses among them. A task that says nothing has none.
+
+        Raises:
+            CapabilityError: if no mechanism can choose the vocabulary.
+        """
+        raise CapabilityError(
+            f"the task {self.name} has no vocabulary that a mechanism can choose: leave out the "
+            "vocabulary mechanism"
+        )
+
+    @abstractmethod
+    def stages(self, corpus: Corpus, vocabulary: Vocabulary | None, run: Run) -> Sequence[Learner]:
+        """The learners of all stages, in the order in which they train; see `roles`.
+
+        Each learner starts from the network that the one before trained (`Learner.start_from`), and
+        the last one makes the release. `corpus` holds the train, valid and public splits only.
+        """
+
+    def roles(self) -> tuple[Role, ...]:
+        """Roles of the learners that `stages` gives, in the same order, from parameters alone.
+
+        One private stage by default; none for a task that trains nothing. What a run will cost is
+        planned from them before anything is loaded.
+        """
+        return ("private",)
+
+    def second_source(self) -> SourceRef | None:
+        """The source of the rows of its last stage, where a parameter names one (`SourceRef`).
+
+        `Run.downstream` holds its rows; `score` gets its corpus in place of the run's own.
+        """
+        named = [value for _, value in self.params if isinstance(value, SourceRef)]
+        return named[0] if named else None
+
+    def private_rows(self) -> tuple[Rows, ...]:
+        """Which rows each private stage trains on: the last stage those of a second source."""
+        roles = self.roles()
+        rows: list[Rows] = ["source"] * roles.count("private")
+        if rows and roles[-1] == "private" and self.second_source() is not None:
+            rows[-1] = "downstream"
+        return tuple(rows)
+
+    def classes_of(self) -> frozenset[str]:
+        """Content whose classes decide what its networks look like, unless parameters name them.
+
+        None by default; names are those of `Source.undeclared`.
+        """
+        return frozenset()
+
+    @abstractmethod
+    def score(self, release: Release, corpus: Corpus) -> Utility | Mapping[str, Estimate]:
+        """Utility on the split `test` of the original corpus, with 95 % intervals over users.
+
+        A task without details may return the metrics alone.
+        """
+
+    @abstractmethod
+    def load(self, folder: Path) -> Release:
+        """The release that `Release.save` wrote into a folder."""

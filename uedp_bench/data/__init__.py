@@ -1,0 +1,1 @@
+"""Tables in: delimited, JSON and parquet files, their columns and cells."""

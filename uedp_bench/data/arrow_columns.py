@@ -1,0 +1,159 @@
+"""Columns of large tables as Arrow holds them: no Python object a value before one is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uedp_bench.data.cell_values import NOT_TEXT, refuse_no_texts, texts_of
+from uedp_bench.data.coded_values import Coded, IntArray
+from uedp_bench.data.stored_texts import StoredTexts
+
+MOST_ROWS_HELD, MOST_BYTES_HELD = 50_000, 2**24
+"""A table with no more rows and bytes becomes Python objects, like one of any other file."""
+
+ROWS_AT_ONCE = 65_536
+"""Rows whose values become Python objects together."""
+
+GOOD, NULL, BLANK, NO_TEXT = 0, 1, 2, 3
+"""What a value is: a text; none at all; white space; or one with a null character."""
+
+States = NDArray[np.int8]
+
+_DOUBTFUL = "^[^!-~]*$|\\x00"  # a text with a visible character of ASCII and no null is good
+
+
+class CheckedTexts(NamedTuple):
+    """Texts of a column, and what is wrong with some of them.
+
+    Attributes:
+        texts: of all rows; a null is empty.
+        states: (rows,) `GOOD`, `NULL`, `BLANK` or `NO_TEXT`.
+    """
+
+    texts: StoredTexts
+    states: States
+
+
+class ArrowColumns(Mapping[str, Sequence[Any]]):
+    """The columns of a table. `columns[name]` makes Python objects of a whole one.
+
+    Args:
+        table: of Arrow, with the columns that are asked for.
+        names: of all columns of the file.
+        parts: number of rows of each split, in the order of the rows, where it has a file of its
+            own.
+        numbers: (rows,) of the rows among those of all parts, ascending; None for all of them.
+    """
+
+    def __init__(
+        self,
+        table: Any,
+        names: Sequence[str],
+        parts: Mapping[str, int] | None = None,
+        numbers: IntArray | None = None,
+    ) -> None:
+        import pyarrow as pa
+
+        fields = [
+            (field.name, pa.large_string() if _is_of_strings(field.type) else field.type)
+            for field in table.schema
+        ]
+        self.table, self.parts, self.rows = table.cast(pa.schema(fields)), parts or {}, len(table)
+        self._names, self._numbers = dict.fromkeys(names), numbers
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __getitem__(self, name: str) -> list[Any]:
+        values: list[Any] = self.table.column(name).to_pylist()
+        return values
+
+    def arrays(self, name: str) -> Iterator[Any]:
+        """Arrow arrays of a column, of at most `ROWS_AT_ONCE` rows, one after the other."""
+        for batch in self.table.select([name]).to_batches(max_chunksize=ROWS_AT_ONCE):
+            yield batch.column(0)
+
+    def taken(self, rows: IntArray) -> ArrowColumns:
+        """Some rows, ascending, which stand where they stood."""
+        numbers = rows if self._numbers is None else self._numbers[rows]
+        is_taken = np.zeros(self.rows, dtype=bool)
+        is_taken[rows] = True
+        return ArrowColumns(self.table.filter(is_taken), [*self], self.parts, numbers)
+
+    def place(self, row: int) -> tuple[str, int]:
+        """The part in which a row is, and its number there, from 1."""
+        row = row if self._numbers is None else int(self._numbers[row])
+        for split, size in self.parts.items():
+            if row < size:
+                return split, row + 1
+            row -= size
+        raise IndexError(row)
+
+    def coded(self, name: str, where: str) -> Coded:
+        """A column as numbers of its values, which are strings.
+
+        Args:
+            name: of the column.
+            where: the source and the column, for messages.
+
+        Raises:
+            InputError: see `data.cell_values.texts_of`.
+        """
+        import pyarrow as pa
+
+        column = self.table.column(name)
+        simple = pa.types.is_large_string, pa.types.is_integer, pa.types.is_boolean
+        if not any(is_one(column.type) for is_one in simple):
+            # Dates, decimals, lists: as Python writes them, or refused.
+            return Coded.of(texts_of(self[name], where))
+        # Each chunk would get a dictionary of all values; data sets have chunks of a thousand rows.
+        encoded = column.combine_chunks().dictionary_encode()
+        codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        coded = Coded(codes, [*map(str, encoded.dictionary.to_pylist())])
+        bad = [at for at, value in enumerate(coded.values) if NOT_TEXT.search(value)]
+        if bad:
+            rows = np.flatnonzero(coded.where(bad))
+            refuse_no_texts(coded.values[codes[rows[0]]], len(rows), int(rows[0]), self.rows, where)
+        return coded
+
+    def texts(self, name: str) -> CheckedTexts | None:
+        """The texts of a column; None where it holds something else."""
+        import pyarrow as pa
+
+        column = self.table.column(name)
+        if not pa.types.is_large_string(column.type):
+            return None
+        states = [np.empty(0, dtype=np.int8), *map(_states, column.chunks)]
+        texts = StoredTexts([a.fill_null("") if a.null_count else a for a in column.chunks])
+        return CheckedTexts(texts, np.concatenate(states))
+
+
+def _states(array: Any) -> States:
+    """What each value of an array of strings is."""
+    import pyarrow.compute as pc
+
+    states = np.zeros(len(array), dtype=np.int8)
+    doubtful = pc.match_substring_regex(array, _DOUBTFUL).fill_null(False)
+    for row in np.flatnonzero(doubtful.to_numpy(zero_copy_only=False)).tolist():
+        text = array[row].as_py()
+        states[row] = NO_TEXT if NOT_TEXT.search(text) else GOOD if text.strip() else BLANK
+    states[array.is_null().to_numpy(zero_copy_only=False)] = NULL
+    return states
+
+
+def _is_of_strings(kind: Any) -> bool:
+    """True for an Arrow type of strings, encoded by a dictionary or not."""
+    import pyarrow as pa
+
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

@@ -1,1 +1,0 @@
-"""Files of anybody, read with bounds and written whole."""

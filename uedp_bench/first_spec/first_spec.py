@@ -1,0 +1,288 @@
+"""From a path to a spec that runs, with all that was found and guessed on the way."""
+
+from __future__ import annotations
+
+import shlex
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from uedp_bench.corpus import Corpus
+from uedp_bench.errors import InputError
+from uedp_bench.first_spec.column_roles import Role
+from uedp_bench.first_spec.measured import Measured, measure
+from uedp_bench.first_spec.origins import Origin, load, origin_of
+from uedp_bench.first_spec.sizes import CROWD, FEW_USERS, MOST_WORDS, sizes_of
+from uedp_bench.first_spec.suggestion import (
+    SEEDS,
+    Part,
+    Suggestion,
+    declared_classes,
+    suggest,
+    task_of,
+)
+from uedp_bench.io.yaml_files import load_yaml
+
+WIDTH = 100
+
+PARAMETERS = {
+    "public_share": "the text of this share of the training users plays public text: vocabulary "
+    "and pre-training come from it. Better: public: [FILE], text that anybody may see",
+    "public": "text that anybody may see: vocabulary and pre-training come from it",
+    "valid": "share of the users by whose rows noiseless chooses its epoch and learning rate; "
+    "they train nothing, and no guarantee speaks of them",
+    "test": "share of the users whom utility is measured on",
+    "label_names": "the classes, declared: collected from private rows they would prove nothing",
+    "entity_types": "the types, declared: collected from private rows they would prove nothing",
+    "skip_blank": "rows without text (or user) are left out",
+    "sample": "share of the users that are taken, for a first look; 1 takes all",
+    "text_column": "what is learnt and protected",
+    "user_column": "who wrote a row; all rows of a user are protected together by user-dp",
+    "user_column_left_out": "",
+}
+"""What comments say of parameters of a source."""
+
+
+def spec_text(suggestion: Suggestion, origin: Origin, found: Measured, file: str, out: str) -> str:
+    """The spec as text.
+
+    Args:
+        suggestion: what to run.
+        origin: of the rows.
+        found: measured on them.
+        file: name of the spec, for its commands.
+        out: folder of its results.
+    """
+    quoted, folder = shlex.quote(file), shlex.quote(out)
+    about = f"{found.rows:,} rows of {found.users:,} users, {found.words[0]:.0f} words a row."
+    where = str(origin.params.get("path", origin.source))
+    lines = [
+        *_comment(f"Written by: uedp-bench init. {about} Change what you like; then"),
+        f"#   uedp-bench run {quoted} --out {folder} --dry-run    what would happen, and how long",
+        f"#   uedp-bench run {quoted} --out {folder}",
+        *_comment("'uedp-bench describe NAME' lists the parameters of every component here."),
+        f"description: {_flow(f'First run on {where}')}",
+        *_block("task", suggestion.task),
+        "source:",
+        f"  name: {origin.source}",
+        "  params:",
+    ]
+    for name, value in origin.params.items():
+        lines += [*_comment(PARAMETERS.get(name, ""), 4), f"    {name}: {_flow(value)}"]
+    lines += [*_block("model", suggestion.model), "mechanisms:  # each is a row of the table"]
+    for part in suggestion.mechanisms:
+        lines += _item(part)
+    for said in suggestion.left_out:
+        lines += _comment(f"left out: {said}", 2)
+    lines += ["attacks: []"] if not suggestion.attacks else ["attacks:"]
+    for part in suggestion.attacks:
+        lines += _item(part)
+    lines += [
+        *_comment("each seed is another run; the table has means and intervals"),
+        f"seeds: {list(SEEDS)}",
+        *_comment("delta of every guarantee; smaller than one in the number of users"),
+        f"delta: {suggestion.delta:.1e}",
+    ]
+    text = "\n".join(lines) + "\n"
+    load_yaml(text)  # what is written can be read
+    return text
+
+
+def _block(key: str, part: Part) -> list[str]:
+    comments = [line for reason in part.says for line in _comment(reason)]
+    return [*comments, f"{key}: {_flow({'name': part.name, 'params': dict(part.params)})}"]
+
+
+def _item(part: Part) -> list[str]:
+    comments = [line for reason in part.says for line in _comment(reason, 2)]
+    if part.before:
+        return [*comments, *_composed(part)]
+    if not part.params:
+        return [*comments, f"  - {part.name}"]
+    return [*comments, *_folded(part.name, part.params)]
+
+
+def _composed(part: Part) -> list[str]:
+    """Mechanisms that act one after the other."""
+    out = []
+    for at, each in enumerate((*part.before, part)):
+        lines = _folded(each.name, each.params) if each.params else [f"  - {each.name}"]
+        lines = [f"  {line}" for line in lines]
+        out += lines if at else [f"  - {lines[0].lstrip()}", *lines[1:]]
+    return out
+
+
+def _folded(name: str, params: Mapping[str, Any]) -> list[str]:
+    head, rest = f"  - name: {name}", "    params: "
+    wrapped = textwrap.wrap(
+        _flow(dict(params)), WIDTH - len(rest), break_long_words=False, break_on_hyphens=False
+    )
+    return [
+        head,
+        f"{rest}{wrapped[0]}",
+        *(f"{' ' * (len(rest) + 1)}{line}" for line in wrapped[1:]),
+    ]
+
+
+def _comment(text: str, indent: int = 0) -> list[str]:
+    before = f"{' ' * indent}# "
+    return [f"{before}{line}" for line in textwrap.wrap(
+        text, WIDTH - len(before), break_long_words=False, break_on_hyphens=False)]  # fmt: skip
+
+
+def _flow(value: Any) -> str:
+    """A value on one line."""
+    dumped = yaml.safe_dump(
+        value, default_flow_style=True, width=10**9, allow_unicode=True, sort_keys=False
+    )
+    return str(dumped).removesuffix("...\n").strip()
+
+
+LEAST_ROWS = 60
+PUBLIC_SHARE, VALID_SHARE, TEST_SHARE = 0.15, 0.1, 0.15
+MUCH_UNKNOWN = 0.3
+
+
+@dataclass(frozen=True)
+class FirstSpec:
+    """A spec and where it comes from.
+
+    Attributes:
+        text: the YAML.
+        task: its task.
+        found: lines on what is in the file.
+        guesses: lines on what was guessed, each with the option that says otherwise.
+        suggestion: what to run.
+    """
+
+    text: str
+    task: str
+    found: tuple[str, ...]
+    guesses: tuple[str, ...]
+    suggestion: Suggestion
+
+
+def first_spec(
+    path: Path,
+    given: Mapping[Role, str],
+    *,
+    task: str | None,
+    public: tuple[Path, ...],
+    names: tuple[str, str],
+) -> FirstSpec:
+    """A spec for a file, or for a folder that a source knows.
+
+    Args:
+        path: of it.
+        given: columns that the user named, by role; "none" for none.
+        task: that the user named.
+        public: files of public text.
+        names: of the spec's file, and of the folder of results.
+
+    Raises:
+        InputError: if the file cannot be read, or too little is in it.
+    """
+    origin = origin_of(path, given)
+    corpus = load(origin.with_params(**_cuts(origin, 0.0)))
+    if len(corpus) < LEAST_ROWS:
+        raise InputError(
+            f"init: {len(corpus)} rows are too few to train, test and attack anything: {LEAST_ROWS}"
+            " or more are needed"
+        )
+    chosen = task_of(origin, corpus, task)
+    origin = declared_classes(_with_users(origin, corpus, given), corpus)
+    origin, corpus = _with_public(origin, public, chosen)
+    most = MOST_WORDS[chosen]
+    found = measure(corpus, most)
+    sizes = sizes_of(found, chosen)
+    if sizes.sample < 1:
+        whole = f"{found.training:,} training rows"
+        origin = origin.with_params(
+            f"{sizes.sample:.0%} of the users are taken, for {whole} would train for long "
+            "(source.sample)",
+            sample=sizes.sample,
+        )
+        all_of_it = found
+        corpus = load(origin)
+        found = measure(corpus, most)
+        sizes = sizes_of(all_of_it, chosen)
+    suggestion = suggest(chosen, corpus, found, sizes)
+    guesses = (f"{_why(chosen, task)}", *origin.guesses, *_units(found), *_unknown(found))
+    guesses += tuple(f"left out: {line}" for line in suggestion.left_out)
+    text = spec_text(suggestion, origin, found, *names)
+    return FirstSpec(text, chosen, (*origin.found, *found.lines), guesses, suggestion)
+
+
+def _why(chosen: str, asked: str | None) -> str:
+    if asked is not None:
+        return f"task: {chosen}, as you said"
+    why = {
+        "next-word": "no column is called like a label, and nothing is tagged",
+        "text-classification": "there is a label for each row",
+        "tagging": "words are tagged",
+    }
+    return f"task: {chosen}, for {why[chosen]} (--task next-word, text-classification or tagging)"
+
+
+def _cuts(origin: Origin, public: float) -> dict[str, Any]:
+    """Shares that are cut off where the file does not say which rows train."""
+    if "split_column" in origin.params or origin.source != "text":
+        return {"public_share": public} if public else {}
+    return {"valid": VALID_SHARE, "test": TEST_SHARE} | ({"public_share": public} if public else {})
+
+
+def _with_users(origin: Origin, corpus: Corpus, given: Mapping[Role, str]) -> Origin:
+    """Without the column of users where they are too few to be cut into splits."""
+    users = len({*corpus.users.tolist()})
+    name = origin.params.get("user_column")
+    if name is None or users >= FEW_USERS or given.get("user") == name:
+        return origin
+    return origin.with_params(
+        f"only {users} users are in the column {name!r}: too few to hold some out, so every row "
+        f"counts as a user of its own (--user {shlex.quote(name)} insists)",
+        user_column=None,
+    )
+
+
+def _with_public(origin: Origin, public: tuple[Path, ...], task: str) -> tuple[Origin, Corpus]:
+    """The origin with public text, and its corpus; the last resort is a private vocabulary."""
+    if public:
+        files = [str(file) for file in public]
+        told = origin.with_params(**_cuts(origin, 0.0), public=files)
+        return told, load(told)
+    bare = origin.with_params(**_cuts(origin, 0.0))
+    corpus = load(bare)
+    if corpus.where("public").any():
+        return bare, corpus
+    shares = (PUBLIC_SHARE, 0.3)
+    for share in shares:
+        told = origin.with_params(
+            f"no public text was given: {share:.0%} of the training users play it, drawn by hash "
+            "(--public FILE gives text that anybody may see, one sentence a line)",
+            **_cuts(origin, share),
+        )
+        try:
+            return told, load(told)
+        except InputError:
+            continue
+    said = "no public text, and no user's can be taken for it: nothing will be proven (--public)"
+    return bare.with_params(said), corpus
+
+
+def _units(found: Measured) -> tuple[str, ...]:
+    users = found.training_users
+    if users >= CROWD or users == found.training:
+        return ()
+    return (f"{users} users train: user-dp wants {CROWD} or more, so rows are protected (dp-sgd)",)
+
+
+def _unknown(found: Measured) -> tuple[str, ...]:
+    if not found.public:
+        return ()
+    said = f"about {found.unknown:.0%} of the training words are unknown to public text"
+    more = ": more of it, or text of the same kind, helps (--public)"
+    return (said + (more if found.unknown > MUCH_UNKNOWN else ""),)

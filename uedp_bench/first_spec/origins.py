@@ -1,0 +1,323 @@
+"""From a path to the source that reads it, with its parameters, and what was guessed on the way."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from uedp_bench.components import registry
+from uedp_bench.data.cell_values import is_blank, texts_of
+from uedp_bench.errors import InputError, shown
+from uedp_bench.first_spec.column_roles import (
+    BLANK_WORDS,
+    ColumnFacts,
+    Role,
+    Roles,
+    classes_without_a_name,
+    roles_of,
+)
+from uedp_bench.first_spec.file_facts import FORMATS, FileFacts, look_at
+from uedp_bench.io.regular_files import shown_path
+from uedp_bench.tasks.sources.reading.file_columns import DOCUMENT
+from uedp_bench.tasks.sources.reading.splits import ALIASES
+from uedp_bench.tasks.sources.text import TextFileParams, read_columns
+
+LONGEST_NAME = 6
+"""Words in the name of a column, at most."""
+
+LOOKED_AT = 20_000
+"""Rows in which a header is looked for."""
+
+_NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?")
+
+
+def check_header(columns: Mapping[str, Sequence[Any]], file: str) -> None:
+    """Refuses a table whose first row is data, or which has its header again in the midst.
+
+    Args:
+        columns: of a csv or tsv file: texts and nulls.
+        file: its name, for the message.
+
+    Raises:
+        InputError: with the cell that shows it.
+    """
+    names = tuple(columns)
+    rows = zip(*(columns[name][:LOOKED_AT] for name in names), strict=True)
+    again = next((number for number, row in enumerate(rows, start=1) if row == names), None)
+    if again is not None:
+        raise InputError(
+            f"init: {file} has its first row again as row {again}: the header stands there twice, "
+            "or there is none; take the second out, or write a header"
+        )
+    for name, values in columns.items():
+        reason = _sign_of_data(name, values[:LOOKED_AT])
+        if reason is not None:
+            raise InputError(
+                f"init: {file} has no header: its first row has {shown(name)}, {reason}; write a "
+                "line with names of the columns above it, such as text,user,label, or name the "
+                "text by --text if that is a header"
+            )
+
+
+def _sign_of_data(name: str, values: Sequence[Any]) -> str | None:
+    texts = [value for value in values if isinstance(value, str)]
+    if len(name.split()) > LONGEST_NAME:
+        return "a text"
+    if not texts:
+        return None
+    if _NUMBER.fullmatch(name.strip()):
+        numbers = sum(bool(_NUMBER.fullmatch(text.strip())) for text in texts)
+        return "a number above numbers" if numbers > 0.5 * len(texts) else None
+    equal = texts.count(name)
+    several = len({*texts}) < 0.5 * len(texts)
+    if several and equal > 1:
+        return f"and {equal} rows below have the same there"
+    return None
+
+
+FOLDERS = {
+    "eng.train": "conll2003", "ag_data.txt": "dpnlp-ag", "negative-words.txt": "opinion-lexicon",
+    "wikiner_dataset_txt.tar.gz": "wikipii", "dataset_dict.json": "hub", "state.json": "hub",
+}  # fmt: skip
+"""Sources that know a folder, by a file in it."""
+
+MOST_OTHERS = 3
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where rows come from.
+
+    Attributes:
+        source: name of the source.
+        params: of it.
+        found: lines on what the file is.
+        guesses: lines on what was guessed, each with the option that says otherwise.
+        labelled: the file has a column whose name says that it holds classes.
+        tagged: the file has tags or spans.
+    """
+
+    source: str
+    params: Mapping[str, Any]
+    found: tuple[str, ...] = ()
+    guesses: tuple[str, ...] = ()
+    labelled: bool = False
+    tagged: bool = False
+
+    def with_params(self, *guesses: str, **params: Any) -> Origin:
+        """The same with other parameters; None takes one away."""
+        merged = {**self.params, **params}
+        return replace(
+            self,
+            params={name: value for name, value in merged.items() if value is not None},
+            guesses=(*self.guesses, *guesses),
+        )
+
+
+@dataclass
+class _Reading:
+    """What is being found out of a file."""
+
+    params: dict[str, Any]
+    guesses: list[str] = field(default_factory=list)
+
+
+def origin_of(path: Path, given: Mapping[Role, str]) -> Origin:
+    """The source of a path and its parameters.
+
+    Args:
+        path: a file, or a folder that a source knows.
+        given: columns that the user named, by role.
+
+    Raises:
+        InputError: if nothing can be read there, or no column holds text.
+    """
+    if not path.is_dir():
+        return _of_file(path, path, given)
+    files = [
+        file
+        for file in sorted(path.iterdir())
+        if ALIASES.get(file.name.partition(".")[0].lower()) == "train"
+        and {*file.suffixes} & {*FORMATS}
+    ]
+    if files:
+        return _of_file(path, files[0], given)
+    known = next((source for name, source in FOLDERS.items() if (path / name).exists()), None)
+    if known is None and next(path.glob("echr_*.json"), None) is not None:
+        known = "tab"
+    if known is None:
+        raise InputError(
+            f"init: the folder {shown_path(path)} has no file train.* of a kind that is read "
+            f"({', '.join(sorted(FORMATS))}), and no source knows it; name one file of it"
+        )
+    return Origin(known, {"path": str(path)}, (f"a folder that the source {known} reads",))
+
+
+def _of_file(path: Path, file: Path, given: Mapping[Role, str]) -> Origin:
+    facts = look_at(file)
+    if path != file and not facts.by_ending:
+        facts = replace(facts, by_ending=False)
+    params = {**facts.parameters, "path": str(path)}
+    columns = dict(read_columns(file, TextFileParams.model_validate(params), "text"))
+    found = (f"{file.name}: {facts.words}",)
+    if facts.file_format == "conll":
+        return _of_tokens(params, facts, found)
+    if facts.delimiter is not None and "text" not in given:
+        check_header(columns, file.name)
+    roles, known = roles_of(columns, given)
+    reading = _Reading(params)
+    if facts.quoting is not None:
+        said = {
+            "none": "quotes are text: each line is a row by itself (source.quoting: standard reads "
+            "them as quoting)",
+            "standard": "a text in quotes may have several lines (source.quoting: none reads each "
+            "line as a row)",
+        }
+        reading.guesses.append(said[facts.quoting])
+    _take_text(reading, roles, known, columns)
+    _take_users(reading, roles, known, given)
+    labelled = _take_labels(reading, roles, known, columns, given)
+    if "split" in roles.of and path == file:
+        params["split_column"] = roles.of["split"]
+        reading.guesses.append(f"{_column('split', roles)} says which rows train (--split none)")
+    if "entities" in roles.of and "tokens" not in roles.of:
+        params["entities_column"] = roles.of["entities"]
+        reading.guesses.append(f"{_column('entities', roles)} marks entities (--spans none)")
+    elif "entities" in roles.refused:
+        name, reason = roles.refused["entities"]
+        reading.guesses.append(f"the column {name!r} does not mark entities: {reason}")
+    tagged = "entities_column" in params
+    listed = (*found, f"columns: {', '.join(columns)}")
+    return Origin("text", params, listed, tuple(reading.guesses), labelled, tagged)
+
+
+def _of_tokens(params: dict[str, Any], facts: FileFacts, found: tuple[str, ...]) -> Origin:
+    """A file in CoNLL layout: its last column is learnt."""
+    params["entities_column"] = "gold"
+    guesses = ["tagging: the last column holds the tags, the first the words"]
+    if facts.documents:
+        params["user_column"] = DOCUMENT
+        guesses.append("a document, as -DOCSTART- marks it, counts as a user (--user none)")
+    else:
+        guesses.append("every sentence counts as a user of its own: nothing marks documents")
+    return Origin("text", params, found, tuple(guesses), tagged=True)
+
+
+def _column(role: Role, roles: Roles) -> str:
+    return f"the column {roles.of[role]!r}"
+
+
+def _take_text(
+    reading: _Reading,
+    roles: Roles,
+    known: Mapping[str, ColumnFacts],
+    columns: Mapping[str, Sequence[Any]],
+) -> None:
+    if "tokens" in roles.of:
+        reading.params["tokens_column"] = roles.of["tokens"]
+        reading.params["entities_column"] = roles.of["tags"]
+        said = f"{_column('tokens', roles)} holds the words and {roles.of['tags']!r} their tags"
+        reading.guesses.append(f"{said} (--text COLUMN reads another column as text)")
+        return
+    name = roles.of["text"]
+    reading.params["text_column"] = name
+    others = _others("text", roles)
+    said = f"text: the column {name!r}, {known[name].words:.0f} words a row"
+    reading.guesses.append(f"{said} (--text COLUMN{others})")
+    asked = [roles.of[role] for role in ("text", "user", "split") if role in roles.of]
+    blank = sum(
+        any(map(is_blank, row)) for row in zip(*(columns[name] for name in asked), strict=True)
+    )
+    if blank:
+        reading.params["skip_blank"] = True
+        what = "1 row" if blank == 1 else f"{blank:,} rows"
+        reading.guesses.append(
+            f"{what} whose {' or '.join(map(repr, asked))} is blank or has a null character: left "
+            "out (source.skip_blank: false refuses them)"
+        )
+
+
+def _take_users(
+    reading: _Reading, roles: Roles, known: Mapping[str, ColumnFacts], given: Mapping[Role, str]
+) -> None:
+    if "user" in roles.of:
+        name = roles.of["user"]
+        reading.params["user_column"] = name
+        others = _others("user", roles)
+        reading.guesses.append(
+            f"user: the column {name!r}; who wrote a row is the person to protect "
+            f"(--user COLUMN{others}, or none: every row a user of its own)"
+        )
+        blanks = sum(n for value, n in known[name].commonest if value.lower() in BLANK_WORDS)
+        if blanks:
+            values = [value for value, _ in known[name].commonest if value.lower() in BLANK_WORDS]
+            reading.guesses.append(
+                f"{blanks:,} rows are of the user {' or '.join(map(shown, values))}: is that a "
+                "person, or no value?"
+            )
+        return
+    taken = {*roles.of.values()}
+    repeat = [
+        one.name
+        for one in known.values()
+        if one.name not in taken and one.kind == "text" and one.commonest
+        and one.commonest[0][1] > 1 and one.distinct > 1
+    ]  # fmt: skip
+    hint = f"; columns whose values repeat: {', '.join(repeat[:MOST_OTHERS])}" if repeat else ""
+    why = "no column is called like a user"
+    if given.get("user") == "none":
+        why = "as you said"
+    elif "user" in roles.refused:
+        name, reason = roles.refused["user"]
+        why = (
+            f"for the column {name!r} was not taken: {reason} (--user {shlex.quote(name)} insists)"
+        )
+    reading.guesses.append(f"every row counts as a user of its own, {why} (--user COLUMN{hint})")
+
+
+def _take_labels(
+    reading: _Reading,
+    roles: Roles,
+    known: Mapping[str, ColumnFacts],
+    columns: Mapping[str, Sequence[Any]],
+    given: Mapping[Role, str],
+) -> bool:
+    """True if a column of classes is called so, or the user named it."""
+    if "label" in roles.of:
+        name = roles.of["label"]
+        where = f"init: column {shown(name)}"
+        classes = sorted({value for value in texts_of(columns[name], where) if value})
+        reading.params |= {"label_column": name, "label_names": classes}
+        reading.guesses.append(
+            f"label: the column {name!r} with {len(classes)} classes (--label COLUMN"
+            f"{_others('label', roles)}, or none)"
+        )
+        return True
+    if "label" in roles.refused and given.get("label") != "none":
+        name, reason = roles.refused["label"]
+        reading.guesses.append(
+            f"the column {name!r} is called like a label and was not taken: {reason} (--label "
+            f"{shlex.quote(name)} insists)"
+        )
+        return False
+    few = classes_without_a_name(known, [*roles.of.values()])
+    if few and given.get("label") != "none":
+        reading.guesses.append(
+            f"no column is called like a label; of few classes: {', '.join(few[:MOST_OTHERS])} "
+            "(--label COLUMN learns to tell them apart)"
+        )
+    return False
+
+
+def _others(role: Role, roles: Roles) -> str:
+    others = roles.others.get(role, ())[:MOST_OTHERS]
+    return f"; also possible: {', '.join(others)}" if others else ""
+
+
+def load(origin: Origin) -> Any:
+    """The corpus of an origin."""
+    return registry.sources.create(origin.source, dict(origin.params)).load()

@@ -1,0 +1,284 @@
+"""What to run on a corpus: a task, mechanisms, attacks, and noise for a proven epsilon."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from uedp_bench.components import registry
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.corpus import Corpus
+from uedp_bench.errors import InputError
+from uedp_bench.first_spec.measured import Measured
+from uedp_bench.first_spec.origins import Origin
+from uedp_bench.first_spec.sizes import Sizes
+from uedp_bench.one_run.planning.calibration import Target, solve
+from uedp_bench.one_run.planning.planned_mechanisms import PlannedMechanism
+from uedp_bench.one_run.planting import counted_sizes, plant_all
+
+TASKS = ("next-word", "text-classification", "tagging")
+"""Tasks for which a spec is suggested."""
+
+EPSILON = 8.0
+SEEDS = (1, 2, 3)
+RATES = {"next-word": 0.01, "tagging": 0.01, "text-classification": 0.1}
+"""Learning rates of Adam; a linear classifier takes larger steps than a network."""
+
+FACTORS = [0.1, 0.3, 1.0]
+"""Factors of the learning rate tried without noise: a weak upper end makes privacy look free."""
+
+PUBLIC_STEPS, PUBLIC_BATCH = 150, 64
+"""Steps of training on public rows, at least, and rows of one; a model that has not begun to learn
+from public text learns nothing under noise."""
+
+LEAST_ENGLISH = 0.5
+"""Share of rows in English from which English names are looked for."""
+
+MANY = 100_000
+"""From so many users or records on, delta is smaller than one in as many."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A component of a spec, what a comment says of it, and mechanisms that act before it."""
+
+    name: str
+    params: Mapping[str, Any]
+    says: tuple[str, ...]
+    before: tuple[Part, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """Names of all that acts, in order."""
+        return " + ".join((*(part.name for part in self.before), self.name))
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A spec with reasons.
+
+    Attributes:
+        task, model: components.
+        mechanisms: compositions that are compared, each with its parts.
+        attacks: that apply.
+        delta: that of all guarantees.
+        sizes: of the training split after cuts, the largest of all seeds.
+        left_out: what was not suggested, and why.
+    """
+
+    task: Part
+    model: Part
+    mechanisms: tuple[Part, ...]
+    attacks: tuple[Part, ...]
+    delta: float
+    sizes: CorpusStats
+    left_out: tuple[str, ...] = ()
+
+
+def task_of(origin: Origin, corpus: Corpus, wanted: str | None) -> str:
+    """The task that fits, unless the user named one.
+
+    Raises:
+        InputError: for a task that the rows do not allow, or for which nothing is suggested.
+    """
+    tagged = bool(corpus.entity_types)
+    if wanted is None:
+        if origin.labelled or (origin.source != "text" and corpus.label_names):
+            return "text-classification"
+        return "tagging" if tagged else "next-word"
+    if wanted not in TASKS:
+        known = registry.tasks.names()
+        told = "" if wanted in known else f" (tasks: {', '.join(known)})"
+        raise InputError(
+            f"--task {wanted}: a spec is suggested for {', '.join(TASKS)}{told}; write others by "
+            "hand: uedp-bench describe TASK"
+        )
+    if wanted == "text-classification" and not corpus.label_names:
+        raise InputError("--task text-classification: no column holds classes: add --label COLUMN")
+    if wanted == "tagging" and not tagged:
+        raise InputError(
+            "--task tagging: nothing marks entities: add --spans COLUMN, or give a file with a "
+            "token and its tag a line"
+        )
+    return wanted
+
+
+def suggest(task: str, corpus: Corpus, found: Measured, sizes: Sizes) -> Suggestion:
+    """A spec for a corpus.
+
+    Args:
+        task: of it.
+        corpus: as its source loads it.
+        found: measured on it.
+        sizes: that fit.
+    """
+    wanted, left_out = _attacks(task, found, sizes)
+    attacks, unplanted = _that_plant(wanted, corpus)
+    live = tuple(registry.attacks.create(part.name, dict(part.params)) for part in attacks)
+    counted = [counted_sizes(plant_all(live, corpus, seed)[0]) for seed in SEEDS]
+    stats = CorpusStats(
+        max(each.users for each in counted), max(each.rows for each in counted), 0, 0, public=False
+    )
+    delta = 1e-5 if stats.rows < MANY else 1e-6
+    mechanisms, none = _mechanisms(
+        task, stats, sizes, delta, public=found.public > 0,
+        valid=bool(corpus.where("valid").any()),
+    )  # fmt: skip
+    mechanisms = _with_deidentified(mechanisms, corpus, found)
+    model, learnt = _learnt(task, sizes, found.public)
+    return Suggestion(
+        learnt, model, mechanisms, attacks, delta, stats, (*left_out, *unplanted, *none)
+    )
+
+
+def _that_plant(
+    wanted: tuple[Part, ...], corpus: Corpus
+) -> tuple[tuple[Part, ...], tuple[str, ...]]:
+    """The attacks that can plant in these rows, and why the others cannot."""
+    found, reasons = [], []
+    for part in wanted:
+        try:
+            plant_all((registry.attacks.create(part.name, dict(part.params)),), corpus, SEEDS[0])
+        except InputError as error:
+            reasons.append(str(error))
+        else:
+            found.append(part)
+    return tuple(found), tuple(reasons)
+
+
+def _learnt(task: str, sizes: Sizes, public: int) -> tuple[Part, Part]:
+    """Model and task, where so many rows are public."""
+    params: dict[str, Any] = {"max_tokens": sizes.max_tokens}
+    says = [f"rows are cut after {sizes.max_tokens} tokens"]
+    if task != "tagging":
+        params["preprocessing"] = "paper"
+        says.append("preprocessing 'paper': lower case, no punctuation; 'none' keeps text as it is")
+    if public:
+        epochs = -(-PUBLIC_STEPS * PUBLIC_BATCH // public)
+        params["pretraining_epochs"] = max(3, min(20, epochs))
+        if task == "text-classification":
+            params["pretraining_learning_rate"] = RATES[task]
+        says.append("the model reads public rows some times before any private one")
+    else:
+        params["vocabulary"] = "private"
+        says.append("no public text: the vocabulary is private, so no epsilon is proven")
+    models: dict[str, tuple[str, dict[str, Any]]] = {
+        "next-word": ("lstm-small", {"vocabulary_size": sizes.vocabulary, "units": 48}),
+        "text-classification": ("tfidf", {"vocabulary_size": sizes.vocabulary}),
+        "tagging": ("bilstm", {"vocabulary_size": sizes.vocabulary, "units": 24,
+                               "embedding_size": 24, "character_filters": 16}),
+    }  # fmt: skip
+    name, of_model = models[task]
+    why = "small, for a first look; 'uedp-bench list models' shows others"
+    return Part(name, of_model, (why,)), Part(task, params, tuple(says))
+
+
+def _attacks(task: str, found: Measured, sizes: Sizes) -> tuple[tuple[Part, ...], tuple[str, ...]]:
+    if not sizes.held_out:
+        why = f"membership: it holds users out, and {found.training_users} are too few"
+        return (), (why,)
+    users = max(found.training_users - sizes.held_out, 1)
+    params: dict[str, Any] = {"held_out_users": sizes.held_out}
+    if task == "next-word":
+        params["shadow_models"] = 2
+        says = "was this user's text trained on? it holds out users, and trains two other models"
+        shares = sorted({min(1.0, round(n / users, 5)) for n in (2, 10)})
+        planted = {"p_u": shares, "p_e": [1.0], "canaries": 4, "entity_canaries": 0,
+                   "word_pool": 200, "references": 512}  # fmt: skip
+        what = f"plants secrets in the text of about 2 and 10 of {users} users, and looks for them"
+        return (
+            Part("membership", params, (says,)),
+            Part("secret-sharer", planted, (what,)),
+        ), ()
+    params |= {"shadow_models": 2, "shadow_mechanism": "none"}
+    says = "was this user's text trained on? it holds out some users, and trains two other models"
+    return (Part("membership", params, (says,)),), ()
+
+
+def _mechanisms(
+    task: str, stats: CorpusStats, sizes: Sizes, delta: float, *, public: bool, valid: bool
+) -> tuple[tuple[Part, ...], tuple[str, ...]]:
+    rate = RATES[task]
+    found = []
+    if public:
+        said = "the lower end: the model before any private row"
+        found.append(Part("public-only", {}, (said,)))
+    plain: dict[str, Any] = {"epochs": sizes.epochs, "learning_rate": rate, "batch_size": 32}
+    says = ["the upper end: no protection"]
+    if valid:
+        plain["learning_rate_factors"] = FACTORS
+        says.append("it keeps the epoch and learning rate with the least loss on rows of valid")
+    found.append(Part("noiseless", plain, tuple(says)))
+    if not public:
+        return tuple(found), ("a mechanism with noise: without public text nothing is proven",)
+    rows = stats.rows
+    record = {"records": rows, "batch_size": min(sizes.batch, rows), "steps": sizes.steps,
+              "clip": 1.0, "learning_rate": rate / 2}  # fmt: skip
+    found.append(
+        _private("dp-sgd", record, delta, f"one row of {rows:,} is protected", "records", rows)
+    )
+    if not sizes.users_per_round:
+        why = (
+            f"{stats.users:,} users train after all cuts, and noise that hides one of them would "
+            "drown the rest"
+        )
+        return tuple(found), () if stats.users == rows else (f"user-dp: {why}",)
+    user = {"users": stats.users, "users_per_round": min(sizes.users_per_round, stats.users),
+            "rounds": sizes.rounds, "rows_per_user": sizes.rows_per_user, "clip": 0.3,
+            "server_optimizer": "adam", "server_learning_rate": rate / 2}  # fmt: skip
+    said = f"all rows of one user of {stats.users:,} are protected"
+    found.append(_private("user-dp", user, delta, said, "users", stats.users))
+    return tuple(found), ()
+
+
+def _with_deidentified(
+    mechanisms: tuple[Part, ...], corpus: Corpus, found: Measured
+) -> tuple[Part, ...]:
+    """Spec with a row for text without its entities, behind that without protection."""
+    if corpus.entity_types:
+        params, what = {}, "entities are replaced by their types"
+    elif found.languages.get("English", 0.0) >= LEAST_ENGLISH:
+        params = {"detector": "names"}
+        what = (
+            "English first names, with the last name behind them, are replaced; detector: presidio "
+            "and spacy find more, and need a pipeline"
+        )
+    else:
+        return mechanisms
+    at = next(place for place, part in enumerate(mechanisms) if part.name == "noiseless")
+    plain = mechanisms[at]
+    row = Part(plain.name, plain.params, (what,), before=(Part("deidentify", params, ()),))
+    return (*mechanisms[: at + 1], row, *mechanisms[at + 1 :])
+
+
+def _private(
+    name: str, params: dict[str, Any], delta: float, said: str, size: str, count: int
+) -> Part:
+    """A mechanism with the least noise that proves the target."""
+    planned = PlannedMechanism.of(name, params | {"noise_multiplier": 1.0}, "calibrate")
+    noise = solve(planned, Target(EPSILON, delta)).value
+    sets = " ".join(
+        f"--set {key}={params[key]}"
+        for key in ("users", "users_per_round", "rounds", "records", "batch_size", "steps")
+        if key in params
+    )
+    says = (
+        f"{said}, at a proven epsilon of {EPSILON:g}",
+        f"{size}: a public number. This one was counted from the file ({count:,} train after all "
+        "cuts): by writing it here you declare it public",
+        f"noise: uedp-bench calibrate {name} --epsilon {EPSILON:g} --delta {delta:g} {sets}",
+    )
+    return Part(name, {**params, "noise_multiplier": noise}, says)
+
+
+def declared_classes(origin: Origin, corpus: Corpus) -> Origin:
+    """The origin with its classes and types listed: collected from rows, they would prove nothing.
+
+    Raises:
+        InputError: for too many classes to list.
+    """
+    params: dict[str, Any] = {}
+    if corpus.entity_types and "entities_column" in origin.params:
+        params["entity_types"] = list(corpus.entity_types)
+    return origin.with_params(**params)

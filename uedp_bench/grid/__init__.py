@@ -1,0 +1,1 @@
+"""Many runs: processes side by side, shares, failures."""

@@ -1,0 +1,299 @@
+"""What a spec would do, before it does: sizes, guarantees, skipped attacks, and how long."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.contracts.model import Vocabulary
+from uedp_bench.contracts.results import RunSpec
+from uedp_bench.corpus import Corpus, distinct
+from uedp_bench.grid.scheduler import Job
+from uedp_bench.io.scratch import scratch_folder
+from uedp_bench.one_run.components import Components, build
+from uedp_bench.one_run.guaranteeing import planned_guarantees
+from uedp_bench.one_run.planted_elsewhere import planted_for
+from uedp_bench.one_run.planting import PlantedCorpus, load_data
+from uedp_bench.one_run.public_sizes import PublicSizes, UnitsThere, unit_sizes
+from uedp_bench.one_run.rehearsal import Rehearsed, rehearse
+
+MOST_MEASURED = 60.0
+"""Settings are rehearsed for so many seconds; others are taken for one of the same mechanisms."""
+
+FAST = 4.0
+"""Attacks that take longer are made in the rehearsal of one setting."""
+
+IN_PART, OTHER = "in part", "as another setting of the same mechanisms"
+"""Beginning of `measured` where a run takes longer than is said, and what is taken for another."""
+
+METHOD = (
+    "each setting is rehearsed: every training in it ends after its first steps, and the others "
+    "are counted at their pace; attacks that take long are made once"
+)
+
+
+@dataclass(frozen=True)
+class SettingForecast:
+    """One setting of a spec: runs that differ in the seed alone.
+
+    Attributes:
+        spec: of its first seed.
+        seeds: of its runs.
+        finished: seeds whose runs are finished already.
+        rows, users: by split.
+        units: declared and training ones of each private stage, and how many a round.
+        vocabulary: its size; None where it is not known before.
+        guarantees: that a result will hold.
+        skipped: reasons against attacks.
+        failures: what failed in the rehearsal, a sentence each.
+        seconds: of one run by phase; empty where nobody measured it.
+        cpu_seconds: the same of the CPU.
+        memory_mb: of one run; None where nobody measured it.
+        steps: of each training of a run, in order, with its name; empty where nobody counted them.
+        weights: that are trained; None where no training says.
+        measured: how these were found.
+    """
+
+    spec: RunSpec
+    seeds: tuple[int, ...]
+    finished: tuple[int, ...]
+    rows: Mapping[str, int]
+    users: Mapping[str, int]
+    units: tuple[PublicSizes, ...]
+    vocabulary: int | None
+    guarantees: tuple[Guarantee, ...]
+    skipped: tuple[str, ...]
+    failures: tuple[str, ...]
+    seconds: Mapping[str, float]
+    cpu_seconds: Mapping[str, float]
+    memory_mb: float | None
+    steps: tuple[tuple[str, int], ...]
+    weights: int | None
+    measured: str
+
+    @property
+    def todo(self) -> int:
+        """Runs that are left to do."""
+        return len(self.seeds) - len(self.finished)
+
+    @property
+    def lower_limit(self) -> bool:
+        """True if a run takes longer than is said here."""
+        return self.todo > 0 and (not self.seconds or self.measured.startswith(IN_PART))
+
+    @property
+    def rough(self) -> bool:
+        """True if the time is that of another setting, which may have other numbers of steps."""
+        return self.todo > 0 and OTHER in self.measured
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        return {
+            "label": self.spec.label,
+            "spec": self.spec.model_dump(mode="json", exclude={"seed"}),
+            "seeds": list(self.seeds),
+            "finished": list(self.finished),
+            "rows": dict(self.rows),
+            "users": dict(self.users),
+            "units": [each.model_dump(exclude_none=True) for each in self.units],
+            "vocabulary": self.vocabulary,
+            "guarantees": [each.model_dump(mode="json") for each in self.guarantees],
+            "skipped_attacks": list(self.skipped),
+            "failures": list(self.failures),
+            "seconds": {phase: round(value, 1) for phase, value in self.seconds.items()},
+            "cpu_seconds": {phase: round(value, 1) for phase, value in self.cpu_seconds.items()},
+            "memory_mb": self.memory_mb,
+            "steps": [{"training": name, "steps": steps} for name, steps in self.steps],
+            "weights": self.weights,
+            "measured": self.measured,
+            "lower_limit": self.lower_limit,
+            "rough": self.rough,
+        }
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a spec would do.
+
+    Attributes:
+        settings: in the order of the spec.
+        workers: processes that share the runs.
+        took: seconds of the rehearsals.
+    """
+
+    settings: tuple[SettingForecast, ...]
+    workers: int
+    took: float
+
+    @property
+    def lower_limit(self) -> bool:
+        """True if all that is left takes longer than is said."""
+        return any(one.lower_limit for one in self.settings)
+
+    @property
+    def rough(self) -> bool:
+        """True if the time of any setting is that of another."""
+        return any(one.rough for one in self.settings)
+
+    @property
+    def minutes(self) -> float:
+        """Expected, of all runs that are left; those of which nothing is known count nothing."""
+        each = [sum(one.seconds.values()) for one in self.settings for _ in range(one.todo)]
+        if not each:
+            return 0.0
+        return max(sum(each) / max(1, min(self.workers, len(each))), max(each)) / 60
+
+    @property
+    def cpu_hours(self) -> float:
+        """Hours of the CPU, of all runs that are left; see `minutes`."""
+        return sum(one.todo * sum(one.cpu_seconds.values()) for one in self.settings) / 3600
+
+    @property
+    def memory_mb(self) -> float:
+        """Memory of the largest runs that are left, as many as there are workers, side by side."""
+        each = [one.memory_mb or 0.0 for one in self.settings for _ in range(one.todo)]
+        return sum(sorted(each, reverse=True)[: self.workers])
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        return {
+            "settings": [one.to_dict() for one in self.settings],
+            "runs": sum(len(one.seeds) for one in self.settings),
+            "finished": sum(len(one.finished) for one in self.settings),
+            "workers": self.workers,
+            "expected_minutes": round(self.minutes, 1),
+            "expected_cpu_hours": round(self.cpu_hours, 3),
+            "expected_memory_mb": round(self.memory_mb, 1),
+            "lower_limit": self.lower_limit,
+            "rough": self.rough,
+            "method": METHOD,
+            "measuring_seconds": round(self.took, 1),
+        }
+
+
+def forecast(jobs: Sequence[Job], device: str, workers: int) -> Forecast:
+    """What the jobs of a spec would do; nothing is written, and no training is finished.
+
+    Args:
+        jobs: checked, with what is finished.
+        device: that runs would have.
+        workers: processes that share the runs.
+
+    Raises:
+        InputError: for what makes a run impossible.
+    """
+    begun = time.perf_counter()
+    settings: dict[str, list[Job]] = {}
+    for job in jobs:
+        key = json.dumps(job.spec.model_dump(mode="json", exclude={"seed"}), sort_keys=True)
+        settings.setdefault(key, []).append(job)
+    with scratch_folder() as folder:
+        measuring = _Measuring(Path(folder), device)
+        found = tuple(_of_setting(same, measuring) for same in settings.values())
+    return Forecast(found, max(1, workers), time.perf_counter() - begun)
+
+
+class _Measuring:
+    """Rehearses settings until it took long enough.
+
+    Args:
+        folder: that is thrown away.
+        device: of runs.
+    """
+
+    def __init__(self, folder: Path, device: str) -> None:
+        self._folder, self._device = folder, device
+        self._left, self._attack = MOST_MEASURED, dict[str, tuple[float, float]]()
+        self._known: dict[str, Rehearsed] = {}
+
+    def of(self, spec: RunSpec) -> tuple[Rehearsed | None, str]:
+        """What a run would take, and how that was found."""
+        name = "+".join(ref.name for ref in spec.mechanism)
+        key = json.dumps([name, spec.task.name, spec.source.name, spec.model.name])
+        if self._left <= 0:
+            known = self._known.get(key)
+            if known is None:
+                return None, "not measured"
+            return known, f"{IN_PART}: {OTHER}, {known.why_not}" if known.why_not else OTHER
+        attacks = json.dumps([spec.task.name, spec.model.name, *(ref.name for ref in spec.attacks)])
+        before = self._attack.get(attacks)
+        begun = time.perf_counter()
+        attack = before is None or before[0] < FAST
+        found = rehearse(spec, self._folder, self._device, attacks=attack)
+        self._left -= time.perf_counter() - begun
+        took = found.seconds.get("attack")
+        if took is not None and not found.why_not:
+            self._attack[attacks] = took, found.cpu_seconds["attack"]
+        elif took is None and before is not None:
+            found = replace(
+                found, seconds={**found.seconds, "attack": before[0]},
+                cpu_seconds={**found.cpu_seconds, "attack": before[1]},
+            )  # fmt: skip
+        self._known[key] = found
+        return found, f"{IN_PART}: {found.why_not}" if found.why_not else "rehearsed"
+
+
+def _of_setting(jobs: Sequence[Job], measuring: _Measuring) -> SettingForecast:
+    spec = jobs[0].spec
+    parts = build(spec)
+    data = load_data(parts.sources)
+    there = planted_for(parts, data, spec)
+    todo = [job for job in jobs if job.done is None]
+    found, how = measuring.of(spec) if todo else (None, "finished")
+    words = _vocabulary(parts, there) if found is None else found.vocabulary
+    skipped = jobs[0].left_out
+    more = {} if found is None else found.skipped
+    return SettingForecast(
+        spec=spec,
+        seeds=tuple(job.spec.seed for job in jobs),
+        finished=tuple(job.spec.seed for job in jobs if job.done is not None),
+        rows=_rows(there.corpus),
+        users=_users(there.corpus),
+        units=_units(parts, there),
+        vocabulary=None if words is None else words.size,
+        guarantees=planned_guarantees(parts, spec, there, words),
+        skipped=skipped or tuple(f"{name}: {reason}" for name, reason in more.items()),
+        failures=() if found is None else found.failures,
+        seconds={} if found is None else found.seconds,
+        cpu_seconds={} if found is None else found.cpu_seconds,
+        memory_mb=None if found is None else found.memory_mb,
+        steps=() if found is None else found.steps,
+        weights=None if found is None else found.weights or None,
+        measured=how,
+    )
+
+
+def _vocabulary(parts: Components, there: PlantedCorpus) -> Vocabulary | None:
+    """The vocabulary, where no mechanism has a say in it."""
+    if parts.pipeline.vocabulary is not None or parts.pipeline.publishers:
+        return None
+    return parts.task.vocabulary(there.corpus.only("train", "valid", "public"))
+
+
+def _units(parts: Components, there: PlantedCorpus) -> tuple[PublicSizes, ...]:
+    second = there.data.visible_downstream
+    sizes = unit_sizes(
+        parts.pipeline,
+        UnitsThere.of(there.corpus),
+        None if second is None else UnitsThere.of(second),
+        there.stats,
+    )
+    return tuple(each for each in sizes if each is not None)
+
+
+_SPLITS = ("train", "valid", "test", "public", "held_out")
+
+
+def _rows(corpus: Corpus) -> dict[str, int]:
+    counts = {split: int(corpus.where(split).sum()) for split in _SPLITS}
+    return {split: count for split, count in counts.items() if count}
+
+
+def _users(corpus: Corpus) -> dict[str, int]:
+    counts = {split: len(distinct(corpus.users[corpus.where(split)])) for split in _SPLITS}
+    return {split: count for split, count in counts.items() if count}

@@ -1,0 +1,1 @@
+"""Runs on the nodes of a Ray cluster."""

@@ -1,1 +1,0 @@
-"""From a spec to a result: specs, grids, processes, one run, and what is kept of it."""

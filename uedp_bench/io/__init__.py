@@ -1,0 +1,1 @@
+"""Reading and writing safely: limits, links, locks, atomic writes, digests, processes."""

@@ -1,0 +1,110 @@
+"""Stored files with a SHA-256 of their content: what changed on the disk is never used.
+
+Neither torch nor Arrow looks at the checksums of what they read: a flipped bit gives other weights,
+and a result without a word. A file of our own ends with its digest; a folder that others read too
+(a release) has its digests beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from uedp_bench.errors import InputError
+from uedp_bench.io.output_folder import new_file, write_atomically
+from uedp_bench.io.printable import plain
+
+SUMS = "SHA256SUMS"
+"""File in a folder with the digests of all others, as `sha256sum -c` reads them."""
+
+
+class DamagedFileError(InputError):
+    """A stored file is not what was written."""
+
+
+@contextmanager
+def sealed_file(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
+    """A file to write into, once and in order, that ends with the digest of its content.
+
+    Args:
+        path: of the file; others see it whole or not at all.
+        private: True if only the owner may read it.
+    """
+    with new_file(path, private=private) as out:
+        writer = _Hashing(out)
+        yield writer
+        out.write(writer.digest())
+
+
+def unsealed(path: Path) -> BinaryIO:
+    """The content of a sealed file, in memory.
+
+    Raises:
+        DamagedFileError: if it is not what was written.
+        OSError: if it cannot be read.
+    """
+    content = path.read_bytes()
+    size = hashlib.sha256().digest_size
+    body, digest = memoryview(content)[:-size], content[-size:]
+    if not hmac.compare_digest(hashlib.sha256(body).digest(), digest):
+        raise DamagedFileError(f"{path.name} is damaged: its content is not what was written")
+    return io.BytesIO(body)
+
+
+class _Hashing(io.RawIOBase, BinaryIO):
+    """Passes on what is written, and hashes it."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        super().__init__()
+        self._out, self._hash = out, hashlib.sha256()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: bytes | memoryview) -> int:  # type: ignore[override]
+        self._hash.update(data)
+        return self._out.write(data)
+
+    def digest(self) -> bytes:
+        return self._hash.digest()
+
+
+def seal_folder(folder: Path) -> None:
+    """Writes the digests of all files of a folder beside them."""
+    lines = (f"{_digest(file)}  {file.relative_to(folder).as_posix()}\n" for file in _in(folder))
+    write_atomically(folder / SUMS, "".join(lines))
+
+
+def check_folder(folder: Path) -> None:
+    """Refuses a sealed folder whose files are not those that were written.
+
+    A folder without digests, of an earlier version or another tool, is taken as it is.
+
+    Raises:
+        DamagedFileError: naming the first file that differs, is missing or is new.
+    """
+    if not (folder / SUMS).is_file():
+        return
+    lines = (folder / SUMS).read_text(encoding="utf-8").splitlines()
+    written = dict(line.split("  ", 1)[::-1] for line in lines if "  " in line)
+    names = {file.relative_to(folder).as_posix(): file for file in _in(folder)}
+    for name in sorted({*written, *names}):
+        if name not in names or written.get(name) != _digest(names[name]):
+            raise DamagedFileError(
+                f"{plain(str(folder / name))} is damaged: it is not the file that was written; "
+                "remove the folder of its run and run again"
+            )
+
+
+def _in(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.rglob("*") if file.is_file() and file.name != SUMS)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,1 @@
+"""One run: plant, publish, train, score, attack, account, assemble."""

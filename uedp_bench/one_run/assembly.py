@@ -1,0 +1,107 @@
+"""The result of a finished run, put together from what its steps found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.components.metric import Declared
+from uedp_bench.contracts.model import Vocabulary
+from uedp_bench.contracts.results import Cost, Result
+from uedp_bench.contracts.run_context import Run
+from uedp_bench.one_run.attacking import Attacked
+from uedp_bench.one_run.preparing import Prepared
+from uedp_bench.one_run.protecting import Protected
+from uedp_bench.one_run.scoring import Scored
+from uedp_bench.one_run.simulation import counts_sizes, marked
+from uedp_bench.one_run.utility import judged
+from uedp_bench.store.provenance import provenance
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Everything that a run came to.
+
+    Attributes:
+        made: the release, and how it was made.
+        scored: its utility.
+        attacked: the findings of attacks.
+        guarantees: claimed and proven.
+        ceilings: limits that proofs set to metrics, by attack.
+        selection: the record of how parameters were chosen.
+        stored: the private data that the folder of the run holds, by kind.
+    """
+
+    made: Protected
+    scored: Scored
+    attacked: Attacked
+    guarantees: tuple[Guarantee, ...]
+    ceilings: dict[str, dict[str, float]]
+    selection: dict[str, Any]
+    stored: dict[str, str]
+
+
+def assemble(ready: Prepared, found: Outcome, cost: dict[str, Any]) -> Result:
+    """The result, with the names of what only a simulation may print.
+
+    Args:
+        ready: the run.
+        found: by its steps.
+        cost: what it took, beside what it counted itself.
+    """
+    run, task, scored = ready.run, ready.parts.task, found.scored
+    result = Result(
+        id=ready.identity.id,
+        group=ready.identity.group,
+        status="finished",
+        spec=ready.spec,
+        utility=dict(scored.utility),
+        metrics=_metrics(ready, found.attacked),
+        **judged(task, scored.utility, scored.public_only),
+        guarantees=found.guarantees,
+        ceilings=found.ceilings,
+        events=found.made.release.events,
+        pretraining=dict(found.made.trained.pretraining),
+        stages=found.made.trained.record,
+        series=dict(run.series),
+        diagnostics=dict(run.diagnostics),
+        selection=found.selection,
+        stored=found.stored,
+        cost=Cost(
+            **cost, **run.counts, **run.diary.ways, **run.diary.messages.cost(), **_resumed(run)
+        ),
+        provenance=provenance(ready.identity.parts, ready.there.data, ready.there.corpus)
+        | {"vocabulary": _told(found.made.vocabulary), "release": found.made.release.view},
+        **vars(found.attacked) | {"details": _details(task.name, found)},
+    )
+    counted = counts_sizes(ready.parts.pipeline, run.stats)
+    return marked(result, type(task), counted_sizes=counted)
+
+
+def _metrics(ready: Prepared, attacked: Attacked) -> Declared:
+    """Declarations of the run's components."""
+    parts = ready.parts
+    return Declared(
+        utility=parts.task.metrics,
+        leakage={one.name: one.metrics for one in parts.attacks if one.name in attacked.leakage},
+        cost=tuple(metric for one in parts.pipeline.parts for metric in one.metrics),
+    )
+
+
+def _details(task: str, found: Outcome) -> dict[str, Any]:
+    """What the task tells beside its utility, and every attack beside its metrics."""
+    told = dict(found.scored.details)
+    return ({task: told} if told else {}) | dict(found.attacked.details)
+
+
+def _resumed(run: Run) -> dict[str, int]:
+    """How often the run went on from a checkpoint; nothing for one that was never interrupted."""
+    return {"resumed": run.checkpoints.resumed} if run.checkpoints.resumed else {}
+
+
+def _told(vocabulary: Vocabulary | None) -> dict[str, Any] | None:
+    if vocabulary is None:
+        return None
+    return {"size": vocabulary.size, "fingerprint": vocabulary.fingerprint,
+            "origin": vocabulary.origin, "private": vocabulary.private}  # fmt: skip

@@ -1,0 +1,163 @@
+"""Every attack of a run meets the release, or says why it does not apply."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError
+
+from uedp_bench.components.metric import refuse_undeclared
+from uedp_bench.contracts.leakage import Attack, Leakage
+from uedp_bench.contracts.release import Release
+from uedp_bench.contracts.results import (
+    MOST_SAMPLES,
+    Estimate,
+    FailedAttack,
+    LowerBound,
+    Plain,
+    Sample,
+    SkippedAttack,
+)
+from uedp_bench.contracts.run_context import Run
+from uedp_bench.one_run.attack_failures import failure_of_attack
+from uedp_bench.one_run.components import Sources
+from uedp_bench.one_run.pairing import lacks, withheld
+from uedp_bench.one_run.preparing import Prepared
+from uedp_bench.one_run.publishing import not_carried, not_there
+
+
+@dataclass(frozen=True)
+class Attacked:
+    """Findings of the attacks of a run, by their names; fields of a result."""
+
+    leakage: Mapping[str, dict[str, Estimate]]
+    details: Mapping[str, dict[str, Any]]
+    lower_bounds: tuple[LowerBound, ...]
+    samples: Mapping[str, tuple[Sample, ...]]
+    skipped_attacks: tuple[SkippedAttack, ...]
+    failed_attacks: tuple[FailedAttack, ...]
+
+
+def with_messages(release: Release, run: Run) -> Release:
+    """The release with what parties said to each other to make it, where that was kept.
+
+    What the questions of attacks have them say is no part of it.
+    """
+    messages = run.diary.messages.closed()
+    return release if messages is None else release.showing(transcript=messages)
+
+
+def attack_all(ready: Prepared, release: Release, run: Run) -> Attacked:
+    """Runs every attack that applies; one that fails takes nothing from the others.
+
+    Args:
+        ready: the run.
+        release: as the adversary meets it.
+        run: its context, which attacks may ask for models.
+    """
+    parts = ready.parts
+    leakage: dict[str, dict[str, Estimate]] = {}
+    details: dict[str, dict[str, Any]] = {}
+    bounds: list[LowerBound] = []
+    samples: dict[str, tuple[Sample, ...]] = {}
+    skipped: list[SkippedAttack] = []
+    failures: list[FailedAttack] = []
+    for number, attack in enumerate(parts.attacks):
+        run.progress(f"attack {attack.name}", number, len(parts.attacks))
+        outcome = run_attack(attack, ready, release, run)
+        if isinstance(outcome, SkippedAttack):
+            skipped.append(outcome)
+            continue
+        if isinstance(outcome, FailedAttack):
+            failures.append(outcome)
+            continue
+        leakage[attack.name], details[attack.name] = outcome.metrics, outcome.details
+        if outcome.samples and _may_show(parts.sources):
+            samples[attack.name] = outcome.samples[:MOST_SAMPLES]
+        bounds += [b.model_copy(update={"attack": attack.name}) for b in outcome.lower_bounds]
+    return Attacked(leakage, details, tuple(bounds), samples, tuple(skipped), tuple(failures))
+
+
+def run_attack(
+    attack: Attack[Any], ready: Prepared, release: Release, run: Run
+) -> Leakage | SkippedAttack | FailedAttack:
+    """Measures the leakage of a release by one attack, or says why there is no measurement.
+
+    Args:
+        attack: of the run.
+        ready: the run.
+        release: as the adversary meets it.
+        run: its context, which the attack may ask for models.
+
+    Raises:
+        Exception: what is no failure of the attack (`failure_of_attack`).
+    """
+    planted = ready.there
+    try:
+        reason = reason_against(attack, ready, release)
+        if reason is not None:
+            return SkippedAttack(name=attack.name, reason=reason)
+        within = run.within(f"attack {attack.name}")
+        measured = attack.run(release, planted.planted[attack.name], planted.corpus, within)
+        found = _valid(measured)
+        refuse_undeclared(f"the attack {attack.name}", attack.metrics, found.metrics)
+        return found
+    except Exception as error:
+        return failure_of_attack(attack.name, error, ready.cache.parent)
+
+
+_FIELDS: dict[str, TypeAdapter[Any]] = {
+    "metrics": TypeAdapter(dict[str, Estimate]),
+    "details": TypeAdapter(Plain),
+    "lower_bounds": TypeAdapter(tuple[LowerBound, ...]),
+    "samples": TypeAdapter(tuple[Sample, ...]),
+}
+"""Types of what an attack measures, as a result holds it."""
+
+
+def _valid(measured: Leakage) -> Leakage:
+    """Leakage that a result can hold and a file can store.
+
+    Raises:
+        ValueError: naming the field that is none.
+        TypeError: if it is no `Leakage`.
+    """
+    if not isinstance(measured, Leakage):
+        raise TypeError(f"an attack returns a Leakage, not {type(measured).__name__}")
+    fields = {}
+    for name, kind in _FIELDS.items():
+        try:
+            fields[name] = kind.validate_python(getattr(measured, name))
+            kind.dump_json(fields[name])
+        except (ValidationError, PydanticSerializationError) as error:
+            raise ValueError(f"{name} of its Leakage: {_first_line(error)}") from None
+    return Leakage(**fields)
+
+
+def _first_line(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_context=False)[0]
+        return ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
+    return str(error)
+
+
+def reason_against(attack: Attack[Any], ready: Prepared, release: Release) -> str | None:
+    """Why an attack of a run does not apply to its release; None if it does."""
+    parts, corpus = ready.parts, ready.there.corpus
+    return (
+        ready.there.unplanted.get(attack.name)
+        or lacks(attack.needs, release)
+        or withheld(attack.needs, release)
+        or not_carried(attack, parts.pipeline, parts.task)
+        or not_there(attack, corpus)
+        or attack.refuses(release, corpus)
+        or attack.refuses_events(release.events)
+    )
+
+
+def _may_show(sources: Sources) -> bool:
+    """True if text of all sources of a run may stand in its result."""
+    return all(source.shows_samples() for source in sources if source is not None)

@@ -1,0 +1,118 @@
+"""What was planted before somebody trained elsewhere: the coins, and the corpus that they made.
+
+Coins fall by a secret key of the operating system, never by the seed of a spec: whoever trains may
+know the source, the spec and the planted corpus, and learns nothing of the canaries that are out.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from uedp_bench.contracts.leakage import Attack
+from uedp_bench.contracts.results import ComponentSpec
+from uedp_bench.corpus import Corpus
+from uedp_bench.errors import InputError
+from uedp_bench.io.output_folder import write_json
+from uedp_bench.version import __version__
+
+KEY_BITS = 128
+
+
+class Coins(BaseModel):
+    """The file `coins.json`: keep it from whoever trains.
+
+    Attributes:
+        format: of this file.
+        version: of this package, which threw them.
+        key: 32 hexadecimal digits from the operating system, which every draw came from.
+        attacks: that planted, with all parameters.
+        data: fingerprint of the corpus before anything was planted.
+        corpus: fingerprint of the corpus that is trained on: everything planted, what coins left
+            out in the split held_out.
+        planted: what each attack planted, by its name: canaries and their coins.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    format: Literal[1] = 1
+    version: str = __version__
+    key: str = Field(pattern=f"^[0-9a-f]{{{KEY_BITS // 4}}}$")
+    attacks: tuple[ComponentSpec, ...]
+    data: str
+    corpus: str
+    planted: Mapping[str, Any]
+
+    @property
+    def number(self) -> int:
+        """The key as the seed of what is planted."""
+        return int(self.key, 16)
+
+    def check_planted(self, corpus: Corpus, planted: Mapping[str, Any], where: Path) -> None:
+        """Refuses another corpus than that on which the coins fell.
+
+        Raises:
+            InputError: if planting again gives something else.
+        """
+        again = {name: value.model_dump(mode="json") for name, value in planted.items()}
+        if corpus.fingerprint != self.corpus or again != dict(self.planted):
+            raise InputError(
+                f"{where}: planting again gives other coins. Either somebody changed the file, or "
+                f"version {self.version} of this package, which threw them, plants otherwise: use "
+                "that version"
+            )
+
+
+def new_key() -> str:
+    """A key that nobody can guess."""
+    return f"{secrets.randbits(KEY_BITS):0{KEY_BITS // 4}x}"
+
+
+def write_coins(coins: Coins, path: Path) -> None:
+    """Writes the file, for its owner alone."""
+    write_json(path, coins.model_dump(mode="json"), private=True)
+
+
+def read_coins(path: Path) -> Coins:
+    """The coins of a file.
+
+    Raises:
+        InputError: if there is none, or it is not what `write_coins` wrote.
+    """
+    if not path.is_file():
+        raise InputError(
+            f"trained-elsewhere.coins: there is no file {path}; `uedp-bench plant` writes it "
+            "before the model is trained"
+        )
+    try:
+        return Coins.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"trained-elsewhere.coins: {path}: {error.strerror}") from None
+    except ValidationError as error:
+        first = error.errors(include_input=False)[0]
+        said = ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
+        raise InputError(f"{path} holds no coins of `uedp-bench plant`: {said}") from None
+
+
+def check_attacks(coins: Coins, attacks: tuple[Attack[Any], ...], where: Path) -> None:
+    """Refuses an attack with other parameters than those by which it planted.
+
+    Raises:
+        InputError: naming the first parameter that differs, and the value that it planted with.
+    """
+    known = {ref.name: ref.params for ref in coins.attacks}
+    for attack in attacks:
+        if attack.name not in known:
+            continue
+        now = attack.params.model_dump(mode="json")
+        before = type(attack).create(known[attack.name]).params.model_dump(mode="json")
+        differs = [name for name in now if now[name] != before.get(name)]
+        if differs:
+            name = differs[0]
+            raise InputError(
+                f"{attack.name}.{name} is {now[name]!r}, and the canaries of {where} were planted "
+                f"with {before.get(name)!r}: --set attack.{attack.name}.{name}={before.get(name)}"
+            )

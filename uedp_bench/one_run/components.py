@@ -1,0 +1,184 @@
+"""The components of a run, each built once from its spec and checked against the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from uedp_bench.components import registry
+from uedp_bench.components.component import Component
+from uedp_bench.contracts.leakage import Attack
+from uedp_bench.contracts.mechanism import TrainingMechanism
+from uedp_bench.contracts.results import ComponentSpec, RunSpec
+from uedp_bench.contracts.second_source import second_source
+from uedp_bench.contracts.source import Source
+from uedp_bench.contracts.task import Task
+from uedp_bench.contracts.transcript import Transcript
+from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.one_run.pipeline import Pipeline
+from uedp_bench.one_run.publishing import check_carried
+from uedp_bench.one_run.trained_before import check_elsewhere
+from uedp_bench.spec.grid import tried_runs
+from uedp_bench.spec.identity import UNPROTECTED
+
+
+class Sources(NamedTuple):
+    """Where the rows of a run come from.
+
+    Attributes:
+        first: of the corpus that mechanisms protect.
+        second: of the rows of the task's last stage, where it names a second source.
+    """
+
+    first: Source[Any]
+    second: Source[Any] | None = None
+
+
+@dataclass(frozen=True)
+class Components:
+    """The live components of a run.
+
+    Attributes:
+        sources, task, attacks: as its spec names them; the task has its model.
+        pipeline: of the mechanisms.
+        unprotected: training without noise, where no mechanism trains and for models that attacks
+            ask for.
+        tried: of the runs that were compared to choose this one, itself among them; none where
+            nothing was chosen.
+    """
+
+    sources: Sources
+    task: Task[Any]
+    pipeline: Pipeline
+    attacks: tuple[Attack[Any], ...]
+    unprotected: TrainingMechanism[Any]
+    tried: tuple[Pipeline, ...] = ()
+
+    @property
+    def all(self) -> tuple[Component[Any], ...]:
+        """Every component of the run."""
+        sources = tuple(source for source in self.sources if source is not None)
+        return (*sources, *self.after_sources)
+
+    @property
+    def after_sources(self) -> tuple[Component[Any], ...]:
+        """All but the sources: what they read, they read while a run trains."""
+        model = () if self.task.model is None else (self.task.model,)
+        return (self.task, *model, *self.pipeline.parts, *self.attacks)
+
+    @property
+    def keeps_messages(self) -> bool:
+        """True if an attack needs to see what parties send to each other."""
+        return self.payload_rounds > 0 or any(Transcript in one.needs for one in self.attacks)
+
+    @property
+    def payload_rounds(self) -> int:
+        """Rounds of messages that attacks need with what they carried."""
+        return max((attack.payload_rounds() for attack in self.attacks), default=0)
+
+
+def build_sources(spec: RunSpec) -> Sources:
+    """The sources of a run.
+
+    Raises:
+        InputError: if a name or a parameter is wrong.
+    """
+    second = second_source(spec.task)
+    return Sources(
+        registry.sources.create(spec.source.name, spec.source.params),
+        None if second is None else registry.sources.create(second.name, second.params),
+    )
+
+
+def build(spec: RunSpec, sources: Sources | None = None) -> Components:
+    """The components of a run.
+
+    Args:
+        spec: of the run.
+        sources: of the spec, where they were built before.
+
+    Raises:
+        InputError: if names or parameters are wrong, the model is none that the task learns, an
+            attack is named twice, or the run is none of those that it was chosen from.
+        CapabilityError: if the task does not learn the model, a publisher would have to act on rows
+            of a second source, or a mechanism cannot answer for what the task trains.
+    """
+    task = _task(spec)
+    unprotected = registry.mechanisms.create(UNPROTECTED)
+    pipeline = _pipeline(spec, task, unprotected)
+    check_carried(pipeline, task)
+    _check_second_source(task, pipeline)
+    _check_served(task, pipeline)
+    check_elsewhere(task, pipeline)
+    attacks = tuple(registry.attacks.create(ref.name, ref.params) for ref in spec.attacks)
+    names = [attack.name for attack in attacks]
+    if len(set(names)) < len(names):
+        raise InputError(
+            f"attacks {', '.join(names)}: one run cannot hold an attack twice; give its "
+            "parameters as lists to compare several"
+        )
+    tried = tried_runs(spec) if spec.selection is not None else ()
+    return Components(
+        sources or build_sources(spec),
+        task,
+        pipeline,
+        attacks,
+        unprotected,
+        tuple(_pipeline(one, _bare_task(one), unprotected) for one in tried),
+    )
+
+
+def _task(spec: RunSpec) -> Task[Any]:
+    model = registry.models.create(spec.model.name, spec.model.params)
+    kind = registry.tasks.get(spec.task.name)
+    if kind.models is not None and not isinstance(model, kind.models):
+        raise CapabilityError(
+            f"the task {spec.task.name} learns a {kind.models.__name__}; the model "
+            f"{spec.model.name} is not one"
+        )
+    task: Task[Any] = kind.create(spec.task.params, model=model)
+    return task
+
+
+def _bare_task(spec: RunSpec) -> Task[Any]:
+    """The task of a run that is not run, without its model."""
+    task: Task[Any] = registry.tasks.create(spec.task.name, spec.task.params)
+    return task
+
+
+def _pipeline(spec: RunSpec, task: Task[Any], unprotected: TrainingMechanism[Any]) -> Pipeline:
+    parts = [registry.mechanisms.create(ref.name, ref.params) for ref in spec.mechanism]
+    return Pipeline.build(parts, unprotected, task.private_rows())
+
+
+def _check_second_source(task: Task[Any], pipeline: Pipeline) -> None:
+    """Refuses publishers that would have to act on the rows of a second source, too."""
+    second = task.second_source()
+    if second is None:
+        return
+    for publisher in pipeline.publishers:
+        if "downstream" in task.private_rows():
+            why = f"its private rows of {second.name} would be trained on as they are"
+        elif publisher.at_inference:
+            why = f"test rows of {second.name} would have to pass through it"
+        else:
+            continue
+        raise CapabilityError(
+            f"the task {task.name} has a second source, and {publisher.name} publishes rows of the "
+            f"first alone: {why}; leave {publisher.name} out"
+        )
+
+
+def _check_served(task: Task[Any], pipeline: Pipeline) -> None:
+    """Refuses mechanisms that cannot answer for what the task trains, as far as that is known."""
+    if pipeline.publishers:  # what they publish may be vectors, which no encoder reads
+        return
+    for server in pipeline.servers:
+        before = pipeline.parts[: pipeline.parts.index(server)]
+        if (reason := server.cannot_serve(task, before)) is not None:
+            raise CapabilityError(f"{server.name}: {reason}")
+
+
+def spec_of(component: Any) -> ComponentSpec:
+    """The component by name, with all its parameters."""
+    return ComponentSpec(name=component.name, params=component.params.model_dump(mode="json"))

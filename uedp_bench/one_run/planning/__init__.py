@@ -1,0 +1,1 @@
+"""Guarantees before a run: account, calibrate."""

@@ -1,0 +1,282 @@
+"""Guarantees from parameters alone: what a mechanism would promise, before anything is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from uedp_bench.accounting.accountants.user_entity_curve import SPREADS, Sizes
+from uedp_bench.accounting.assumptions import NoiseSource
+from uedp_bench.accounting.banded_factorization import WithCurve
+from uedp_bench.accounting.by_unit import stated
+from uedp_bench.accounting.event_contract import MOST_COUNT, unknown_kind
+from uedp_bench.accounting.events import (
+    Gaussian,
+    GroupRound,
+    PrivacyEvent,
+    Protected,
+    one_and_count,
+)
+from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.accounting.ledger import claimed, proven
+from uedp_bench.errors import MOST_SHOWN, InputError, shown
+from uedp_bench.io.json_files import MOST_BYTES, FormError, faults, parse
+from uedp_bench.io.printable import plain
+from uedp_bench.io.regular_files import read_text, shown_path
+from uedp_bench.one_run.planning.given_sizes import SIZES, MissingSizeError
+from uedp_bench.one_run.planning.mechanisms_and_systems import NOISE
+from uedp_bench.one_run.planning.planned_mechanisms import PlannedMechanism, PlannedPipeline
+
+DELTA = 1e-5
+"""Delta where none is given, as of `uedp-bench run`."""
+
+ENDED = (
+    "the number of users was not given, so the curve ends before the entity that everybody "
+    "mentions; give it with --set users=N"
+)
+
+NOT_CHARGED = (
+    "hyper-parameters were chosen by comparing trained models, which is not charged here; the "
+    "guarantees in the result say what it costs"
+)
+
+
+def account(
+    mechanism: PlannedMechanism | PlannedPipeline,
+    delta: float,
+    points: Sequence[int | None] | None = None,
+) -> tuple[Guarantee, ...]:
+    """Claims, then proofs.
+
+    Args:
+        mechanism: one, or several in a row, at parameters.
+        delta: at which guarantees are stated.
+        points: spreads at which curves are given, None among them for everybody; by default the
+            standard ones. Where sentences are sampled and the number of users was not given, the
+            curve ends before everybody, and a note says so.
+
+    Raises:
+        MissingSizeError: where a public size is needed and was not given.
+        InputError: for points of a guarantee that has no curve, or sizes that are not used.
+    """
+    known, ended = _with_users(mechanism, points)
+    (events, refusals), claims = known.plan(), known.claims()
+    taken = mechanism.taken if isinstance(mechanism, PlannedPipeline) else frozenset()
+    for size in set(mechanism.sizes) - mechanism.given.seen - taken:
+        raise InputError(f"{mechanism.name} has no parameter {SIZES[size][0]!r} and no use for it")
+    if ended and points is None:
+        points = (*SPREADS, *(e.protected.spread for e in events if e.protected))
+    guarantees = prove(events, delta, refusals, points, unreviewed=mechanism.unreviewed)
+    if ended:
+        guarantees = tuple(_noted(g, ENDED) if g.curve else g for g in guarantees)
+    return (*claimed(claims, delta), *guarantees)
+
+
+def _noted(guarantee: Guarantee, note: str) -> Guarantee:
+    return guarantee.model_copy(update={"note": "; ".join(filter(None, (guarantee.note, note)))})
+
+
+def _with_users(
+    mechanism: PlannedMechanism | PlannedPipeline, points: Sequence[int | None] | None
+) -> tuple[PlannedMechanism | PlannedPipeline, bool]:
+    """The mechanism, and True if it was given users, whose absence would only end the curve."""
+    try:
+        mechanism.plan()
+    except MissingSizeError as error:
+        ended = None
+        if error.size == "users" and None not in (points or ()):
+            ended = mechanism.ending_at(max(spread or 0 for spread in points or SPREADS))
+        if ended is None:
+            raise
+        return ended, True
+    return mechanism, False
+
+
+def solved_noise(
+    mechanism: PlannedMechanism | PlannedPipeline, points: Sequence[int | None] | None = None
+) -> dict[str, float]:
+    """The noise of mechanisms that choose it for a target, by the name of the parameter.
+
+    Args:
+        mechanism: one, or several in a row, at parameters.
+        points: as of `account`.
+
+    Raises:
+        MissingSizeError: where a public size is needed and was not given.
+    """
+    parts = mechanism.parts if isinstance(mechanism, PlannedPipeline) else (mechanism,)
+    chosen = {part.name for part in parts if part.chooses_noise}
+    if not chosen:
+        return {}
+    known, _ = _with_users(mechanism, points)
+    found: dict[str, float] = {}
+    for event in known.plan()[0]:
+        base, _ = one_and_count(event.event)
+        stage = event.stage or mechanism.name
+        if stage in chosen and isinstance(base, GroupRound | Gaussian):
+            name = NOISE if len(parts) == 1 else f"{stage}.{NOISE}"
+            found[name] = base.noise_multiplier
+    return found
+
+
+def prove(
+    events: Sequence[PrivacyEvent],
+    delta: float,
+    refusals: Sequence[str] = (),
+    points: Sequence[int | None] | None = None,
+    source: NoiseSource = "seed",
+    unreviewed: Sequence[str] = (),
+) -> tuple[Guarantee, ...]:
+    """`ledger.proven` at spreads in place of points.
+
+    Args:
+        events: what happened.
+        delta: at which guarantees are stated.
+        refusals: reasons why nothing can be proven.
+        points: see `account` and `point_of`.
+        source: where the noise came from.
+        unreviewed: see `ledger.proven`.
+
+    Raises:
+        InputError: for points of a guarantee that has no curve.
+    """
+    if points is None:
+        return proven(events, delta=delta, refusals=refusals, source=source, unreviewed=unreviewed)
+    if not any(event.unit == "user-entity" for event in events):
+        wanted = ",".join("all" if spread is None else str(spread) for spread in points)
+        raise InputError(f"spread {wanted}: only guarantees for user-entity have a curve")
+    at = [point_of(events, spread) for spread in points]
+    return proven(
+        events, delta=delta, refusals=refusals, points=at, source=source, unreviewed=unreviewed
+    )
+
+
+def point_of(events: Sequence[PrivacyEvent], spread: int | None) -> Protected:
+    """The point of the curve for an entity that `spread` other users mention; None: everybody.
+
+    Each of them does so in as many sentences as the events' declared point says, else in one;
+    everybody in all of theirs.
+
+    Raises:
+        InputError: if there are not so many others.
+    """
+    if spread is not None and not 0 <= spread <= MOST_COUNT:
+        raise InputError(f"spread is {shown(spread)}; it must be from 0 to {MOST_COUNT:,}")
+    bases = [one_and_count(event.event)[0] for event in events]
+    rounds = [base for base in bases if isinstance(base, WithCurve)]
+    each = next((e.protected.sentences_per_user for e in events if e.protected), 1)
+    if not rounds:
+        return Protected(spread=spread or 0, sentences_per_user=each)
+    sizes = Sizes.of(rounds)
+    if spread is None:
+        return sizes.everybody
+    # Where sentences are sampled, only how many of others are protected counts, not whose.
+    if spread > sizes.users - 1 and not sizes.sentences:
+        raise InputError(f"spread {spread}: there are only {sizes.users - 1} other users")
+    return Protected(spread=spread, sentences_per_user=each)
+
+
+@dataclass(frozen=True)
+class Happened:
+    """What a file says.
+
+    Attributes:
+        events: of a list, or of a result.
+        refusals: reasons of a result why nothing can be proven.
+        delta: of a result.
+        selected: True if a result's hyper-parameters were chosen by comparing trained models.
+        source: where the noise of a result came from.
+        unreviewed: components of a result that were not reviewed; the list, where there is no
+            result.
+    """
+
+    events: tuple[PrivacyEvent, ...]
+    refusals: tuple[str, ...] = ()
+    delta: float = DELTA
+    selected: bool = False
+    source: NoiseSource = "seed"
+    unreviewed: tuple[str, ...] = ()
+
+    def prove(
+        self, delta: float | None = None, points: Sequence[int | None] | None = None
+    ) -> tuple[Guarantee, ...]:
+        """`prove` of the events; what choosing hyper-parameters costs is not in them, and is said.
+
+        Args:
+            delta: at which guarantees are stated; None for that of the result.
+            points: see `prove`.
+        """
+        delta = self.delta if delta is None else delta
+        given = prove(self.events, delta, self.refusals, points, self.source, self.unreviewed)
+        if not self.selected:
+            return given
+        return tuple(
+            g.model_copy(update={"assumptions": (*g.assumptions, NOT_CHARGED)}) for g in given
+        )
+
+
+def read_events(file: Path) -> Happened:
+    """Events of a JSON list, or those of a result with its reasons to refuse and its delta.
+
+    Raises:
+        InputError: if the file is neither.
+    """
+    where, text = f"--events {shown_path(file)}", read_text(file, "--events", MOST_BYTES)
+    try:
+        data = parse(text).value
+    except FormError as error:
+        raise InputError(f"{where} {error}") from None
+    for place, what in faults(data):
+        raise InputError(f"{where}: {plain('.'.join(map(str, place)), MOST_SHOWN)}: {what}")
+    if isinstance(data, dict) and "events" in data:
+        from uedp_bench.contracts.recorded_identity import record_faults
+        from uedp_bench.contracts.results import read_result
+        from uedp_bench.contracts.unreviewed import unreviewed_of_result
+
+        result = read_result(file)
+        refused = [g for g in result.guarantees if g.kind != "claimed" and g.status == "refused"]
+        return Happened(
+            result.events,
+            tuple(dict.fromkeys(g.reason for g in refused)),
+            result.spec.delta,
+            selected=result.spec.selection is not None,
+            source=result.spec.noise_source,
+            unreviewed=(
+                *unreviewed_of_result(result),
+                *(f"the record ({fault})" for fault in record_faults(result)),
+            ),
+        )
+    try:
+        listed = TypeAdapter(tuple[PrivacyEvent, ...]).validate_python(data)
+        _refuse_unknown(listed, where)
+        _refuse_endless(listed, where)
+        return Happened(listed, unreviewed=("the list of events",))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = plain(".".join(map(str, first["loc"])), MOST_SHOWN) or "the file"
+        raise InputError(
+            f"{where}: {field}: {plain(first['msg'], 2 * MOST_SHOWN)}; give a list of privacy "
+            "events, or a result.json"
+        ) from None
+    except (OverflowError, RecursionError) as error:
+        raise InputError(f"{where}: a number is too large: {error}") from None
+
+
+def _refuse_endless(events: Sequence[PrivacyEvent], where: str) -> None:
+    for number, event in enumerate(events):
+        count = one_and_count(event.event)[1]
+        if count > MOST_COUNT:
+            raise InputError(
+                f"{where}: {number}.event.count is {shown(count)}; it must be at most "
+                f"{MOST_COUNT:,}"
+            )
+
+
+def _refuse_unknown(events: Sequence[PrivacyEvent], where: str) -> None:
+    """A list that somebody wrote is worth nothing where a kind is not known; a result says so."""
+    for claim in stated(events):
+        for kind in claim.unknown:
+            raise InputError(f"{where}: {unknown_kind(kind)}")

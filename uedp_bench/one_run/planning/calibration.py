@@ -1,0 +1,219 @@
+"""From a target that must be proven to the parameter of a mechanism that meets it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from uedp_bench.accounting.accountants.user_entity_curve import Sizes
+from uedp_bench.accounting.banded_factorization import WithCurve
+from uedp_bench.accounting.events import PrivacyEvent, Protected, one_and_count
+from uedp_bench.accounting.guarantee import CurvePoint, Guarantee
+from uedp_bench.accounting.ledger import proven, proven_at
+from uedp_bench.accounting.noise_search import (
+    at_least,
+    at_most,
+    largest_count,
+    largest_value,
+    smallest_noise,
+)
+from uedp_bench.errors import InputError, nearest
+from uedp_bench.one_run.planning.account import point_of
+from uedp_bench.one_run.planning.given_sizes import MissingSizeError
+from uedp_bench.one_run.planning.mechanisms_and_systems import NOISE, has_parameter, needs_parameter
+from uedp_bench.one_run.planning.planned_mechanisms import PlannedMechanism
+
+SOLVABLE = (
+    NOISE, "users_per_round", "batch_size", "sampling_rate", "rounds", "steps", "epochs", "epsilon",
+    "word_epsilon",
+)  # fmt: skip
+"""Parameters that can be solved for: epsilon falls with the first and grows with all others."""
+
+_MOST = 10_000_000
+"""The largest count that is tried."""
+
+_POPULATION = {"users_per_round": "users", "batch_size": "records"}
+"""Counts that cannot exceed a size."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What must be proven.
+
+    Attributes:
+        epsilon, delta: at most.
+        spread: of a curve; None for the mechanism's own protected point, else everybody.
+    """
+
+    epsilon: float
+    delta: float
+    spread: int | None = None
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.epsilon) and self.epsilon > 0.0):
+            raise InputError(f"epsilon is {self.epsilon}; it must be finite and above 0")
+        if not 0.0 < self.delta < 1.0:
+            raise InputError(f"delta is {self.delta}; it must lie strictly between 0 and 1")
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A parameter that meets a target.
+
+    Attributes:
+        value: rounded to five digits on the side that meets the target: what is printed does.
+        epsilon: proven there, at `point`.
+        guarantee: of the unit, at its own point.
+        point: of the curve; None where there is no curve.
+    """
+
+    parameter: str
+    value: float | int
+    epsilon: float
+    guarantee: Guarantee
+    point: CurvePoint | None
+
+    def __repr__(self) -> str:
+        """What was found in a line."""
+        given = self.guarantee
+        epsilon = f"a {given.kind} epsilon of {self.epsilon:.4g} for the unit {given.unit}"
+        return f"{self.parameter} = {self.value}: {epsilon}, delta {given.delta:g}"
+
+
+def solve(mechanism: PlannedMechanism, target: Target, parameter: str = NOISE) -> Solution:
+    """The smallest noise, or the largest other parameter, whose proven epsilon meets the target.
+
+    Raises:
+        InputError: if the mechanism has no such parameter, proves nothing, or cannot meet the
+            target.
+    """
+    _check(mechanism, parameter)
+    if parameter != NOISE and mechanism.chooses_noise:
+        raise InputError(
+            f"calibrate {mechanism.name} --solve {parameter} needs --set {NOISE}=N: without it the "
+            f"mechanism chooses its noise anew for every {parameter}, and all meet its own target"
+        )
+    mechanism = _own_target(mechanism, target)
+    # Any start will do: defaults may not fit, and a mechanism need not calibrate itself first.
+    mechanism = mechanism.replaced(**{parameter: 1})
+    mechanism = _sized(mechanism, target.spread)
+    events, refusals = mechanism.plan()
+    if refusals:
+        raise InputError(f"nothing can be proven for {mechanism.name}: {refusals[0]}")
+    # Whoever names a spread means a user together with an entity, where there is such a guarantee.
+    groups = target.spread is not None and any(e.unit == "user-entity" for e in events)
+    wanted = "user-entity" if groups else mechanism.unit
+    point = _point([e for e in events if e.unit == wanted == "user-entity"], target.spread)
+    unit, adjacency = next(
+        ((e.unit, e.adjacency) for e in events if e.unit == wanted), (None, None)
+    )
+    if unit is None or adjacency is None:
+        raise InputError(f"{mechanism.name} has no guarantee that a parameter could change")
+
+    @cache
+    def epsilon_of(value: float | int) -> float:
+        planned = mechanism.replaced(**{parameter: value}).plan()[0]
+        return proven_at(
+            planned,
+            unit=unit,
+            adjacency=adjacency,
+            delta=target.delta,
+            point=Protected(spread=0) if point is None else point,
+        )
+
+    value: float | int
+    if parameter == NOISE:
+        value = smallest_noise(epsilon_of, target.epsilon)
+        value = _printable(at_least(value), value, epsilon_of, target)
+    elif mechanism.fields[parameter].annotation is int:
+        most = _bound(mechanism, parameter)
+        # The noise of uedp grows with its rounds, so that all users may cost less than one.
+        whole = most < _MOST and epsilon_of(most) <= target.epsilon
+        value = most if whole else largest_count(epsilon_of, target.epsilon, most)
+    else:
+        value = largest_value(epsilon_of, target.epsilon, _upper(mechanism, parameter))
+        value = _printable(at_most(value), value, epsilon_of, target)
+    planned = mechanism.replaced(**{parameter: value}).plan()[0]
+    unreviewed = mechanism.unreviewed
+    given = proven(planned, delta=target.delta, points=(), unreviewed=unreviewed)
+    guarantee = next(g for g in given if g.unit == unit)
+    epsilon = epsilon_of(value)
+    return Solution(parameter, value, epsilon, guarantee, _shown(planned, point, epsilon))
+
+
+def _printable(
+    rounded: float, value: float, epsilon_of: Callable[[float], float], target: Target
+) -> float:
+    """The rounded value where it meets the target too, as it does unless epsilon jumps."""
+    return rounded if epsilon_of(rounded) <= target.epsilon else value
+
+
+def _rounds(events: Sequence[PrivacyEvent]) -> list[WithCurve]:
+    bases = [one_and_count(event.event)[0] for event in events]
+    return [base for base in bases if isinstance(base, WithCurve)]
+
+
+def _point(events: Sequence[PrivacyEvent], spread: int | None) -> Protected | None:
+    """The point at which the target is to hold; None if there is no curve."""
+    if not _rounds(events):
+        if spread is not None:
+            raise InputError(f"spread {spread}: this guarantee has no curve")
+        return None
+    declared = next((event.protected for event in events if event.protected), None)
+    return declared if spread is None and declared else point_of(events, spread)
+
+
+def _shown(
+    events: Sequence[PrivacyEvent], point: Protected | None, epsilon: float
+) -> CurvePoint | None:
+    return None if point is None else Sizes.of(_rounds(events)).shown(point, epsilon)
+
+
+def default_parameter(name: str) -> str:
+    """The parameter that is solved for by default: noise, else a required one, else the first."""
+    words = [word for word in SOLVABLE if has_parameter(name, word)]
+    if NOISE in words or not words:
+        return NOISE
+    return next((word for word in words if needs_parameter(name, word)), words[0])
+
+
+def _check(mechanism: PlannedMechanism, parameter: str) -> None:
+    # The target of a mechanism that chooses its noise is no cost.
+    targets = {"epsilon"} if NOISE in mechanism.fields else set()
+    known = [name for name in SOLVABLE if name in mechanism.fields and name not in targets]
+    if parameter not in known:
+        near = nearest(parameter, known)
+        hint = f"did you mean {near!r}?" if near else f"choose from: {', '.join(known) or 'none'}"
+        raise InputError(f"calibrate {mechanism.name} cannot solve for {parameter!r}; {hint}")
+
+
+def _own_target(mechanism: PlannedMechanism, target: Target) -> PlannedMechanism:
+    """A mechanism with a delta of its own must plan for the same."""
+    return mechanism.replaced(delta=target.delta) if "delta" in mechanism.fields else mechanism
+
+
+def _sized(mechanism: PlannedMechanism, spread: int | None) -> PlannedMechanism:
+    """The mechanism with a number of users, if none was given and it only ends the curve."""
+    try:
+        mechanism.plan()
+    except MissingSizeError as error:
+        found = mechanism.ending_at(spread or 0) if error.size == "users" else None
+        if found is None:
+            raise
+        return found
+    return mechanism
+
+
+def _bound(mechanism: PlannedMechanism, parameter: str) -> int:
+    """The largest count that makes sense."""
+    size = _POPULATION.get(parameter, "")
+    given = mechanism.params.get(size)
+    return int(given) if isinstance(given, int) else _MOST
+
+
+def _upper(mechanism: PlannedMechanism, parameter: str) -> float:
+    """The parameter's own upper bound, from its declared range."""
+    limits = (getattr(rule, "le", None) for rule in mechanism.fields[parameter].metadata)
+    return min((float(limit) for limit in limits if limit is not None), default=1e9)

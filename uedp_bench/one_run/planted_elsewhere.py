@@ -1,0 +1,176 @@
+"""The corpus of a model that was trained before the run: nothing may be planted in it any more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from uedp_bench.contracts.leakage import Attack, Planted
+from uedp_bench.errors import InputError
+from uedp_bench.one_run.attack_failures import before_training
+from uedp_bench.one_run.coins import Coins, check_attacks, read_coins
+from uedp_bench.one_run.planting import (
+    Data,
+    PlantedCorpus,
+    plant,
+    plant_all,
+    public_sizes,
+    withdrawn,
+)
+from uedp_bench.randomness.streams import shared_stream
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from uedp_bench.contracts.results import RunSpec
+    from uedp_bench.corpus import Corpus
+    from uedp_bench.one_run.components import Components, Sources
+
+
+def planted_for(parts: Components, data: Data, spec: RunSpec) -> PlantedCorpus:
+    """The corpus that a run protects and attacks: planted now, or before somebody trained.
+
+    Raises:
+        InputError: for whatever can be known to be wrong before training.
+    """
+    elsewhere = parts.pipeline.elsewhere
+    if elsewhere is None:
+        return plant(parts.attacks, parts.sources, data, spec.seed, spec.clients)
+    if spec.clients is not None:
+        raise InputError("clients train here, and the model was trained elsewhere: leave them out")
+    if elsewhere.coins is None:
+        return _by_splits(parts.attacks, parts.sources, data, spec.seed)
+    return _by_coins(parts.attacks, parts.sources, data, elsewhere.coins)
+
+
+def planted_in(attack: Attack[Any], corpus: Corpus, seed: int) -> Planted | None:
+    """What an attack finds in a corpus that was trained on before; None if it had to plant.
+
+    Args:
+        attack: of a run.
+        corpus: whose splits say who trained.
+        seed: of what it draws without planting.
+
+    Raises:
+        InputError: if the splits do not hold what it needs.
+    """
+    with before_training(attack, "plant"):
+        found = attack.planted_in(corpus)
+    if found is not None:
+        return found
+    rng = np.random.Generator(np.random.PCG64(shared_stream(seed, "plant", attack.name)))
+    try:
+        with before_training(attack, "plant"):
+            changed, planted = attack.plant(corpus, rng)
+    except InputError:
+        if type(attack).planted_type is Planted:
+            raise
+        return None  # it has no room for what it would plant
+    same = changed is corpus or changed.fingerprint == corpus.fingerprint
+    return planted if same and not planted.withdrawn and not planted.injected else None
+
+
+def _by_splits(
+    attacks: tuple[Attack[Any], ...], sources: Sources, data: Data, seed: int
+) -> PlantedCorpus:
+    if not data.corpus.where("test", "held_out").any():
+        raise InputError(
+            "the source has rows of the split train alone, on which the model was trained, and "
+            "utility on them would be that of training text: mark rows that it was not trained on "
+            "as test or held_out in the split_column"
+        )
+    planted: dict[str, Planted] = {}
+    unplanted: dict[str, str] = {}
+    for attack in attacks:
+        found = planted_in(attack, data.corpus, seed)
+        if found is not None:
+            planted[attack.name] = found
+            continue
+        unplanted[attack.name] = (
+            f"{attack.name} plants before training, and nothing was planted: run `uedp-bench "
+            "plant` before the model is trained, and give trained-elsewhere.coins"
+        )
+    none = np.zeros(len(data.corpus), dtype=bool)
+    stats = public_sizes(sources, data.corpus, data.downstream)
+    return PlantedCorpus(data, data.corpus, planted, stats, none, unplanted)
+
+
+def _by_coins(
+    attacks: tuple[Attack[Any], ...], sources: Sources, data: Data, path: Path
+) -> PlantedCorpus:
+    coins = read_coins(path)
+    check_attacks(coins, attacks, path)
+    there = planted_by(coins, sources, data, path)
+    planted, unplanted = {}, {}
+    for attack in attacks:
+        known = there.planted.get(attack.name)
+        if known is None and not attack.holds_out:
+            known = planted_in(attack, there.corpus, coins.number)
+        if known is not None:
+            planted[attack.name] = known
+            continue
+        unplanted[attack.name] = (
+            f"{attack.name} plants before training, and was not among the attacks that did: "
+            f"{', '.join(ref.name for ref in coins.attacks)}"
+        )
+    return PlantedCorpus(data, there.corpus, planted, there.stats, there.withdrawn, unplanted)
+
+
+def planted_by(coins: Coins, sources: Sources, data: Data, path: Path) -> PlantedCorpus:
+    """The corpus on which coins fell, planted again.
+
+    Args:
+        coins: that were read.
+        sources: of the data.
+        data: as the sources made it.
+        path: of the coins, for messages.
+
+    Raises:
+        InputError: if the data are others, or planting again gives another corpus.
+    """
+    if data.fingerprint != coins.data:
+        raise InputError(
+            f"{path}: these coins fell on other data (fingerprint {coins.data}) than those of the "
+            f"source ({data.fingerprint}): give the source as it was when `uedp-bench plant` read "
+            "it, not the planted corpus"
+        )
+    from uedp_bench.components import registry
+
+    before = tuple(registry.attacks.create(ref.name, ref.params) for ref in coins.attacks)
+    there = planted_with(before, sources, data, coins.number)
+    coins.check_planted(there.corpus, there.planted, path)
+    return there
+
+
+def planted_with(
+    attacks: tuple[Attack[Any], ...], sources: Sources, data: Data, key: int
+) -> PlantedCorpus:
+    """Plants what attacks plant, for a training that happens elsewhere.
+
+    Args:
+        attacks: that plant.
+        sources: of the data.
+        data: as the sources made it.
+        key: of all draws.
+
+    Raises:
+        InputError: for an attack that only a training of this package can answer.
+    """
+    for attack in attacks:
+        for field, models in attack.retrainings(()).items():
+            if models:
+                raise InputError(
+                    f"{attack.name}.{field} is {models}, and nobody here can train the model "
+                    f"again: --set attack.{attack.name}.{field}=0"
+                )
+    whole, planted = plant_all(attacks, data.corpus, key)
+    injected = [name for name, value in planted.items() if value.injected]
+    if injected:
+        raise InputError(
+            f"{injected[0]} replaces updates of users while they train, which a planted corpus "
+            "cannot: take canaries of text (audit.canary='user')"
+        )
+    out = withdrawn(planted, len(whole))
+    stats = public_sizes(sources, whole, data.downstream)
+    return PlantedCorpus(data, whole.with_split(out, "held_out"), planted, stats, out)

@@ -1,0 +1,175 @@
+"""The folder of `uedp-bench plant`: a corpus to train on, the coins, and the spec that attacks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from uedp_bench.components import registry
+from uedp_bench.contracts.results import RunSpec
+from uedp_bench.corpus import SPLITS, Corpus, Layer
+from uedp_bench.errors import InputError
+from uedp_bench.io.output_folder import private_folder, write_atomically
+from uedp_bench.io.regular_files import shown_path
+from uedp_bench.one_run.coins import Coins, new_key, write_coins
+from uedp_bench.one_run.components import build_sources
+from uedp_bench.one_run.planted_elsewhere import planted_with
+from uedp_bench.one_run.planting import Data, PlantedCorpus, load_data
+from uedp_bench.one_run.trained_before import MODEL
+from uedp_bench.spec.grid import expand
+from uedp_bench.spec.spec import Ref, Spec
+
+ROWS, COINS, ATTACK = "corpus/rows.jsonl", "coins.json", "attack.yaml"
+"""Files of the folder: who trains needs the first alone, and must not see the second."""
+
+NO_MODEL_YET = "MODEL"
+"""Stands in the spec for the folder or hub id of the model, which is not there yet."""
+
+
+@dataclass(frozen=True)
+class PlantedFolder:
+    """What was written.
+
+    Attributes:
+        folder: that holds it.
+        rows: written, by split.
+        said: what the attacks planted, and what they note of it, one line each.
+    """
+
+    folder: Path
+    rows: dict[str, int]
+    said: tuple[str, ...]
+
+
+def plant_folder(spec: Spec, folder: Path) -> PlantedFolder:
+    """Plants what the attacks of a spec plant, and writes everything into a new folder.
+
+    Args:
+        spec: its source and attacks; its mechanisms and seeds have no say.
+        folder: that is not there yet, or is empty.
+
+    Raises:
+        InputError: if the folder holds anything, the spec stands for several corpora, an attack
+            needs a training of this package, or none of them plants anything.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"--out {shown_path(folder)} is there already: name a new folder")
+    run = _one_run(spec)
+    sources = build_sources(run)
+    data = load_data(sources)
+    attacks = tuple(registry.attacks.create(ref.name, ref.params) for ref in run.attacks)
+    key = new_key()
+    there = planted_with(attacks, sources, data, int(key, 16))
+    if there.corpus.fingerprint == data.corpus.fingerprint:
+        names = ", ".join(attack.name for attack in attacks) or "none"
+        raise InputError(
+            f"nothing was planted by the attacks of this spec ({names}): add audit or "
+            "secret-sharer, which put canaries in, or membership, which holds users out"
+        )
+    planted = {name: value.model_dump(mode="json") for name, value in there.planted.items()}
+    coins = Coins(
+        key=key, attacks=run.attacks, data=data.fingerprint, corpus=there.corpus.fingerprint,
+        planted=planted,
+    )  # fmt: skip
+    private_folder(folder)
+    (folder / ROWS).parent.mkdir()
+    rows = _write_rows(there.corpus, folder / ROWS)
+    write_coins(coins, folder / COINS)
+    write_atomically(folder / ATTACK, _attack_spec(spec, run, folder))
+    return PlantedFolder(folder, rows, tuple(_said(data, there)))
+
+
+def _one_run(spec: Spec) -> RunSpec:
+    """The spec as one run: whatever would train has no say in what is planted."""
+    found = spec.model_copy(update={"mechanisms": [[Ref(name="noiseless")]], "seeds": [1]})
+    runs = expand(found)
+    if len({run.model_dump_json(include={"source", "attacks"}) for run in runs}) != 1:
+        raise InputError(
+            "plant writes one corpus, and lists of values in the spec stand for "
+            f"{len(runs)}: give one value for each parameter of the source and the attacks"
+        )
+    return runs[0]
+
+
+def _write_rows(corpus: Corpus, path: Path) -> dict[str, int]:
+    """Writes the rows that nobody holds out, as the source `text` reads them; counts by split.
+
+    No id is written, and rows stand where they stood: nothing in the file names a planted row.
+    """
+    kept = corpus.only("train", "valid", "test", "public")
+    lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in _rows(kept))
+    write_atomically(path, "".join(lines), private=True)
+    return {split: int(kept.where(split).sum()) for split in SPLITS if kept.where(split).any()}
+
+
+def _rows(corpus: Corpus) -> Iterator[dict[str, Any]]:
+    classes = {
+        **({} if corpus.labels is None else {"label": (corpus.labels, corpus.label_names)}),
+        **{n: (corpus.attributes[n], corpus.attribute_names[n]) for n in corpus.attributes},
+    }
+    layers = {name: _spans(layer) for name, layer in corpus.layers.items()}
+    mine = Layer(corpus.entities, corpus.entity_types, corpus.where(*SPLITS))
+    entities = _spans(mine) if corpus.entity_types else None
+    for row, text in enumerate(corpus.texts):
+        user = int(corpus.users[row])
+        out: dict[str, Any] = {
+            "text": text,
+            "user": f"user {user}" if user >= 0 else f"row {row}",
+            "split": SPLITS[int(corpus.split[row])],
+        }
+        for name, (numbers, names) in classes.items():
+            number = int(numbers[row])
+            out[name] = names[number] if number >= 0 else None
+        if corpus.targets is not None:
+            out["target"] = corpus.targets[row]
+        if entities is not None:
+            out["entities"] = entities[row]
+        out |= {name: spans[row] for name, spans in layers.items()}
+        yield out
+
+
+def _spans(layer: Layer) -> list[list[dict[str, Any]] | None]:
+    """Spans of each row; None for a row that is not annotated."""
+    out: list[list[dict[str, Any]] | None] = [[] if there else None for there in layer.rows]
+    for row, start, end, kind in layer.spans.mentions():
+        spans = out[row]
+        if spans is not None:
+            spans.append({"start": start, "end": end, "type": layer.types[kind]})
+    return out
+
+
+def _attack_spec(spec: Spec, run: RunSpec, folder: Path) -> str:
+    """The spec of the run that attacks the model, once it is there."""
+    source = {name: _found_anywhere(value) for name, value in spec.source.params.items()}
+    fields = {
+        "description": "a model that was trained elsewhere on the planted corpus",
+        "task": spec.task.model_dump(),
+        "source": {"name": spec.source.name, "params": source},
+        "model": {"name": MODEL, "params": {"pretrained": NO_MODEL_YET}},
+        "mechanisms": [
+            {"name": "trained-elsewhere", "params": {"coins": str((folder / COINS).resolve())}}
+        ],
+        "attacks": [ref.model_dump() for ref in spec.attacks],
+        "delta": run.delta,
+    }
+    return yaml.safe_dump(json.loads(json.dumps(fields, default=str)), sort_keys=False)
+
+
+def _found_anywhere(value: Any) -> Any:
+    """The value; the name of a file or folder that is there, as one that any folder knows."""
+    there = isinstance(value, str) and Path(value).exists()
+    return str(Path(value).resolve()) if there else value
+
+
+def _said(data: Data, there: PlantedCorpus) -> Iterator[str]:
+    changed = int((there.corpus.origin < 0).sum() - (data.corpus.origin < 0).sum())
+    out = int(there.corpus.where("held_out").sum() - data.corpus.where("held_out").sum())
+    yield f"{changed:,} rows hold something planted; {out:,} rows are held out by coins and draws"
+    for name, value in there.planted.items():
+        for note in getattr(value, "notes", ()):
+            yield f"{name}: {note}"

@@ -1,0 +1,232 @@
+"""The corpus of a run: loaded, its public sizes, and what attacks plant in it or hold out."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from uedp_bench.components import registry
+from uedp_bench.components.review import is_reviewed
+from uedp_bench.contracts.clients import Clients
+from uedp_bench.contracts.leakage import Attack, Planted
+from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.source import Source
+from uedp_bench.corpus import BoolArray, Corpus, distinct
+from uedp_bench.errors import PluginError
+from uedp_bench.one_run.attack_failures import before_training
+from uedp_bench.one_run.components import Sources
+from uedp_bench.randomness.streams import shared_stream
+from uedp_bench.spec.identity import fingerprint_of
+
+MOST_KEPT = 2
+"""Corpora that a process keeps for its next runs."""
+
+_KEPT: OrderedDict[tuple[type, str], Corpus] = OrderedDict()
+
+
+def load_corpus(source: Source[Any]) -> Corpus:
+    """The corpus of a source, which is kept for the next run."""
+    key = type(source), source.params.model_dump_json()
+    corpus = _KEPT.pop(key) if key in _KEPT else source.load()
+    _KEPT[key] = corpus
+    while len(_KEPT) > MOST_KEPT:
+        _KEPT.popitem(last=False)
+    return corpus
+
+
+def forget_corpora() -> None:
+    """Lets go of what `load_corpus` keeps."""
+    _KEPT.clear()
+
+
+class Data(NamedTuple):
+    """The rows that a run reads.
+
+    Attributes:
+        corpus: of its source.
+        downstream: of the task's second source; None for most tasks.
+    """
+
+    corpus: Corpus
+    downstream: Corpus | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """Fingerprint of both corpora."""
+        return fingerprint_of(self.corpus, self.downstream)
+
+    @property
+    def visible_downstream(self) -> Corpus | None:
+        """The rows that a task may see of its second source: no test rows."""
+        second = self.downstream
+        return None if second is None else second.only("train", "valid", "public")
+
+    def columns(self) -> Data:
+        """The columns without any row: what there is to read."""
+        none = np.empty(0, dtype=np.int64)
+        second = self.downstream
+        return Data(self.corpus.take(none), None if second is None else second.take(none))
+
+    def scored(self, planted: Corpus) -> Corpus:
+        """The corpus whose test rows are scored: the second source's, where there is one."""
+        return planted if self.downstream is None else self.downstream
+
+
+def load_data(sources: Sources) -> Data:
+    """The data of a run.
+
+    Raises:
+        InputError: if a source cannot be read.
+    """
+    second = sources.second
+    return Data(load_corpus(sources.first), None if second is None else load_corpus(second))
+
+
+@dataclass(frozen=True)
+class PlantedCorpus:
+    """The corpus that a run protects and attacks.
+
+    Attributes:
+        data: as the sources made it.
+        corpus: with everything planted, and withdrawn rows in the split `held_out`.
+        planted: what each attack planted, by its name.
+        stats: public sizes, counted before anything was withdrawn: neither they nor what others
+            plant show who is out.
+        withdrawn: (rows,) of `corpus`.
+        unplanted: attacks that have nothing to look for, and the reason: the model was trained
+            before they could plant it.
+        strangers: attacks that nobody reviewed and that changed what is protected, as
+            "attack NAME": guarantees rest on them.
+    """
+
+    data: Data
+    corpus: Corpus
+    planted: Mapping[str, Planted]
+    stats: CorpusStats
+    withdrawn: BoolArray
+    unplanted: Mapping[str, str] = field(default_factory=dict)
+    strangers: tuple[str, ...] = ()
+
+    @property
+    def injected(self) -> tuple[int, ...]:
+        """Users whose updates an audit replaces."""
+        return tuple(user for value in self.planted.values() for user in value.injected)
+
+    @property
+    def trained_on(self) -> Corpus:
+        """The corpus that reference models may see: all but the withdrawn rows."""
+        out = self.withdrawn
+        return self.corpus.take(np.flatnonzero(~out)) if out.any() else self.corpus
+
+
+def plant(
+    attacks: tuple[Attack[Any], ...],
+    sources: Sources,
+    data: Data,
+    seed: int,
+    clients: Clients | None = None,
+) -> PlantedCorpus:
+    """Plants what attacks plant, deals the rows among clients, and withdraws what audits withdraw.
+
+    Args:
+        attacks: of the run.
+        sources: of the data.
+        data: as the sources made it.
+        seed: of the run; the mechanism has no say in what is planted.
+        clients: how rows are dealt; what was planted with a user goes to that user's client.
+    """
+    strangers: list[str] = []
+    whole, planted = plant_all(attacks, data.corpus, seed, strangers)
+    stats = public_sizes(sources, whole, data.downstream)
+    if clients is not None:
+        whole = clients.deal(whole)
+        stats = replace(stats, clients=clients.public_shares(whole))
+    out = withdrawn(planted, len(whole))
+    protected = whole.with_split(out, "held_out")
+    return PlantedCorpus(data, protected, planted, stats, out, strangers=tuple(strangers))
+
+
+def plant_all(
+    attacks: tuple[Attack[Any], ...], corpus: Corpus, seed: int, strangers: list[str] | None = None
+) -> tuple[Corpus, dict[str, Planted]]:
+    """The corpus with everything planted, nothing withdrawn yet.
+
+    Attacks that hold users out come first, then those that replace users.
+
+    Args:
+        attacks: that plant.
+        corpus: in which they do.
+        seed: of their draws.
+        strangers: gets the attacks that nobody reviewed and that changed anything.
+
+    Raises:
+        InputError: if an attack fails.
+        PluginError: if an attack of a stranger changes the corpus that it was given.
+    """
+    planted: dict[str, Planted] = {}
+    for attack in sorted(attacks, key=lambda a: (not a.holds_out, not a.replaces_users)):
+        stream = shared_stream(seed, "plant", attack.name)
+        rng = np.random.Generator(np.random.PCG64(stream))
+        reviewed = is_reviewed(registry.attacks, attack.name)
+        was = "" if reviewed else corpus.fingerprint
+        with before_training(attack, "plant"):
+            before, (corpus, own) = corpus, attack.plant(corpus, rng)
+        planted[attack.name] = own
+        if not reviewed and replace(before).fingerprint != was:
+            forget_corpora()  # other runs of this process would have it
+            raise PluginError(
+                f"the attack {attack.name} changed the corpus that it was given: `plant` returns "
+                "another one (dataclasses.replace, Corpus.with_split)"
+            )
+        changed = corpus is not before or own.withdrawn or own.injected
+        if strangers is not None and changed and not reviewed:
+            strangers.append(f"attack {attack.name}")
+    return corpus, planted
+
+
+def withdrawn(planted: Mapping[str, Planted], rows: int) -> BoolArray:
+    """(rows,) what audits withdraw once public sizes are counted."""
+    out = np.zeros(rows, dtype=bool)
+    for value in planted.values():
+        out[list(value.withdrawn)] = True
+    return out
+
+
+def public_sizes(sources: Sources, corpus: Corpus, downstream: Corpus | None = None) -> CorpusStats:
+    """Sizes of the training split: documented by the source, else counted (and not public).
+
+    Users held out are a public choice of the experiment and are taken off. A number that a
+    mechanism declares is used as it is: it is that of the users who are left after every cut.
+    """
+    sizes, second = _sizes(sources.first, corpus), sources.second
+    if second is None or downstream is None:
+        return sizes
+    return replace(sizes, downstream=_sizes(second, downstream))
+
+
+def _sizes(source: Source[Any], corpus: Corpus) -> CorpusStats:
+    documented: CorpusStats | None = None if source.params.selects else source.documented()
+    held_out = len(distinct(corpus.users[corpus.where("held_out")]))
+    if documented is not None:
+        return CorpusStats(
+            documented.users - held_out, documented.rows, documented.sensitive_rows,
+            documented.entities, documented.public,
+        )  # fmt: skip
+    return counted_sizes(corpus)
+
+
+def counted_sizes(corpus: Corpus) -> CorpusStats:
+    """Sizes of the training split as they are in the corpus: not public."""
+    train = corpus.where("train")
+    mentioned = corpus.entities.entity[train[corpus.entities.row]]
+    return CorpusStats(
+        users=len(distinct(corpus.users[train])),
+        rows=int(train.sum()),
+        sensitive_rows=int((train & corpus.sensitive).sum()),
+        entities=len(distinct(mentioned)),
+        public=False,
+    )

@@ -1,0 +1,107 @@
+"""A run that is ready to start: its components, its planted corpus, its seed and streams."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from uedp_bench.contracts.results import RunSpec
+from uedp_bench.contracts.run_context import Diary, Run
+from uedp_bench.contracts.transcript import MessageLog
+from uedp_bench.one_run.components import Components, Sources, build
+from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.meter import Meter
+from uedp_bench.one_run.planted_elsewhere import planted_for
+from uedp_bench.one_run.planting import Data, PlantedCorpus
+from uedp_bench.one_run.public_sizes import check_units
+from uedp_bench.one_run.publishing import check_there
+from uedp_bench.randomness.streams import scope_of
+from uedp_bench.spec.identity import Identity
+from uedp_bench.store.checkpointing import checkpoints_beside, checkpoints_in
+from uedp_bench.training.public_stage import PublicStages
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Everything that a run needs, made once.
+
+    Attributes:
+        spec: what is run.
+        identity: of the run on its corpus.
+        parts: its components.
+        there: its corpus, with everything planted.
+        run: its context.
+        public_stages: where models after training on public text are kept for other runs.
+        cache: folder of models that runs share.
+    """
+
+    spec: RunSpec
+    identity: Identity
+    parts: Components
+    there: PlantedCorpus
+    run: Run
+    public_stages: PublicStages
+    cache: Path
+
+
+def check_read(parts: Components, data: Data) -> None:
+    """Refuses a run some part of which reads what its sources do not fill.
+
+    Raises:
+        CapabilityError: naming the part and what it reads.
+    """
+    check_there(parts.pipeline.parts, data.corpus)
+    check_there([parts.task], data.scored(data.corpus))
+
+
+def prepare(
+    spec: RunSpec, how: Execution, source: tuple[Sources, Data], identity: Identity, meter: Meter
+) -> Prepared:
+    """Builds the components of a run and plants what attacks plant.
+
+    Args:
+        spec: what to run.
+        how: to run it.
+        source: the sources of the run, and the data as they made it.
+        identity: of the run.
+        meter: of the run.
+
+    Raises:
+        InputError: for whatever can be known to be wrong before training.
+    """
+    from uedp_bench.training.device import choose_device
+
+    parts, (_, data) = build(spec, source[0]), source
+    check_read(parts, data)
+    meter.begin(device := choose_device(how.device, how.speed.threads))
+    with meter("plant"):
+        there = planted_for(parts, data, spec)
+    cache = how.state_folder / "cache"
+    folder = how.state_folder / identity.id
+    checkpoints = checkpoints_in(folder, identity.id, device, how.speed, how.pace)
+    for said in checkpoints.said:
+        how.progress(said, 0, 1)
+    beside = partial(checkpoints_beside, checkpoints, device=device, speed=how.speed)
+    # They depend on task and model.
+    shared = [identity.parts["task"], identity.parts["model"]]
+    stages = PublicStages(cache, json.dumps(shared, sort_keys=True), beside)
+    run = Run(
+        spec.seed,
+        there.stats,
+        device,
+        how.speed,
+        there.injected,
+        spec.delta,
+        progress=how.progress,
+        scope=scope_of(identity.parts, there.corpus.fingerprint, there.injected),
+        noise_source=spec.noise_source,
+        public_stages=stages,
+        downstream=there.data.visible_downstream,
+        diary=Diary(messages=MessageLog(parts.keeps_messages, parts.payload_rounds)),
+        checkpoints=checkpoints,
+        points=how.points,
+    )
+    check_units(parts.pipeline, there.corpus, run)
+    return Prepared(spec, identity, parts, there, run, stages, cache)

@@ -1,0 +1,159 @@
+"""How many units a guarantee is about, and how many train: noise is planned for the former."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from uedp_bench.contracts.clients import CLIENT, NO_CLIENTS, clients_of
+from uedp_bench.corpus import distinct
+from uedp_bench.errors import InputError
+
+if TYPE_CHECKING:
+    from uedp_bench.contracts.mechanism import CorpusStats, Mechanism
+    from uedp_bench.contracts.results import Result
+    from uedp_bench.contracts.run_context import Run
+    from uedp_bench.corpus import Corpus
+    from uedp_bench.one_run.pipeline import Pipeline
+
+NOTE = "public_sizes"
+"""Name of the diagnostics that hold what `check_units` found."""
+
+
+class PublicSizes(BaseModel):
+    """Units declared and training.
+
+    Attributes:
+        planned_per_round: units of a round if all that are declared trained; None where rounds draw
+            something else.
+        expected_per_round: the same of those that train.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    unit: Literal["users", "clients", "records"]
+    declared: int
+    training: int
+    planned_per_round: float | None = None
+    expected_per_round: float | None = None
+
+
+def check_units(pipeline: Pipeline, corpus: Corpus, run: Run) -> None:
+    """Notes declared and training units and how many take part in a round, before it trains.
+
+    The number of units that train is private: only a simulation may look at it.
+
+    Args:
+        pipeline: each of its private stages is looked at.
+        corpus: what is trained on: users of the splits valid, test, public and held out have left.
+        run: takes the notes.
+
+    Raises:
+        InputError: if fewer units are declared than train, and the guarantee needs them all.
+    """
+    second = None if run.downstream is None else UnitsThere.of(run.downstream)
+    sizes = unit_sizes(pipeline, UnitsThere.of(corpus), second, run.stats)
+    for number, (stage, found) in enumerate(zip(pipeline.training, sizes, strict=True), start=1):
+        if found is not None:
+            # Attacks see diagnostics, and are not to know which mechanism they face.
+            told = {NOTE: found.model_dump(exclude_none=True)}
+            run.within(stage.name, number=number).note(**told, simulation_only=[NOTE])
+
+
+class UnitsThere(NamedTuple):
+    """Units of the train split of a corpus, which are private."""
+
+    users: int
+    clients: int | None
+    records: int
+
+    @staticmethod
+    def of(corpus: Corpus) -> UnitsThere:
+        """Counts them."""
+        train = corpus.where("train")
+        users = len(distinct(corpus.users[train]))
+        dealt = CLIENT in corpus.groups
+        clients = len(np.unique(clients_of(corpus)[train])) if dealt else None
+        return UnitsThere(users, clients, int(train.sum()))
+
+
+def unit_sizes(
+    pipeline: Pipeline, there: UnitsThere, downstream: UnitsThere | None, stats: CorpusStats
+) -> tuple[PublicSizes | None, ...]:
+    """Units of each private stage; None where a guarantee depends on no such number.
+
+    Args:
+        pipeline: whose stages they are.
+        there: units that train.
+        downstream: those of the task's second source.
+        stats: public sizes.
+
+    Raises:
+        InputError: see `check_units`.
+    """
+    return tuple(
+        _sizes_of(
+            stage.trainer,
+            there if stage.rows == "source" or downstream is None else downstream,
+            stage.sizes(stats),
+        )
+        for stage in pipeline.training
+    )
+
+
+def _sizes_of(
+    mechanism: Mechanism[Any], all_there: UnitsThere, stats: CorpusStats
+) -> PublicSizes | None:
+    units = mechanism.units(stats)
+    if units is None:
+        return None
+    there: int | None = getattr(all_there, units.unit)
+    if there is None:
+        raise InputError(NO_CLIENTS, mends=("clients.count=10",))
+    if units.at_least_all and there > units.declared:
+        parameter = "users" if units.unit == "clients" else units.unit
+        raise InputError(
+            f"{mechanism.name}.{parameter} is {units.declared:,}, and more train: the guarantee "
+            f"would leave some {units.unit} out; declare a public number that is not below the "
+            "real one",
+            mends=(f"mechanism.{mechanism.name}.{parameter}={enough(there)}",),
+        )
+    return PublicSizes(
+        unit=units.unit,
+        declared=units.declared,
+        training=there,
+        planned_per_round=units.sampled,
+        expected_per_round=units.expected(there),
+    )
+
+
+def enough(there: int) -> int:
+    """A round number that is not below a private one, and tells two digits of it."""
+    unit = int(10 ** max(len(str(there)) - 2, 0))
+    return -(-there // unit) * unit
+
+
+def shortfall(result: Result) -> str | None:
+    """A line that says that fewer units trained than were declared; None where all did."""
+    names = [NOTE, *sorted(name for name in result.diagnostics if name.startswith(f"{NOTE}_"))]
+    lines = (_shortfall(result, name) for name in names)
+    return next((line for line in lines if line is not None), None)
+
+
+def _shortfall(result: Result, name: str) -> str | None:
+    try:
+        found = PublicSizes.model_validate(result.diagnostics.get(name))
+    except ValidationError:  # a result without them, or of somebody else
+        return None
+    if found.training >= found.declared:
+        return None
+    line = (
+        f"{result.label}: {found.declared:,} {found.unit} are declared and {found.training:,} train"
+    )
+    if found.expected_per_round is not None and found.planned_per_round is not None:
+        line += (
+            f": {found.expected_per_round:,.4g} a round are expected in place of "
+            f"{found.planned_per_round:,.4g}"
+        )
+    return f"{line}, and the noise is as large as if all were there"

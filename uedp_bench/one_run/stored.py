@@ -1,0 +1,186 @@
+"""The private data that the folder of a result holds: kept, readable and told in one place."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from uedp_bench.accounting.guarantee import Guarantee, proves_something
+from uedp_bench.contracts.release import Release
+from uedp_bench.contracts.results import Result, write_result
+from uedp_bench.contracts.served_release import ServedRelease
+from uedp_bench.contracts.task import Task
+from uedp_bench.contracts.transcript import Transcript
+from uedp_bench.corpus import Corpus
+from uedp_bench.io.output_folder import (
+    make_private,
+    make_readable,
+    private_folder,
+    sync_files,
+    write_json,
+)
+from uedp_bench.store.saved_release import check_saved, save_release
+
+if TYPE_CHECKING:
+    from uedp_bench.one_run.attacking import Attacked
+    from uedp_bench.one_run.execution import Execution
+    from uedp_bench.one_run.planting import PlantedCorpus
+    from uedp_bench.one_run.preparing import Prepared
+    from uedp_bench.one_run.protecting import Protected
+
+MESSAGES = "transcript.npz"
+"""File of what parties said to each other."""
+
+
+@dataclass(frozen=True)
+class Keeper:
+    """Keeps the files of a run beside its result.
+
+    Attributes:
+        folder: of the run.
+        keeps_release: True if the release, and what was planted, are kept at all.
+        seeded: whoever knows the seed can draw the noise of the run again.
+    """
+
+    folder: Path
+    keeps_release: bool = True
+    seeded: bool = True
+
+    @staticmethod
+    def of(ready: Prepared, how: Execution) -> Keeper:
+        """The keeper of a run's files."""
+        folder = how.out / ready.identity.id
+        return Keeper(folder, how.keep_release, seeded=ready.spec.noise_source == "seed")
+
+    def save(self, release: Release, there: PlantedCorpus, task: Task[Any]) -> None:
+        """Writes what attacks can be run again on, for the owner alone.
+
+        Raises:
+            PluginError: if what the task loads is not what was saved.
+        """
+        where = self.folder / "release"
+        shutil.rmtree(where, ignore_errors=True)
+        for left in ("planted.json", MESSAGES):
+            (self.folder / left).unlink(missing_ok=True)
+        if not self.keeps_release:
+            return
+        private_folder(where)
+        save_release(release, where)
+        make_private(where)
+        values = {name: value.model_dump(mode="json") for name, value in there.planted.items()}
+        write_json(self.folder / "planted.json", values, private=True)
+        check_saved(task, where, release, there.corpus)
+
+    def stored(
+        self, ready: Prepared, made: Protected, guarantees: Sequence[Guarantee], attacked: Attacked
+    ) -> dict[str, str]:
+        """What the folder holds, by kind; opens a release that is proven to protect to others.
+
+        Args:
+            ready: the run.
+            made: what it released.
+            guarantees: of the run.
+            attacked: what the attacks found.
+        """
+        release, where = made.release, self.folder / "release"
+        proven = proves_something(guarantees)
+        if proven and where.is_dir() and not (release.draws_noise or _hidden(release)):
+            make_readable(where)
+        out: dict[str, str] = {}
+        if where.is_dir() and any(where.iterdir()):
+            out |= self._released(made, proven)
+        if (self.folder / "planted.json").is_file():
+            out["planted"] = "canaries, and which users trained; only the owner can read them"
+        if isinstance(release, Transcript) and self.keeps_release:
+            out["transcript"] = self._messages(release)
+        if references := int(ready.run.counts.get("reference_models", 0)):
+            out["cache"] = (
+                f"cache/ beside the folder: {references} models that attacks asked for, trained on "
+                "private rows; only the owner can read them"
+            )
+        details = attacked.details
+        if attacked.samples:
+            out["samples"] = (
+                f"what {', '.join(attacked.samples)} read of a few texts, which are generated or "
+                "may be shown, beside these texts"
+            )
+        if any(details.values()):
+            out["details"] = f"what {', '.join(details)} measured of single rows, users or canaries"
+        for name, classes in _classes(ready.there.data.corpus):
+            if shown := set(_texts(details)) & set(classes):
+                out[f"classes of {name}"] = f"{len(shown)} names in the details"
+        return out
+
+    def _released(self, made: Protected, proven: bool) -> dict[str, str]:
+        """What the files of a release hold, by kind."""
+        release, vocabulary = made.release, made.vocabulary
+        what = f"the model behind {release.view}" if _hidden(release) else release.view
+        out: dict[str, str] = {}
+        if not release.events:
+            out["release"] = f"{what}, from public data alone"
+        elif proven:
+            out["release"] = f"{what}, as protected as the guarantees prove"
+            if release.draws_noise:
+                out["noise"] = (
+                    "key of the noise that the release draws when it is asked, which takes it "
+                    "off; only the owner can read it"
+                )
+            if self.seeded:
+                out["seed"] = "draws the noise of the release again, which takes it off"
+        else:
+            out["release"] = (
+                f"{what} made from private rows; nothing is proven about it, and only "
+                "the owner of the files can read it"
+            )
+        if _hidden(release):
+            out["protocol"] = (
+                "hides the model from those who ask it; only the owner can read the model"
+            )
+        if vocabulary is not None and vocabulary.private:
+            out["vocabulary"] = f"{vocabulary.size} words and tokens of private text"
+        return out
+
+    def _messages(self, release: Transcript) -> str:
+        """Writes what parties said to each other, and tells it."""
+        release.transcript.save(self.folder / MESSAGES)
+        payloads = sum(one.payload is not None for one in release.transcript.sent)
+        return (
+            f"{len(release.transcript.sent)} messages that parties sent while it was made, "
+            f"{payloads} of them with what they carried; no guarantee about the release "
+            "protects them, and only the owner can read them"
+        )
+
+
+def _hidden(release: Release) -> bool:
+    """True if a mechanism answers for the model, which nobody sees."""
+    return isinstance(release, ServedRelease)
+
+
+def keep_result(result: Result, out: Path) -> None:
+    """Writes a result into the folder of its run, last: it says that all else is there."""
+    folder = out / result.id
+    folder.mkdir(parents=True, exist_ok=True)
+    sync_files(folder)
+    write_result(result, folder / "result.json")
+
+
+def _classes(corpus: Corpus) -> Iterator[tuple[str, tuple[str, ...]]]:
+    yield from corpus.attribute_names.items()
+    if corpus.label_names:
+        yield "labels", corpus.label_names
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts and keys in nested values."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, part in value.items():
+            yield str(key)
+            yield from _texts(part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _texts(part)

@@ -1,0 +1,149 @@
+"""Results in Python: a table where they are shown, a data frame where they are computed with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from uedp_bench.contracts.results import Result as Recorded
+from uedp_bench.leaderboard.board_cells import sheets
+from uedp_bench.leaderboard.column_names import column_prefix, quoted
+from uedp_bench.leaderboard.loading import load_results as read_all
+from uedp_bench.leaderboard.rows import Row, aggregate
+from uedp_bench.leaderboard.table import columns_of, to_text
+from uedp_bench.leaderboard.upper_end import warnings
+from uedp_bench.python_api.html import sheet_html
+from uedp_bench.python_api.result import Result
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Each = Literal["run", "row"]
+"""What a line of a data frame is: one run, or all seeds of one setting."""
+
+
+class Results(Sequence[Result]):
+    """Results of runs, finished and failed; the table of the leaderboard where they are shown.
+
+    Args:
+        results: in any order.
+        out: folder that holds `<id>/result.json` of each; None where nobody knows.
+    """
+
+    def __init__(self, results: Iterable[Recorded], out: Path | None = None) -> None:
+        self._results = tuple(map(Result.of, results))
+        self.out = out
+
+    @overload
+    def __getitem__(self, index: int) -> Result: ...
+    @overload
+    def __getitem__(self, index: slice) -> Results: ...
+    def __getitem__(self, index: int | slice) -> Result | Results:
+        """One result, or some of them."""
+        if isinstance(index, slice):
+            return Results(self._results[index], self.out)
+        return self._results[index]
+
+    def __len__(self) -> int:
+        """Number of runs."""
+        return len(self._results)
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """The lines of the table: all seeds of one setting are one."""
+        known = {} if self.out is None else {r.id: self.out / r.id / "result.json" for r in self}
+        return aggregate(self._results, known)
+
+    @property
+    def failed(self) -> tuple[Result, ...]:
+        """The runs that ended in an error; `Result.error` says which."""
+        return tuple(result for result in self if result.error is not None)
+
+    def folder(self, result: Result) -> Path:
+        """The folder of a run, for `load_run` and `load_release`.
+
+        Raises:
+            ValueError: if nobody knows where these results are.
+        """
+        if self.out is None:
+            raise ValueError("these results were read from several places: give the folder itself")
+        return self.out / result.id
+
+    def frame(self, each: Each = "run") -> pd.DataFrame:
+        """The results as a data frame.
+
+        Args:
+            each: what a line is. "run": one run; the intervals are those of its own test rows.
+                "row": all seeds of one setting; the intervals are over seeds.
+
+        Returns:
+            Columns as `uedp-bench leaderboard --csv` has them: `params.KIND.NAME` of every
+            parameter, `utility.NAME`, `ATTACK.NAME` and `cost.NAME` with `.low` and
+            `.high`, and `proven.UNIT.ADJACENCY.epsilon`. Infinity is a float, and what is not
+            known is missing.
+        """
+        import pandas as pd
+
+        rows = self.rows
+        if each == "run":
+            rows = [row for result in self for row in aggregate([result])]
+        upper_end = warnings(self.rows)
+        cells = (columns_of(row, upper_end.get(row.group)) for row in rows)
+        lines = [{name: _value(name, cell) for name, cell in line.items()} for line in cells]
+        if each == "run":
+            for line, result in zip(lines, self, strict=True):
+                line |= {"seed": result.spec.seed, "id": result.id, "status": result.status}
+                line |= _own_intervals(result)
+        return pd.DataFrame(lines)
+
+    def __repr__(self) -> str:
+        """The table as text."""
+        return to_text(self.rows) if len(self) else "no results"
+
+    def _repr_html_(self) -> str:
+        """The table in a notebook."""
+        if not len(self):
+            return "<p>no results</p>"
+        return "".join(map(sheet_html, sheets(self.rows)))
+
+
+def load_results(*paths: Path | str, each: Each = "run") -> pd.DataFrame:
+    """All results below some folders as a data frame; each id once.
+
+    Args:
+        paths: folders of results, such as the `out` of `run`, and bundles.
+        each: what a line is; see `Results.frame`.
+
+    Raises:
+        InputError: if a folder does not exist or a file is no valid result.
+    """
+    return Results(read_all(map(Path, paths))).frame(each)
+
+
+_TRUTHS: Mapping[str, bool | None] = {"true": True, "false": False, "unknown": None}
+
+
+def _value(name: str, cell: Any) -> Any:
+    """A cell of the CSV as a value: numbers are numbers, and what is not known is None."""
+    if cell == "":
+        return None
+    if name in ("learned", "older_code", "headline.larger_is_better"):
+        return _TRUTHS[cell]
+    if cell in ("inf", "-inf"):
+        return math.inf if cell == "inf" else -math.inf
+    return cell
+
+
+def _own_intervals(result: Recorded) -> dict[str, Any]:
+    """Ends of the intervals of a single run, which a table over seeds has no place for."""
+    parts = [("utility", result.utility)]
+    parts += [(column_prefix(attack), found) for attack, found in result.leakage.items()]
+    return {
+        f"{prefix}.{quoted(name)}.{end}": getattr(estimate, end)
+        for prefix, estimates in parts
+        for name, estimate in estimates.items()
+        for end in ("low", "high")
+    }

@@ -1,0 +1,1 @@
+"""Specs: files, grids of settings, identity of a run."""

@@ -1,0 +1,197 @@
+"""What components say of themselves: one-line summaries, and full descriptions."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from pathlib import Path
+from typing import Any
+
+from uedp_bench.components.component import Component
+from uedp_bench.components.registry import Registry
+
+_LIMITS = {
+    "minimum": "≥ {}", "exclusiveMinimum": "> {}", "maximum": "≤ {}", "exclusiveMaximum": "< {}",
+    "multipleOf": "multiple of {}", "minItems": "at least {} items", "maxItems": "at most {} items",
+    "minLength": "at least {} characters", "maxLength": "at most {} characters",
+    "pattern": "matches {}",
+}  # fmt: skip
+
+
+def package(origin: str) -> str:
+    """The package of an origin ("module:Class (package 1.0)"), or the file of a lone plug-in."""
+    before, bracket, inside = origin.rpartition(" (")
+    return inside.removesuffix(")") if bracket else origin.rpartition(":")[0] or before
+
+
+def summary(registry: Registry[Any], name: str) -> str:
+    """First line of a component's docstring; empty where its source is not to be found.
+
+    Classes of installed packages are read from their source text: listing imports no plug-in, so
+    that neither a slow nor a broken one holds up the others.
+    """
+    origin = registry.origin(name)
+    value, installed, _ = origin.partition(" (")
+    if not installed:
+        return _first_line(inspect.getdoc(registry.get(name)))
+    module, _, attribute = value.partition(":")
+    file = _source_file(module.strip())
+    if file is None:
+        return ""
+    try:
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+    except (OSError, SyntaxError, ValueError):
+        return ""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and node.name == attribute.strip():
+            return _first_line(ast.get_docstring(node))
+    return ""
+
+
+def _first_line(documentation: str | None) -> str:
+    return (documentation or "").strip().partition("\n")[0]
+
+
+def _source_file(module: str) -> Path | None:
+    """The source file of a module, found without importing it or its parents."""
+    path: list[str] | None = None
+    name, found = "", None
+    for part in module.split("."):
+        name = f"{name}.{part}" if name else part
+        finders = (finder.find_spec(name, path) for finder in sys.meta_path)
+        found = next((spec for spec in finders if spec is not None), None)
+        if found is None:
+            return None
+        path = list(found.submodule_search_locations or [])
+    file = Path(found.origin) if found is not None and found.origin else None
+    return file if file is not None and file.suffix == ".py" else None
+
+
+def describe_component(registry: Registry[Any], name: str) -> dict[str, Any]:
+    """Everything that a component declares, as JSON values.
+
+    Raises:
+        UnknownNameError, PluginError: see `Registry.get`.
+    """
+    return describe_class(registry.kind, registry.get(name), registry.origin(name))
+
+
+def describe_class(kind: str, component: type[Component[Any]], origin: str) -> dict[str, Any]:
+    """Everything that a class declares, as JSON values.
+
+    Args:
+        kind: one of the registries, or "system": published, and accounted for only.
+        component: the class.
+        origin: where it comes from.
+    """
+    documentation = inspect.getdoc(component) or ""
+    return {
+        "kind": kind,
+        "name": component.name,
+        "version": component.version,
+        "summary": _first_line(documentation),
+        "documentation": documentation,
+        "origin": origin,
+        "source": component.source,
+        **_declared(kind, component),
+        "parameters": _parameters(component),
+    }
+
+
+def _declared(kind: str, component: type[Component[Any]]) -> dict[str, Any]:
+    """What a kind of component declares beyond its parameters."""
+    needs = [need.__name__ for need in getattr(component, "needs", ())]
+    if kind == "mechanism":
+        return {
+            "unit": getattr(component, "unit", None),
+            "stage": _stage(component),
+            "row_by_row": getattr(component, "rowwise", None),
+        }
+    if kind == "system":
+        return {
+            "unit": getattr(component, "unit", None),
+            "claim_and_proof": getattr(component, "reason", None),
+        }
+    if kind == "attack":
+        return {
+            "needs_one_of": needs,
+            "holds_out_users": getattr(component, "holds_out", False),
+            "metrics": [one.name for one in component.metrics],
+        }
+    if kind == "task":
+        models = getattr(component, "models", None)
+        return {
+            "needs_one_of": needs,
+            "models": None if models is None else models.__name__,
+            "metrics": [one.name for one in component.metrics],
+        }
+    if kind == "source":
+        return {"needs_path": getattr(component, "needs_path", False)}
+    if kind == "event":
+        return {"notion": getattr(component, "notion", None)}
+    return {
+        "learns_as": next(
+            (base.__name__ for base in component.__mro__[1:] if base.__name__ != "Generic"), None
+        ),
+        "pretrained": getattr(component, "pretrained", None),
+    }
+
+
+def _stage(component: type[Component[Any]]) -> str | None:
+    from uedp_bench.contracts import mechanism
+
+    stages = {
+        "vocabulary": mechanism.VocabularyMechanism,
+        "publishing": mechanism.PublishingMechanism,
+        "training": mechanism.TrainingMechanism,
+        "serving": mechanism.ServingMechanism,
+    }
+    return next((name for name, base in stages.items() if issubclass(component, base)), None)
+
+
+def _parameters(component: type[Component[Any]]) -> list[dict[str, Any]]:
+    schema = component.Params.model_json_schema(mode="validation")
+    definitions = schema.get("$defs", {})
+    return [
+        {
+            "name": name,
+            "type": _type(part, definitions),
+            "required": name in schema.get("required", ()),
+            "default": part.get("default"),
+            "range": ", ".join(dict.fromkeys(_range(part, definitions))),
+            "description": part.get("description", ""),
+        }
+        for name, part in schema.get("properties", {}).items()
+    ]
+
+
+def _resolved(part: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    reference = part.get("$ref", "").rpartition("/")[2]
+    return {**definitions.get(reference, {}), **part}
+
+
+def _alternatives(part: dict[str, Any]) -> list[dict[str, Any]]:
+    return [*part.get("anyOf", ()), *part.get("oneOf", ())]
+
+
+def _type(part: dict[str, Any], definitions: dict[str, Any]) -> str:
+    part = _resolved(part, definitions)
+    if options := _alternatives(part):
+        return " | ".join(dict.fromkeys(_type(option, definitions) for option in options))
+    if "enum" in part or "const" in part:
+        return " | ".join(map(str, part.get("enum", [part.get("const")])))
+    if part.get("format") in ("path", "file-path", "directory-path"):
+        return "path"
+    kind = str(part.get("type", part.get("title", "any")))
+    if kind == "array":
+        items = part.get("items")
+        return f"list of {_type(items, definitions)}" if items else "list"
+    return kind
+
+
+def _range(part: dict[str, Any], definitions: dict[str, Any]) -> list[str]:
+    part = _resolved(part, definitions)
+    own = [text.format(part[key]) for key, text in _LIMITS.items() if key in part]
+    nested = [*_alternatives(part), *([part["items"]] if "items" in part else [])]
+    return own + [limit for option in nested for limit in _range(option, definitions)]

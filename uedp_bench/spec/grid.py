@@ -1,0 +1,260 @@
+"""Grids: a component with lists of values stands for one component for every combination."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, get_args, get_origin
+
+from pydantic import TypeAdapter, ValidationError
+
+from uedp_bench.accounting.declared_selection import Selection
+from uedp_bench.components import registry
+from uedp_bench.components.component import Component, parse_params
+from uedp_bench.contracts.clients import Clients
+from uedp_bench.contracts.results import ComponentSpec, RunSpec
+from uedp_bench.errors import InputError, Problems, UnknownNameError, shown
+from uedp_bench.io.mending import below, setting
+from uedp_bench.one_run.trained_before import with_whole_train
+from uedp_bench.spec.spec import Ref, Spec, apply_setting, model_of, parse_spec
+
+MOST_RUNS = 10_000
+"""Runs of a spec, unless more are asked for: grids multiply, and a slip makes millions."""
+
+
+def expand(spec: Spec, most: int = MOST_RUNS) -> list[RunSpec]:
+    """All runs of a spec, seeds outermost, each with its defaults filled in.
+
+    Args:
+        spec: with any number of axes.
+        most: runs that it may stand for.
+
+    Raises:
+        InputError: for an unknown name or parameter, a value out of range, nothing to run, or too
+            many runs.
+    """
+    if not spec.mechanisms:
+        raise InputError("no mechanism to run: give --mechanism NAME, or mechanisms in the spec")
+    check(spec)
+    count = run_count(spec, model_of(spec))
+    if count > most:
+        raise InputError(
+            f"the spec stands for {shown(count)} runs, and at most {most:,} are allowed: shorten "
+            "the lists of its grid, or allow more with --max-runs"
+        )
+    tasks = axes(spec.task, registry.tasks)
+    sources = axes(spec.source, registry.sources)
+    models = axes(model_of(spec), registry.models)
+    mechanisms = [
+        combination
+        for composition in spec.mechanisms
+        for combination in itertools.product(
+            *(axes(ref, registry.mechanisms) for ref in composition)
+        )
+    ]
+    _check_seeds(spec.seeds, mechanisms)
+    attacks = list(itertools.product(*(axes(ref, registry.attacks) for ref in spec.attacks)))
+    grid = itertools.product(
+        spec.seeds, tasks, sources, models, client_axes(spec), attacks, mechanisms
+    )
+    runs = [
+        RunSpec(task=task, source=with_whole_train(source, m, spec.source.params), model=model,
+                mechanism=m, attacks=a, seed=seed,
+                delta=spec.delta, noise_source=spec.noise_source, clients=clients,
+                selection=_selection(spec, m))
+        for seed, task, source, model, clients, a, m in grid
+    ]  # fmt: skip
+    unique = {run.model_dump_json(): run for run in runs}
+    return list(unique.values())
+
+
+def _check_seeds(seeds: Sequence[int], mechanisms: Iterable[Sequence[ComponentSpec]]) -> None:
+    """Refuses several seeds of a model that is there: they would pass for several trainings.
+
+    Raises:
+        InputError: naming the mechanism.
+    """
+    if len({*seeds}) == 1:
+        return
+    for name, params in {part.name: part.params for parts in mechanisms for part in parts}.items():
+        if getattr(registry.mechanisms.create(name, params), "elsewhere", None) is not None:
+            raise InputError(
+                f"{name} releases a model that is there, the same at every seed: "
+                f"{len({*seeds})} seeds would look like as many trainings, with no spread between "
+                f"them. Give one seed (--seeds {seeds[0]})"
+            )
+
+
+def _selection(spec: Spec, mechanisms: Sequence[ComponentSpec]) -> Selection | None:
+    """The selection that concerns a run of these mechanisms."""
+    if spec.selection is None:
+        return None
+    known = {ref.name for composition in spec.mechanisms for ref in composition}
+    for name in spec.selection.tried:
+        kind, component, *_ = name.split(".")
+        if kind == "mechanism" and component not in known:
+            raise UnknownNameError(f"mechanism of this spec (selection: {name})", component, known)
+    chosen = spec.selection.concerning({ref.name for ref in mechanisms})
+    if chosen is None or chosen.seeds is not None:
+        return chosen
+    return chosen.model_copy(update={"seeds": len(set(spec.seeds))})
+
+
+def tried_runs(run: RunSpec) -> tuple[RunSpec, ...]:
+    """The run at every setting that was tried, itself among them.
+
+    Raises:
+        InputError: if a setting addresses nothing or is out of range, or the run has other settings
+            than those tried.
+    """
+    if run.selection is None:
+        return (run,)
+    alone = parse_spec(run.model_dump(mode="json", exclude={"selection"}))
+    found: list[RunSpec] = []
+    for tried in run.selection.settings():
+        spec = alone
+        for name, value in tried.items():
+            spec = apply_setting(spec, name.split("."), value)
+        found += expand(spec)
+    if run.model_copy(update={"selection": None}) not in found:
+        told = "; ".join(f"{name}: {values}" for name, values in run.selection.tried.items())
+        raise InputError(f"selection: the run {run.label} is none of the settings tried ({told})")
+    return tuple(found)
+
+
+def check(spec: Spec) -> None:
+    """Looks at the first values of every component, so that all mistakes are said at once.
+
+    Raises:
+        InputError: with what is wrong with any of them.
+    """
+    problems = Problems()
+    refs = [
+        (ref, registry.mechanisms, f"mechanism.{ref.name}")
+        for composition in spec.mechanisms
+        for ref in composition
+    ]
+    refs += [(ref, registry.attacks, f"attack.{ref.name}") for ref in spec.attacks]
+    refs += [(spec.task, registry.tasks, "task"), (spec.source, registry.sources, "source")]
+    # A task that takes no model refuses every one, whatever its parameters: `expand` says so.
+    known = spec.task.name in registry.tasks.names()
+    trains = not known or registry.tasks.get(spec.task.name).models is not None
+    refs += [(spec.model, registry.models, "model")] if spec.model is not None and trains else []
+    for ref, kind, place in refs:
+        with problems.gathered():
+            _check_first(ref, kind, place)
+    problems.check()
+
+
+def _check_first(ref: Ref, kind: registry.Registry[Any], place: str) -> None:
+    """Looks at the first values of a component.
+
+    Args:
+        ref: names it.
+        kind: of it.
+        place: where settings find it.
+
+    Raises:
+        InputError: with what is wrong, and the settings that mend it.
+    """
+    try:
+        component = kind.get(ref.name)
+    except UnknownNameError as error:
+        error.mends = () if error.near is None else (setting(f"{place}.name", error.near),)
+        raise
+    try:
+        first = [values[0] for values in _options(ref, component)]
+        values = dict(zip(ref.params, first, strict=True))
+        parse_params(component.Params, values, ref.name)
+    except InputError as error:
+        raise below(error, place) from None
+
+
+def run_count(spec: Spec, model: Ref) -> int:
+    """Number of runs, those that come out the same counted as often as they are named.
+
+    Args:
+        spec: of all runs.
+        model: of the spec, or its task's own.
+    """
+    mechanisms = sum(
+        math.prod(_components(ref, registry.mechanisms) for ref in composition)
+        for composition in spec.mechanisms
+    )
+    shared = [_components(spec.task, registry.tasks), _components(spec.source, registry.sources)]
+    shared += [_components(model, registry.models), len(client_axes(spec))]
+    shared += [_components(ref, registry.attacks) for ref in spec.attacks]
+    return len(spec.seeds) * mechanisms * math.prod(shared)
+
+
+def _components(ref: Ref, kind: registry.Registry[Any]) -> int:
+    """Number of components that a reference stands for."""
+    return math.prod(map(len, _options(ref, kind.get(ref.name))))
+
+
+def _options(ref: Ref, component: type[Component[Any]]) -> list[list[Any]]:
+    """The values that each given parameter takes."""
+    fields = component.Params.model_fields
+    options: list[list[Any]] = []
+    for name, value in ref.params.items():
+        if not isinstance(value, list) or (
+            name in fields and _is_one(fields[name].annotation, value)
+        ):
+            options.append([value])
+        elif value:
+            options.append(value)
+        else:
+            raise InputError(f"{ref.name}.{name} is an empty list: a grid needs at least one value")
+    return options
+
+
+def axes(ref: Ref, kind: registry.Registry[Any]) -> list[ComponentSpec]:
+    """The components that a reference stands for: one for every combination of list values."""
+    component: type[Component[Any]] = kind.get(ref.name)
+    out = []
+    for values in itertools.product(*_options(ref, component)):
+        params = parse_params(
+            component.Params, dict(zip(ref.params, values, strict=True)), ref.name
+        )
+        out.append(ComponentSpec(name=ref.name, params=params.model_dump(mode="json")))
+    return out
+
+
+def client_axes(spec: Spec) -> list[Clients | None]:
+    """The clients that a spec stands for: one for every combination of list values.
+
+    Raises:
+        InputError: for an unknown field, a value out of range, or an empty list.
+    """
+    if spec.clients is None:
+        return [None]
+    options = [value if isinstance(value, list) else [value] for value in spec.clients.values()]
+    if [] in options:
+        raise InputError("clients: a list is empty: a grid needs at least one value")
+    found: list[Clients | None] = []
+    for values in itertools.product(*options):
+        try:
+            made = parse_params(Clients, dict(zip(spec.clients, values, strict=True)), "clients")
+        except InputError as error:
+            raise below(error, "clients") from None
+        found.append(Clients.model_validate(made.model_dump()))
+    return found
+
+
+def _is_one(annotation: Any, value: list[Any]) -> bool:
+    """True if a list is one value of a parameter, rather than a list of values for it.
+
+    For a parameter that is a list itself, only a list of lists is an axis.
+    """
+    try:
+        TypeAdapter(annotation).validate_python(value)
+    except ValidationError:
+        nested = all(part is None or isinstance(part, list) for part in value)
+        return _is_sequence(annotation) and not nested
+    return True
+
+
+def _is_sequence(annotation: Any) -> bool:
+    kinds = (list, tuple, set, frozenset, Sequence)
+    return get_origin(annotation) in kinds or any(map(_is_sequence, get_args(annotation)))

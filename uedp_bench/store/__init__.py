@@ -1,0 +1,1 @@
+"""Folders of results, releases and checkpoints."""
