@@ -17,8 +17,9 @@ from uedp_bench.components.registry import Registry
 
 CONTRACTS = (
     "accounting.event_contract",
-    "leakage", "component", "corpus.spans", "corpus.table", "learner", "mechanism", "model",
-    "release", "run_context", "source", "task",
+    "components.component", "contracts.leakage", "contracts.learner", "contracts.mechanism",
+    "contracts.model", "contracts.release", "contracts.run_context", "contracts.source",
+    "contracts.task", "corpus.spans", "corpus.table",
 )  # fmt: skip
 NOT_FOR_STRANGERS = {
     "Checkpoints",
