@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field, model_validator
 
 from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
-from uedp_bench.components.component import Params, at
+from uedp_bench.components.component import Params, equals
 from uedp_bench.contracts.mechanism import CorpusStats, Events, TrainingMechanism
 
 if TYPE_CHECKING:
@@ -35,10 +35,10 @@ class MinibatchParams(Params):
         default=0.0, ge=0, description="decoupled for adamw, added to the gradient for sgd"
     )
     optimizer: Literal["adamw", "sgd"] = Field(
-        default="adamw", description="steps with this", exclude_if=at("adamw")
+        default="adamw", description="steps with this", exclude_if=equals("adamw")
     )
     momentum: float = Field(
-        default=0.0, ge=0, lt=1, description="momentum of sgd", exclude_if=at(0.0)
+        default=0.0, ge=0, lt=1, description="momentum of sgd", exclude_if=equals(0.0)
     )
 
     @model_validator(mode="after")
@@ -58,21 +58,21 @@ class NoiselessParams(MinibatchParams):
         default="shuffled",
         description="shuffled: every epoch shuffles all rows; by-user: it shuffles users, whose "
         "rows come one after the other, so that a batch holds rows of one user or a few",
-        exclude_if=at("shuffled"),
+        exclude_if=equals("shuffled"),
     )
     keep: Literal["best-on-valid", "last"] = Field(
         default="best-on-valid",
         description="best-on-valid: of all epochs (and learning rates), the network with the least "
         "loss on rows of the split valid is kept, and the last where there are no such rows; last: "
         "that of the last epoch",
-        exclude_if=at("best-on-valid"),
+        exclude_if=equals("best-on-valid"),
     )
     learning_rate_factors: tuple[Annotated[float, Field(gt=0)], ...] = Field(
         default=(1.0,),
         min_length=1,
         description="learning_rate times each of these is tried from the same initial weights, and "
         "the best on rows of the split valid is kept; several multiply the time of training",
-        exclude_if=at((1.0,)),
+        exclude_if=equals((1.0,)),
     )
 
     @model_validator(mode="after")

@@ -44,7 +44,7 @@ from uedp_bench.bounds.audits import (
     headline,
     lower_bounds,
 )
-from uedp_bench.components.component import Params, at
+from uedp_bench.components.component import Params, equals
 from uedp_bench.components.metric import Metric
 from uedp_bench.contracts.leakage import Attack, Leakage
 from uedp_bench.contracts.release import Completer, RowScorer, Updates
@@ -120,14 +120,14 @@ class AuditParams(Params):
     )
     stop: Literal["never", "early"] = Field(
         default="never",
-        exclude_if=at("never"),
+        exclude_if=equals("never"),
         description="early: a coin decides each retraining, and they end as soon as what is proven "
         "is refuted for certain; the bound holds after each of them, and progress says it",
     )
     target_epsilon: float | None = Field(
         default=None,
         ge=0,
-        exclude_if=at(None),
+        exclude_if=equals(None),
         description="with stop 'early': the epsilon, at delta, that ends retrainings when it is "
         "refuted; default: what the events of the release are worth",
     )
@@ -136,7 +136,7 @@ class AuditParams(Params):
     )
     text: Design = Field(
         default="random-words",
-        exclude_if=at("random-words"),
+        exclude_if=equals("random-words"),
         description="random-words: frequent public words; rare-suffix: a second part of the rarest "
         "of them; own-word: a second part of one word that no other canary has; real-prefix: a "
         "first part of real text; sampled: from a bigram model of public text at temperature 2",
@@ -145,7 +145,7 @@ class AuditParams(Params):
     prefix_words: int = Field(default=2, ge=1, description="words of it that are given")
     named: bool = Field(
         default=False,
-        exclude_if=at(False),
+        exclude_if=equals(False),
         description="user canaries: the words that are not given are annotated as a name, as those "
         "of entity canaries are; taggers learn what is annotated",
     )

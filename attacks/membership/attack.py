@@ -31,7 +31,7 @@ from uedp_bench.attacks.membership.reference_model import HowCompared, language_
 from uedp_bench.attacks.membership.score_metrics import METRICS, loss_gap, report
 from uedp_bench.attacks.membership.shadow_models import Shadows, shadow_scores
 from uedp_bench.attacks.membership.stored_scores import contradictions
-from uedp_bench.components.component import Params, at
+from uedp_bench.components.component import Params, equals
 from uedp_bench.contracts.asking import published_of
 from uedp_bench.contracts.leakage import Attack, Leakage
 from uedp_bench.contracts.release import Classifier, LabelOnly, RowScorer, Scorer
@@ -84,14 +84,14 @@ class MembershipParams(Params):
     shadow_models: int = Field(
         default=4,
         ge=0,
-        exclude_if=at(4),
+        exclude_if=equals(4),
         description="models trained on a random half of members and non-members each, and on all "
         "other training users, from the base model of the run and with secret seeds of their own; "
         "even, and 0 leaves what needs no training, or one reference model",
     )
     shadow_mechanism: Literal["same", "none"] = Field(
         default="same",
-        exclude_if=at("same"),
+        exclude_if=equals("same"),
         description="how they are trained. same: by the run's mechanism; none: without noise on "
         "the original text, once for all mechanisms of a seed",
     )

@@ -27,7 +27,7 @@ from uedp_bench.attacks.representations.perceptron import (
 )
 from uedp_bench.attacks.representations.projection import Colour, Method, projection
 from uedp_bench.attacks.representations.released_rows import Seen, check_splits, see
-from uedp_bench.components.component import at
+from uedp_bench.components.component import equals
 from uedp_bench.components.metric import Metric
 from uedp_bench.contracts.leakage import Attack, Leakage, Planted
 from uedp_bench.contracts.release import Classifier, Encoder, Release
@@ -164,7 +164,7 @@ class AttributeInferenceParams(PerceptronParams):
     )
     projection: Literal["none", Method] = Field(
         default="none",
-        exclude_if=at("none"),
+        exclude_if=equals("none"),
         description="keeps a map of the released test rows in two dimensions with their classes of "
         "every attribute, which whoever has the result then sees; none: nothing of single rows is "
         "kept",
@@ -173,7 +173,7 @@ class AttributeInferenceParams(PerceptronParams):
         default=500,
         ge=1,
         le=5000,
-        exclude_if=at(500),
+        exclude_if=equals(500),
         description="test rows on the map at most, drawn uniformly",
     )
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from uedp_bench.components.component import Params, at
+from uedp_bench.components.component import Params, equals
 
 Probability = Annotated[float, Field(gt=0.0, le=1.0)]
 Copies = Annotated[int, Field(ge=0)] | Annotated[float, Field(gt=0.0, lt=1.0)]
@@ -70,7 +70,7 @@ class SecretSharerParams(Params):
     exact_up_to: int = Field(
         default=0,
         ge=0,
-        exclude_if=at(0),
+        exclude_if=equals(0),
         description="rank a canary among every suffix that the words make where there are at most "
         "so many; `references` then serve the fit alone. 0 ranks among references always",
     )
@@ -78,7 +78,7 @@ class SecretSharerParams(Params):
     layout: Annotated[tuple[Layout, ...], BeforeValidator(_several)] = Field(
         default=("suffix",),
         min_length=1,
-        exclude_if=at(("suffix",)),
+        exclude_if=equals(("suffix",)),
         description="suffix: several words follow a prefix. HS, HSH, HHSHH, or a list of these: "
         "one secret word S among generic words H, ranked among all words of `word_pool`; "
         "`canaries` of each layout and number of occurrences",
@@ -86,20 +86,20 @@ class SecretSharerParams(Params):
     occurrences: tuple[Copies, ...] = Field(
         default=(1, 10, 100),
         min_length=1,
-        exclude_if=at((1, 10, 100)),
+        exclude_if=equals((1, 10, 100)),
         description="rows that hold a secret of a layout: numbers, or shares of the train split "
         "below 1. Secrets of 0 rows measure what chance gives",
     )
     sharers: int = Field(
         default=0,
         ge=0,
-        exclude_if=at(0),
+        exclude_if=equals(0),
         description="users whose rows hold the copies of a secret, as evenly as it goes (1: all "
         "copies in one user); 0 draws rows of anybody",
     )
     planting: Literal["insert", "rows"] = Field(
         default="insert",
-        exclude_if=at("insert"),
+        exclude_if=equals("insert"),
         description="insert: a secret of a layout stands between two words of a row, which stays. "
         "rows: it replaces the row",
     )

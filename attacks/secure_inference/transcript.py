@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from uedp_bench.components.component import Params, at
+from uedp_bench.components.component import Params, equals
 from uedp_bench.components.metric import Metric
 from uedp_bench.contracts.leakage import Attack, Leakage, Planted
 from uedp_bench.contracts.results import Estimate
@@ -56,7 +56,7 @@ class TranscriptParams(Params):
     )
     randomness: bool = Field(
         default=False,
-        exclude_if=at(False),
+        exclude_if=equals(False),
         description="one half of the bytes is of the party's own random numbers, of what the "
         "dealer sent to it, and of what it can take off opened values: all of its view",
     )

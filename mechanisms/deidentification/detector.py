@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from uedp_bench.components.component import MayBePath, Params, at
+from uedp_bench.components.component import MayBePath, Params, equals
 from uedp_bench.components.requirements import Requirement, of_detector
 from uedp_bench.corpus import Corpus, Layer
 from uedp_bench.mechanisms.deidentification.trained_tagger import TrainedOn, TrainedTagger
@@ -24,7 +24,7 @@ class DetectorParams(Params):
 
     detector: Literal["corpus", "names", "spacy", "presidio", "tagger"] = Field(
         default="corpus",
-        exclude_if=at("corpus"),
+        exclude_if=equals("corpus"),
         description="what finds the pieces that are replaced: corpus, the entities that the source "
         "has (its labels, or what its own detector found); or, whatever the source says: names "
         "(capitalised words on a public list of English first names), the entities of a spaCy "
@@ -33,19 +33,19 @@ class DetectorParams(Params):
     )
     pipeline: Annotated[str | None, MayBePath()] = Field(
         default=None,
-        exclude_if=at(None),
+        exclude_if=equals(None),
         description="spaCy pipeline of the detectors spacy and presidio, by the name of an "
         "installed package or as a folder",
     )
-    pipeline_is_public: bool = Field(default=False, exclude_if=at(False), description=DECLARES)
+    pipeline_is_public: bool = Field(default=False, exclude_if=equals(False), description=DECLARES)
     tagger: Annotated[Path | None, MayBePath(of_a_run=True)] = Field(
         default=None,
-        exclude_if=at(None),
+        exclude_if=equals(None),
         description="folder of the run that trained the tagger (its release was kept)",
     )
     tagger_trained_on: TrainedOn = Field(
         default="private",
-        exclude_if=at("private"),
+        exclude_if=equals("private"),
         description="private: what the tagger's run did to people's text composes with this run, "
         "for its people may be those of this corpus; public: you declare that its text is public",
     )

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from uedp_bench.accounting.events import Claim, LaplaceVector, PrivacyEvent
-from uedp_bench.components.component import at
+from uedp_bench.components.component import equals
 from uedp_bench.contracts.mechanism import CorpusStats, Events
 from uedp_bench.errors import InputError, PrivacyError
 from uedp_bench.mechanisms._local_noise import add_laplace
@@ -37,7 +37,7 @@ class TruncationParams(DocumentParams):
     dimension: int | None = Field(
         default=None,
         ge=1,
-        exclude_if=at(None),
+        exclude_if=equals(None),
         description="d: coordinates of the encoder's vectors; where it is given, epsilon is proven "
         "at the run's delta too, which is far less",
     )

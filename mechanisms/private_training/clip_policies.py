@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, model_validator
 
-from uedp_bench.components.component import Params, at
+from uedp_bench.components.component import Params, equals
 from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,25 +34,25 @@ class ClipParams(Params):
         "clip / sqrt(layers), so that the whole is no longer than clip; adaptive: the bound starts "
         "at clip and follows a quantile of the updates' lengths, by noisy counts that share the "
         "noise: epsilon is the same for all three",
-        exclude_if=at("flat"),
+        exclude_if=equals("flat"),
     )
     clip_quantile: float = Field(
         default=0.5, ge=0, le=1,
         description="adaptive only: fraction of updates that the bound is to leave as they are",
-        exclude_if=at(0.5),
+        exclude_if=equals(0.5),
     )  # fmt: skip
     clip_learning_rate: float = Field(
         default=0.2, gt=0, le=10,
         description="adaptive only: how fast the bound moves; it changes by a factor of "
         "exp(clip_learning_rate) a round at most, but for noise",
-        exclude_if=at(0.2),
+        exclude_if=equals(0.2),
     )  # fmt: skip
     clip_count_noise: float | None = Field(
         default=None, gt=0,
         description="adaptive only: standard deviation of the noise on the count of short updates, "
         "above half the noise multiplier; default: a 20th of the expected units of a round, and at "
         "least the noise multiplier",
-        exclude_if=at(None),
+        exclude_if=equals(None),
     )  # fmt: skip
 
     @model_validator(mode="after")

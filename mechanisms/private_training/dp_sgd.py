@@ -16,7 +16,7 @@ from uedp_bench.accounting.events import (
     PrivacyEvent,
     Repeated,
 )
-from uedp_bench.components.component import at
+from uedp_bench.components.component import equals
 from uedp_bench.contracts.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
 from uedp_bench.corpus import Index
 from uedp_bench.errors import InputError
@@ -55,7 +55,7 @@ class DPSGDParams(ClipParams):
     weight_decay: float | None = Field(
         default=None, ge=0,
         description=DECAY_TAKES,
-        exclude_if=at(None),
+        exclude_if=equals(None),
     )  # fmt: skip
 
     @model_validator(mode="after")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, model_validator
 
-from uedp_bench.components.component import Params, at
+from uedp_bench.components.component import Params, equals
 from uedp_bench.mechanisms.private_training.clip_policies import ClipParams
 
 if TYPE_CHECKING:
@@ -65,12 +65,12 @@ class ServerParams(Params):
         description="tau: added to the root of the server's second moment, so that the larger it "
         "is the less the step adapts; default: 1e-8 of adam and adamw, 1e-6 of lamb, 1e-3 of yogi "
         "and adagrad",
-        exclude_if=at(None),
+        exclude_if=equals(None),
     )  # fmt: skip
     server_weight_decay: float | None = Field(
         default=None, ge=0,
         description=DECAY_TAKES,
-        exclude_if=at(None),
+        exclude_if=equals(None),
     )  # fmt: skip
 
     @model_validator(mode="after")
@@ -126,7 +126,7 @@ class LocalParams(Params):
     local_momentum: float = Field(
         default=0.0, ge=0, lt=1,
         description="momentum of the users' sgd; it starts at zero in every round",
-        exclude_if=at(0.0),
+        exclude_if=equals(0.0),
     )  # fmt: skip
 
     @model_validator(mode="after")
@@ -159,7 +159,7 @@ class UnitParams(Params):
         default="user",
         description="what takes part and is one unit: a user, or a client of the spec (clients) "
         "with all rows that it holds; users and users_per_round then count clients",
-        exclude_if=at("user"),
+        exclude_if=equals("user"),
     )
 
 

@@ -16,7 +16,7 @@ from uedp_bench.accounting.events import (
     PrivacyUnit,
     Repeated,
 )
-from uedp_bench.components.component import at
+from uedp_bench.components.component import equals
 from uedp_bench.contracts.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
 from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED
 from uedp_bench.mechanisms.private_training.dealing import dealt_anew
@@ -66,12 +66,12 @@ class UserDPParams(FederatedParams, UnitParams):
     )
     iid: bool = Field(
         default=False,
-        exclude_if=at(False),
+        exclude_if=equals(False),
         description="deal the training rows anew among the users, at random, and protect whoever "
         "holds rows then: the guarantee is of a client, and of no user who wrote them",
     )
     noise: NoiseVariant = Field(
-        default="published", exclude_if=at("published"), description=RELEASED_TAKES
+        default="published", exclude_if=equals("published"), description=RELEASED_TAKES
     )
 
     @model_validator(mode="after")

@@ -28,7 +28,7 @@ from pydantic import Field
 
 from uedp_bench.accounting.declared_claim import DeclaredClaim
 from uedp_bench.accounting.events import Claim
-from uedp_bench.components.component import at
+from uedp_bench.components.component import equals
 from uedp_bench.contracts.mechanism import CorpusStats, Events, PublishingMechanism
 from uedp_bench.corpus import Layer, Rewriting, row_ids
 from uedp_bench.data.delimited_files import Quoting
@@ -235,14 +235,14 @@ class SanitizedElsewhereParams(DeclaredClaim):
     text_column: str = Field(default="text", description="column with the sanitised text")
     delimiter: str | None = Field(
         default=None,
-        exclude_if=at(None),
+        exclude_if=equals(None),
         min_length=1,
         max_length=1,
         description="between the fields of a line of csv or tsv; by default a comma or a tab",
     )
     quoting: Quoting | None = Field(
         default=None,
-        exclude_if=at(None),
+        exclude_if=equals(None),
         description="double quotes in csv and tsv. standard: a field may stand in them (RFC 4180); "
         "none: they are text. By default standard, and a file that may have none is refused",
     )

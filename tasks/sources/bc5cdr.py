@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.components.component import at
+from uedp_bench.components.component import equals
 from uedp_bench.contracts.source import Source, SourceParams
 from uedp_bench.corpus import SPLITS, Corpus, Mention, Spans, with_documents
 from uedp_bench.errors import InputError, shown
@@ -48,7 +48,7 @@ class BC5CDRParams(SourceParams):
     )
     train_on: Literal["train", "devel"] = Field(
         default="train",
-        exclude_if=at("train"),
+        exclude_if=equals("train"),
         description="file whose sentences are the split train; those of the other are the split "
         "valid. One can be text to pre-train on, and the other annotated sentences beside it",
     )

@@ -12,7 +12,7 @@ from typing import ClassVar, Literal, NamedTuple, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from uedp_bench.components.component import at
+from uedp_bench.components.component import equals
 from uedp_bench.contracts.source import Source, SourceParams
 from uedp_bench.corpus import (
     BoolArray,
@@ -52,14 +52,14 @@ class BlogAuthorshipParams(TopicParams, DetectionParams, SplitParams, SourcePara
     )
     rows: Literal["posts", "sentences"] = Field(
         default="posts",
-        exclude_if=at("posts"),
+        exclude_if=equals("posts"),
         description="what a row is: a post, or a sentence of one (it ends at a full stop, a "
         "question or an exclamation mark before white space)",
     )
     rows_per_user: int | None = Field(
         default=None,
         ge=1,
-        exclude_if=at(None),
+        exclude_if=equals(None),
         description="keep this many rows of each blogger (the first), and leave out bloggers who "
         "have fewer",
     )

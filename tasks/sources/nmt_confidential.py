@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from uedp_bench.components.component import at
+from uedp_bench.components.component import equals
 from uedp_bench.contracts.source import Source, SourceParams
 from uedp_bench.corpus import SPLITS, Corpus, IntArray
 from uedp_bench.errors import InputError
@@ -55,7 +55,7 @@ class NMTConfidentialParams(SourceParams):
     max_words: int | None = Field(
         default=None,
         ge=1,
-        exclude_if=at(None),
+        exclude_if=equals(None),
         description="leave out pairs of any split whose German text has more words than this; all "
         "stay by default",
     )

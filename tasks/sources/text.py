@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pydantic import Field, field_validator
 
-from uedp_bench.components.component import at
+from uedp_bench.components.component import equals
 from uedp_bench.contracts.source import Source
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.data.delimited_files import Quoting
@@ -37,20 +37,20 @@ class TextFileParams(ColumnParams):
     )
     file_format: FileFormat | None = Field(
         default=None,
-        exclude_if=at(None),
+        exclude_if=equals(None),
         description="what the file is, whatever its ending says: csv and tsv with a header, an "
         "object a line (jsonl), a list of objects (json), parquet, a token a line (conll), or a "
         "text a line (lines, whose column is called text)",
     )
     encoding: str = Field(
         default="utf-8",
-        exclude_if=at("utf-8"),
+        exclude_if=equals("utf-8"),
         description="encoding of the file's text, by its name in Python: utf-8 (with or without a "
         "byte order mark), cp1252, latin-1, utf-16",
     )
     delimiter: str | None = Field(
         default=None,
-        exclude_if=at(None),
+        exclude_if=equals(None),
         min_length=1,
         max_length=1,
         description="between the fields of a line of csv or tsv, such as ';'; by default a comma "
@@ -58,13 +58,13 @@ class TextFileParams(ColumnParams):
     )
     quoting: Quoting | None = Field(
         default=None,
-        exclude_if=at(None),
+        exclude_if=equals(None),
         description="double quotes in csv and tsv. standard: a field may stand in them (RFC 4180); "
         "none: they are text. By default standard, and a file that may have none is refused",
     )
     token_columns: tuple[str, ...] = Field(
         default=(),
-        exclude_if=at(()),
+        exclude_if=equals(()),
         description="names of the columns of a file in CoNLL layout (.conll, .bio, .iob, .iob2), "
         "the tokens first; by default the first is token and the last gold",
     )

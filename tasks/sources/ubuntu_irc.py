@@ -12,7 +12,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.components.component import at
+from uedp_bench.components.component import equals
 from uedp_bench.contracts.source import Source, SourceParams
 from uedp_bench.corpus import SPLITS, Corpus, Spans, dense_ids, named_users, normal_id
 from uedp_bench.errors import InputError
@@ -44,7 +44,7 @@ class UbuntuIRCParams(DetectionParams, SourceParams):
     )
     max_messages: int | None = Field(
         default=None,
-        exclude_if=at(None),
+        exclude_if=equals(None),
         ge=1,
         description="keep the first so many messages of a training user, so that nobody has more",
     )

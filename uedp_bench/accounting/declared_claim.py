@@ -15,7 +15,7 @@ from uedp_bench.accounting.events import (
     PrivacyEvent,
     Repeated,
 )
-from uedp_bench.components.component import Params, at
+from uedp_bench.components.component import Params, equals
 
 MADE_ELSEWHERE = "made elsewhere: no event here describes what was done with private text"
 """Why nothing is proven of it."""
@@ -95,18 +95,18 @@ class DeclaredTraining(DeclaredClaim):
     claimed_noise_multiplier: float | None = Field(
         default=None,
         gt=0.0,
-        exclude_if=at(None),
+        exclude_if=equals(None),
         description="noise of a step over the clip bound that its maker claims; none by default",
     )
     claimed_sampling_rate: float = Field(
         default=1.0,
         gt=0.0,
         le=1.0,
-        exclude_if=at(1.0),
+        exclude_if=equals(1.0),
         description="probability of a unit to take part in a step, of that claim",
     )
     claimed_steps: Count = Field(
-        default=1, exclude_if=at(1), description="steps of the training, of that claim"
+        default=1, exclude_if=equals(1), description="steps of the training, of that claim"
     )
 
     @model_validator(mode="after")

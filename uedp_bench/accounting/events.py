@@ -26,7 +26,7 @@ from uedp_bench.accounting.event_contract import (
     Protected,
     Rate,
 )
-from uedp_bench.components.component import at
+from uedp_bench.components.component import equals
 
 if TYPE_CHECKING:
     from uedp_bench.accounting.accountants.answers import Accountant, Answer, Asked, Rounds
@@ -287,7 +287,7 @@ class LaplaceVector(Event):
     scale: float = Field(gt=0.0)
     sensitivity: float = Field(ge=0.0)
     dropout: Rate = 0.0
-    coordinates: Count = Field(default=1, exclude_if=at(1))
+    coordinates: Count = Field(default=1, exclude_if=equals(1))
 
     def pairs(self, neighbours: Neighbours) -> tuple[LossPair, LossPair] | None:
         """The laws of vectors that differ by as much as they may in every coordinate."""

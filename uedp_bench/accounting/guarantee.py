@@ -11,7 +11,7 @@ from pydantic_core import core_schema
 
 from uedp_bench.accounting.event_contract import COMPUTATION
 from uedp_bench.accounting.events import Adjacency, PrivacyUnit, Protected
-from uedp_bench.components.component import at
+from uedp_bench.components.component import equals
 
 
 class _NoNaN:
@@ -71,7 +71,7 @@ class Guarantee(BaseModel):
     adjacency: Adjacency
     epsilon: Number = Field(ge=0.0)
     delta: float = Field(ge=0.0, le=1.0)
-    pure: Number | None = Field(default=None, exclude_if=at(None))
+    pure: Number | None = Field(default=None, exclude_if=equals(None))
     accountant: str
     source: str = ""
     assumptions: tuple[str, ...] = ()

@@ -67,10 +67,10 @@ class MayBePath:
     holds: tuple[str, ...] = ()
 
 
-def at(default: object) -> Callable[[object], bool]:
-    """For `exclude_if` of a parameter that was added later: at its default, specs leave it out.
+def equals(default: object) -> Callable[[object], bool]:
+    """Predicate for `exclude_if`: specs leave a parameter that was added later out at its default.
 
-    So results from before it keep their identity.
+    Results from before the parameter keep their identity.
     """
     return lambda value: value == default
 

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from pydantic.dataclasses import dataclass
 
 from uedp_bench.accounting.guarantee import Number
-from uedp_bench.components.component import at
+from uedp_bench.components.component import equals
 from uedp_bench.components.registry import Registry, attacks, mechanisms, tasks
 from uedp_bench.errors import InputError, UedpBenchError, nearest, shown
 
@@ -43,7 +43,7 @@ _Unit = Annotated[str, Field(max_length=20), AfterValidator(_printable)]
 
 def _but(default: object) -> Any:
     """Default of a field that results leave out where it has it."""
-    return Field(default=default, exclude_if=at(default))
+    return Field(default=default, exclude_if=equals(default))
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
@@ -182,7 +182,7 @@ class Declared(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     utility: MetricList = ()
     leakage: dict[str, MetricList] = {}
-    cost: MetricList = Field(default=(), exclude_if=at(()))
+    cost: MetricList = Field(default=(), exclude_if=equals(()))
 
     def metric(self, kind: Kind, name: str, attack: str = "") -> Metric:
         """The metric of a name; undeclared ones have no direction and no limits.

@@ -28,7 +28,7 @@ from uedp_bench.accounting.assumptions import NoiseSource
 from uedp_bench.accounting.declared_selection import Selection
 from uedp_bench.accounting.events import Adjacency, PrivacyEvent, PrivacyUnit
 from uedp_bench.accounting.guarantee import Guarantee, Number
-from uedp_bench.components.component import at
+from uedp_bench.components.component import equals
 from uedp_bench.components.metric import Declared
 from uedp_bench.contracts.clients import Clients
 from uedp_bench.contracts.migrations import SCHEMA_VERSION as SCHEMA_VERSION
@@ -124,7 +124,7 @@ class CurveEvidence(_Frozen):
     canaries: int = Field(ge=1)
     guesses: tuple[tuple[int, int], ...] = ()
     rates: tuple[tuple[Limit, Limit], ...] = ()
-    bets: tuple[tuple[Limit, bool], ...] = Field(default=(), exclude_if=at(()))
+    bets: tuple[tuple[Limit, bool], ...] = Field(default=(), exclude_if=equals(()))
     error: float = Field(gt=0.0, lt=1.0)
 
 
@@ -156,7 +156,7 @@ class LowerBound(_Frozen):
     sentences: int | None = Field(default=None, ge=0)
     strict_epsilon: Bound | None = None
     assumptions: tuple[str, ...] = ()
-    evidence: CurveEvidence | None = Field(default=None, exclude_if=at(None))
+    evidence: CurveEvidence | None = Field(default=None, exclude_if=equals(None))
 
 
 MOST_SAMPLES, MOST_SAMPLE_TEXT = 5, 240
@@ -204,7 +204,7 @@ class RunSpec(_Frozen):
     seed: int = 1
     delta: float = Field(default=1e-5, gt=0.0, lt=1.0)
     noise_source: NoiseSource = "seed"
-    clients: Clients | None = Field(default=None, exclude_if=at(None))
+    clients: Clients | None = Field(default=None, exclude_if=equals(None))
     selection: Selection | None = None
 
     @property
@@ -341,12 +341,12 @@ class Result(_Frozen):
     guarantees: tuple[Guarantee, ...] = ()
     lower_bounds: tuple[LowerBound, ...] = ()
     leakage: dict[str, dict[str, Estimate]] = {}
-    ceilings: dict[str, dict[str, Number]] = Field(default={}, exclude_if=at({}))
+    ceilings: dict[str, dict[str, Number]] = Field(default={}, exclude_if=equals({}))
     details: Annotated[dict[str, dict[str, Any]], BeforeValidator(_made_plain)] = {}
-    metrics: Declared | None = Field(default=None, exclude_if=at(None))
-    samples: dict[str, tuple[Sample, ...]] = Field(default={}, exclude_if=at({}))
+    metrics: Declared | None = Field(default=None, exclude_if=equals(None))
+    samples: dict[str, tuple[Sample, ...]] = Field(default={}, exclude_if=equals({}))
     skipped_attacks: tuple[SkippedAttack, ...] = ()
-    failed_attacks: tuple[FailedAttack, ...] = Field(default=(), exclude_if=at(()))
+    failed_attacks: tuple[FailedAttack, ...] = Field(default=(), exclude_if=equals(()))
     events: tuple[PrivacyEvent, ...] = ()
     pretraining: Plain = {}
     stages: tuple[TrainedStage, ...] | None = None

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Self, final
 
 from pydantic import Field, field_validator, model_validator
 
-from uedp_bench.components.component import Component, P, Params, at
+from uedp_bench.components.component import Component, P, Params, equals
 from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.corpus import Corpus, with_names
 from uedp_bench.errors import PluginError
@@ -31,7 +31,7 @@ class SourceParams(Params):
     )
     tune_on_valid: float | None = Field(
         default=None,
-        exclude_if=at(None),
+        exclude_if=equals(None),
         gt=0,
         lt=1,
         description="leave out the splits 'train' and 'test', and let the users of 'valid' take "
@@ -43,14 +43,14 @@ class SourceParams(Params):
     )
     sample: float = Field(
         default=1.0,
-        exclude_if=at(1.0),
+        exclude_if=equals(1.0),
         gt=0,
         le=1,
         description="keep the rows of this share of the users of all splits, drawn by hash",
     )
     public_share: float = Field(
         default=0.0,
-        exclude_if=at(0.0),
+        exclude_if=equals(0.0),
         ge=0,
         lt=1,
         description="declare the text of this share of the training users public, drawn by hash: "
@@ -58,25 +58,25 @@ class SourceParams(Params):
     )
     min_sentences: int = Field(
         default=1,
-        exclude_if=at(1),
+        exclude_if=equals(1),
         ge=1,
         description="leave out rows of any split with fewer sentences",
     )
     show_samples: bool = Field(
         default=False,
-        exclude_if=at(False),
+        exclude_if=equals(False),
         description="let results keep a few samples of what attacks read of the text: for text "
         "that is public, or that may be shown; samples of generated text are kept anyway",
     )
     test_sentences: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]] | None = Field(
         default=None,
-        exclude_if=at(None),
+        exclude_if=equals(None),
         description="leave out test rows with fewer sentences than the first number or more than "
         "the second",
     )
     annotate: AnnotationParams | None = Field(
         default=None,
-        exclude_if=at(None),
+        exclude_if=equals(None),
         description="add the layer 'automatic': rows marked where they say what the records of "
         "their user know ({} takes the defaults; the source must have records)",
     )

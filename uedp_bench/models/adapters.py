@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, model_validator
 
-from uedp_bench.components.component import Params, at
+from uedp_bench.components.component import Params, equals
 from uedp_bench.components.requirements import PEFT, Requirement
 from uedp_bench.contracts.model import load_weights, save_weights
 from uedp_bench.errors import InputError
@@ -29,18 +29,18 @@ class LoraParams(Params):
         default=None, ge=1,
         description="r: mechanisms train adapters of this rank, and the network keeps its weights; "
         "training on public text trains all of it; needs the extra `lora`; default: no adapters",
-        exclude_if=at(None),
+        exclude_if=equals(None),
     )  # fmt: skip
     lora_alpha: float | None = Field(
         default=None, gt=0,
         description="alpha: what adapters give is multiplied by alpha / r; default: r",
-        exclude_if=at(None),
+        exclude_if=equals(None),
     )  # fmt: skip
     lora_modules: tuple[str, ...] = Field(
         default=(),
         description="ends of the names of the modules that get adapters, or ['all-linear']; "
         "default: those that the library peft takes (GPT-2: c_attn; BERT: query and value)",
-        exclude_if=at(()),
+        exclude_if=equals(()),
     )
 
     def requires(self) -> tuple[Requirement, ...]:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from uedp_bench.components.component import MayBePath, at
+from uedp_bench.components.component import MayBePath, equals
 from uedp_bench.components.requirements import Requirement
 from uedp_bench.models.adapters import LoraParams
 from uedp_bench.text.pretrained import PretrainedModel
@@ -47,7 +47,7 @@ class BERTParams(LoraParams):
         ge=50,
         description="from scratch: most tokens of the tokenizer; the configuration's own where "
         "not given",
-        exclude_if=at(None),
+        exclude_if=equals(None),
     )
     frozen: bool = Field(
         default=False,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import Field, model_validator
 
-from uedp_bench.components.component import at
+from uedp_bench.components.component import equals
 from uedp_bench.components.requirements import Requirement, of_embedding
 from uedp_bench.contracts.model import TextEncoder, TokenEncoder, Vocabulary, WordRows
 from uedp_bench.errors import InputError
@@ -43,7 +43,7 @@ class BiLSTMParams(WordParams):
     frozen_embedding: bool = Field(
         default=False,
         description="word vectors stay as they start: give a file of public ones (embedding)",
-        exclude_if=at(False),
+        exclude_if=equals(False),
     )
     units: int = Field(default=64, ge=1, description="memory cells of each direction")
     dropout: float = Field(
@@ -57,14 +57,14 @@ class BiLSTMParams(WordParams):
     character_filters: int | None = Field(
         default=None,
         ge=0,
-        exclude_if=at(None),
+        exclude_if=equals(None),
         description="in token form, filters of a convolution over the characters of each word "
         "(default 32; 0 for none); a text as one vector has none",
     )
     case_size: int | None = Field(
         default=None,
         ge=0,
-        exclude_if=at(None),
+        exclude_if=equals(None),
         description="in token form, size of a vector for the case of each word (default 8; 0 for "
         "none); a text as one vector has none",
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field, model_validator
 
-from uedp_bench.components.component import at
+from uedp_bench.components.component import equals
 from uedp_bench.components.requirements import Requirement, of_embedding
 from uedp_bench.contracts.model import FeatureArray, Vocabulary
 from uedp_bench.models.sentence_encoder import FrozenSentences, SentenceParams
@@ -57,25 +57,25 @@ class TextCNNParams(SentenceParams):
 
     embedding: Path | None = Field(
         default=None,
-        exclude_if=at(None),
+        exclude_if=equals(None),
         description="file of public word vectors (GloVe or fastText text format, .gz or plain): "
         "convolutions of `widths` then slide over the words of a text (Kim 2014), and the fields "
         "above, but dropout, stay at their defaults",
     )
     positions: Size = Field(
         default=64,
-        exclude_if=at(64),
+        exclude_if=equals(64),
         description="with embedding: words of a text that are read, its first ones",
     )
     widths: tuple[Size, ...] = Field(
         default=(3, 4, 5),
         min_length=1,
-        exclude_if=at((3, 4, 5)),
+        exclude_if=equals((3, 4, 5)),
         description="with embedding: words that the convolution of each branch spans",
     )
     filters: Size = Field(
         default=100,
-        exclude_if=at(100),
+        exclude_if=equals(100),
         description="with embedding: outputs of each convolution, of which the largest over all "
         "positions is kept",
     )

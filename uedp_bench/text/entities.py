@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import Field, model_validator
 
-from uedp_bench.components.component import Params, at
+from uedp_bench.components.component import Params, equals
 from uedp_bench.components.requirements import PRESIDIO, Requirement, of_detector
 from uedp_bench.corpus import Corpus, IntArray, Layer, Spans
 from uedp_bench.errors import InputError, nearest
@@ -92,7 +92,7 @@ class DetectionParams(Params):
         description="spaCy pipeline, by the name of an installed package (en_core_web_sm) or as "
         "a folder; presidio without one finds patterns only",
     )
-    pipeline_is_public: bool = Field(default=False, exclude_if=at(False), description=DECLARES)
+    pipeline_is_public: bool = Field(default=False, exclude_if=equals(False), description=DECLARES)
     entity_types: tuple[str, ...] | None = Field(
         default=None,
         min_length=1,

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.components.component import at
+from uedp_bench.components.component import equals
 from uedp_bench.contracts.source import SourceParams
 from uedp_bench.corpus import (
     SPLITS,
@@ -86,24 +86,24 @@ class ColumnParams(DetectionParams, SplitParams, SourceParams):
     )
     tokens_column: str | None = Field(
         default=None,
-        exclude_if=at(None),
+        exclude_if=equals(None),
         description="column with the list of tokens of each row: joined by single spaces they are "
         "its text, and text_column is not read",
     )
     layer_columns: tuple[str, ...] = Field(
         default=(),
-        exclude_if=at(()),
+        exclude_if=equals(()),
         description="columns with annotations, each a layer of its name: spans or tags, as in "
         "entities_column. A row with null is not annotated",
     )
     target_column: str | None = Field(
         default=None,
-        exclude_if=at(None),
+        exclude_if=equals(None),
         description="column with the text that each row shall become, its translation say",
     )
     records: Path | None = Field(
         default=None,
-        exclude_if=at(None),
+        exclude_if=equals(None),
         description='jsonl file of what is known of users, {"user", "facts": {key: [texts]}} a '
         "line; needs user_column",
     )
@@ -112,13 +112,13 @@ class ColumnParams(DetectionParams, SplitParams, SourceParams):
     )
     skip_blank: bool = Field(
         default=False,
-        exclude_if=at(False),
+        exclude_if=equals(False),
         description="leave out rows whose text, user or split is null, blank or holds a null "
         "character, in place of refusing them",
     )
     id_column: str | None = Field(
         default=None,
-        exclude_if=at(None),
+        exclude_if=equals(None),
         description="column with the id of each row, by which what another tool made of it is "
         "found; without it a row's id is its number, from 0",
     )

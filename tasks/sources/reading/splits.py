@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.components.component import Params, at
+from uedp_bench.components.component import Params, equals
 from uedp_bench.corpus import (
     SPLITS,
     BoolArray,
@@ -63,7 +63,7 @@ class SplitParams(Params):
     )
     cut_by: CutBy | None = Field(
         default=None,
-        exclude_if=at(None),
+        exclude_if=equals(None),
         description="what becomes valid and test: whole users (user), or rows by themselves (row), "
         "as where the users are the classes; by default users, and rows where label_column is the "
         "user_column",
