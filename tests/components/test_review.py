@@ -34,7 +34,7 @@ from uedp_bench.one_run.runner import execute
 from uedp_bench.python_api.guarantees import account, calibrate
 from uedp_bench.tracking.content import metrics, tags
 
-SUPPORT = Path(__file__).parent / "support"
+SUPPORT = Path(__file__).parents[1] / "support"
 ECHO = SUPPORT / "echo.py"
 BUDGET = {"name": "user-dp", "params": {"rounds": 2, "users": 60, "users_per_round": 10}}
 

@@ -10,7 +10,7 @@ import pytest
 from uedp_bench.contracts.migrations import SCHEMA_VERSION, migrated
 from uedp_bench.contracts.results import parse_result
 
-HISTORIC = Path(__file__).parent / "historic_results"
+HISTORIC = Path(__file__).parents[1] / "historic_results"
 FLOORS = {"unigrams": "unigram_perplexity"}
 
 

@@ -20,7 +20,7 @@ from uedp_bench.contracts.results import (
 from uedp_bench.errors import InputError
 from uedp_bench.io.json_files import MOST_DEPTH
 
-HISTORIC = sorted((Path(__file__).parent / "historic_results").glob("*.json"))
+HISTORIC = sorted((Path(__file__).parents[1] / "historic_results").glob("*.json"))
 
 
 def result(**fields) -> Result:

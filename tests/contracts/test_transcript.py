@@ -16,7 +16,7 @@ from uedp_bench.errors import InputError
 from uedp_bench.one_run.execution import Execution
 from uedp_bench.one_run.runner import execute
 
-PLUGIN = Path(__file__).parent / "support" / "parties.py"
+PLUGIN = Path(__file__).parents[1] / "support" / "parties.py"
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -9,7 +9,7 @@ from same_numbers import check, entries
 
 from uedp_bench.store.provenance import provenance
 
-GOLDEN = Path(__file__).parents[2] / "harness" / "same_numbers"
+GOLDEN = Path(__file__).parents[2] / "one_run" / "same_numbers"
 
 
 @pytest.mark.parametrize(
