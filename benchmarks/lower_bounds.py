@@ -19,8 +19,7 @@ import numpy as np
 from dp_accounting import get_epsilon_gaussian
 from scipy.special import betaincinv
 
-from uedp_bench.accounting import epsilon_lower_bound
-from uedp_bench.bounds.lower_bounds import METHODS, FloatArray
+from uedp_bench.bounds.lower_bounds import METHODS, FloatArray, epsilon_lower_bound
 from uedp_bench.bounds.one_run import Guesses, best_one_run
 
 SHIFTS = (0.0, 1.155, 1.666, 4.0)

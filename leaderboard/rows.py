@@ -11,8 +11,9 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from uedp_bench.accounting.guarantee import Guarantee, Number
-from uedp_bench.components.metric import Declared, Kind, Metric, declared
+from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.components.component import Number
+from uedp_bench.components.metric import Declared, Kind, Metric
 from uedp_bench.contracts.results import (
     FailedAttack,
     Headline,
@@ -26,6 +27,7 @@ from uedp_bench.leaderboard import headline as headlines
 from uedp_bench.leaderboard.member_evidence import common_ceilings, judgements, leaks
 from uedp_bench.leaderboard.older_code import is_older
 from uedp_bench.leaderboard.promises_over_seeds import highest_bounds, same_point, worst_guarantees
+from uedp_bench.leaderboard.result_metrics import result_metrics
 from uedp_bench.one_run.public_sizes import NOTE
 
 
@@ -222,7 +224,7 @@ def _row(group: Sequence[Result], paths: Mapping[str, Path | str]) -> Row:
         for result in done
         for each in result.failed_attacks
     }
-    metrics = declared(first)
+    metrics = result_metrics(first)
     utility = _within_limits(
         _stats([_values(result.utility) for result in done]), metrics, "utility"
     )

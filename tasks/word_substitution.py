@@ -23,9 +23,10 @@ from uedp_bench.text.word_occurrences import (
 )
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.release import Release, WordChannel
+    from uedp_bench.contracts.release import Release
     from uedp_bench.contracts.results import Estimate
     from uedp_bench.corpus import Corpus
+    from uedp_bench.text.word_occurrences import WordChannel
 
 
 class WordSubstitutionParams(Params):

@@ -56,7 +56,7 @@ STEPS = (
     "import uedp_bench as ub; dir(ub)",
     "ub.account",
     "import uedp_bench.accounting.ledger",
-    "from uedp_bench.accounting import epsilon_lower_bound",
+    "from uedp_bench.bounds.lower_bounds import epsilon_lower_bound",
     "import uedp_bench.api",
     "import uedp_bench.mechanisms.deidentification.deidentify",
     "from uedp_bench.cli.main import run_cli; run_cli(['list', '--json'])",

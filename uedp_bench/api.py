@@ -92,7 +92,6 @@ from uedp_bench.contracts.mechanism import TrainingMechanism as TrainingMechanis
 from uedp_bench.contracts.mechanism import VocabularyMechanism as VocabularyMechanism
 from uedp_bench.contracts.model import BringsHead as BringsHead
 from uedp_bench.contracts.model import EmbedsTokens as EmbedsTokens
-from uedp_bench.contracts.model import FeatureArray as FeatureArray
 from uedp_bench.contracts.model import FeatureModule as FeatureModule
 from uedp_bench.contracts.model import HasOutputLayer as HasOutputLayer
 from uedp_bench.contracts.model import LanguageModel as LanguageModel
@@ -131,7 +130,6 @@ from uedp_bench.contracts.release import TokenScores as TokenScores
 from uedp_bench.contracts.release import TrainedRelease as TrainedRelease
 from uedp_bench.contracts.release import Translator as Translator
 from uedp_bench.contracts.release import Updates as Updates
-from uedp_bench.contracts.release import WordChannel as WordChannel
 from uedp_bench.contracts.release import capability as capability
 from uedp_bench.contracts.results import Estimate as Estimate
 from uedp_bench.contracts.results import LowerBound as LowerBound
@@ -146,8 +144,8 @@ from uedp_bench.contracts.served_release import PlainNetwork as PlainNetwork
 from uedp_bench.contracts.served_release import PublicInputs as PublicInputs
 from uedp_bench.contracts.served_release import ServedRelease as ServedRelease
 from uedp_bench.contracts.source import Source as Source
-from uedp_bench.contracts.source import SourceParams as SourceParams
 from uedp_bench.contracts.source import SourceRef as SourceRef
+from uedp_bench.contracts.source_rows import SourceParams as SourceParams
 from uedp_bench.contracts.task import Task as Task
 from uedp_bench.contracts.task import Utility as Utility
 from uedp_bench.contracts.transcript import Message as Message
@@ -158,6 +156,7 @@ from uedp_bench.contracts.transcript import Transcript as Transcript
 from uedp_bench.contracts.word_counts import WordCounts as WordCounts
 from uedp_bench.corpus._columns import Facts as Facts
 from uedp_bench.corpus.alignment import Alignment as Alignment
+from uedp_bench.corpus.entity_detection import DetectionParams as DetectionParams
 from uedp_bench.corpus.names import Names as Names
 from uedp_bench.corpus.normal_form import normal_id as normal_id
 from uedp_bench.corpus.normal_form import normal_surface as normal_surface
@@ -170,6 +169,7 @@ from uedp_bench.corpus.rewriting import Piece as Piece
 from uedp_bench.corpus.rewriting import Rewriting as Rewriting
 from uedp_bench.corpus.row_ids import row_ids as row_ids
 from uedp_bench.corpus.row_index import BoolArray as BoolArray
+from uedp_bench.corpus.row_index import FeatureArray as FeatureArray
 from uedp_bench.corpus.row_index import FloatArray as FloatArray
 from uedp_bench.corpus.row_index import Index as Index
 from uedp_bench.corpus.row_index import IntArray as IntArray
@@ -216,8 +216,8 @@ from uedp_bench.tasks.tokens.supervised import SupervisedTask as SupervisedTask
 from uedp_bench.text.annotation.automatic import AnnotationParams as AnnotationParams
 from uedp_bench.text.annotation.automatic import annotate as annotate
 from uedp_bench.text.annotation.keys import RecordTag as RecordTag
-from uedp_bench.text.entities import DetectionParams as DetectionParams
 from uedp_bench.text.entities import add_entities as add_entities
+from uedp_bench.text.word_occurrences import WordChannel as WordChannel
 
 if _typing.TYPE_CHECKING:
     from uedp_bench.mechanisms.secure_inference.engine.compile import SecureConfig as SecureConfig

@@ -21,17 +21,18 @@ from uedp_bench.components.component import MayBePath, Params
 from uedp_bench.components.metric import Metric
 from uedp_bench.contracts.asking import published_of, word_channel_of
 from uedp_bench.contracts.leakage import Attack, Leakage, Planted
-from uedp_bench.contracts.release import Channel, Published, WordChannel
+from uedp_bench.contracts.release import Channel, Published
 from uedp_bench.contracts.results import MOST_SAMPLES, Estimate, Sample
 from uedp_bench.corpus import Corpus, normal_surface, or_alone
 from uedp_bench.errors import CapabilityError
 from uedp_bench.statistics.intervals import mean_estimate, ratio_estimate
-from uedp_bench.text.word_occurrences import Occurrences, Prior, draw
+from uedp_bench.text.word_occurrences import Occurrences, Prior, WordChannel, draw
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.release import Release, WordChannel
+    from uedp_bench.contracts.release import Release
     from uedp_bench.contracts.run_context import Run
     from uedp_bench.corpus import Corpus, FloatArray, IntArray
+    from uedp_bench.text.word_occurrences import WordChannel
 
 
 Split = Callable[[str], list[str]]

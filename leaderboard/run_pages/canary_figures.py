@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 
-from uedp_bench.accounting.guarantee import Number
+from uedp_bench.components.component import Number
 from uedp_bench.leaderboard.run_pages.detail_shapes import Details, Metrics, shaped
 from uedp_bench.leaderboard.run_pages.detail_tables import table
 from uedp_bench.leaderboard.run_pages.figures import (

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from uedp_bench.components.metric import declared
 from uedp_bench.contracts.results import Result
 from uedp_bench.leaderboard.cell_text import NONE, bound_text, number
+from uedp_bench.leaderboard.result_metrics import result_metrics
 from uedp_bench.leaderboard.rows import Row
 from uedp_bench.leaderboard.run_pages.detail_tables import Table, table, text, words
 from uedp_bench.leaderboard.run_pages.guarantee_cards import card
@@ -84,6 +84,8 @@ def _guarantees(result: Result, row: Row) -> Table:
 
 def floor_cells(result: Result) -> Iterator[tuple[str, str]]:
     """Names and values of what needs no private text, or next to none."""
-    known = declared(result).metric("utility", result.headline.metric if result.headline else "")
+    known = result_metrics(result).metric(
+        "utility", result.headline.metric if result.headline else ""
+    )
     scale, unit = (100.0, " %") if known.percent else (1.0, "")
     yield from ((name, f"{number(value * scale)}{unit}") for name, value in result.floors.items())

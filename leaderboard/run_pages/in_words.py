@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 from uedp_bench.accounting.events import DECLARED
 from uedp_bench.accounting.guarantee import Guarantee
-from uedp_bench.components.metric import Metric, declared
+from uedp_bench.components.metric import Metric
 from uedp_bench.contracts.results import Estimate, Result
 from uedp_bench.leaderboard.cell_text import SURE, number, strictest_against
 from uedp_bench.leaderboard.glossary.words import FLOORS, UNITS
 from uedp_bench.leaderboard.headline import best
+from uedp_bench.leaderboard.result_metrics import result_metrics
 from uedp_bench.leaderboard.table_columns import value_text
 
 
@@ -105,7 +106,7 @@ def _worth(result: Result) -> tuple[str, str]:
     name = result.headline.metric if result.headline else next(iter(result.utility), "")
     if name not in result.utility:
         return "nothing says how good the result is", ""
-    known = declared(result).metric("utility", name)
+    known = result_metrics(result).metric("utility", name)
     reached = f"{known.label} {value_text(known, result.utility[name].value)}"
     floor = best(result.floors, result.headline)
     if floor is None:
@@ -127,7 +128,7 @@ def _worth(result: Result) -> tuple[str, str]:
 
 def _leaks(result: Result) -> Iterator[Leak]:
     """The main metrics of the attacks of which it is known where nothing leaks."""
-    metrics = declared(result)
+    metrics = result_metrics(result)
     for attack, values in result.leakage.items():
         for name, found in values.items():
             known = metrics.metric("leakage", name, attack)

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from uedp_bench.components.metric import Declared, Kind, Metric, declared
+from uedp_bench.components.metric import Declared, Kind, Metric
 from uedp_bench.contracts.results import Estimate, Result
 from uedp_bench.leaderboard.cell_text import bound_text, guarantee_text, number, stat_text
+from uedp_bench.leaderboard.result_metrics import result_metrics
 from uedp_bench.leaderboard.rows import Row, Stat, headline
 from uedp_bench.leaderboard.table_columns import flattering
 
@@ -79,7 +80,7 @@ def _reading(known: Metric, found: Estimate, over: Stat | None) -> Reading:
 
 def tiles(result: Result, row: Row) -> dict[str, Any]:
     """Utility, epsilons and the main leakage, each beside all seeds of the row."""
-    metrics = declared(result)
+    metrics = result_metrics(result)
     known = [metrics.metric("utility", name) for name in result.utility]
     main = [one.name for one in known if one.better]
     first = headline(row)[0]

@@ -17,12 +17,12 @@ from urllib.parse import urlencode
 
 from pydantic import BaseModel, TypeAdapter
 
-from uedp_bench.components.metric import declared
 from uedp_bench.contracts.results import Result, Sample
 from uedp_bench.leaderboard.boards import is_generated
 from uedp_bench.leaderboard.cell_text import number, stat_text
 from uedp_bench.leaderboard.index_page import run_page
 from uedp_bench.leaderboard.older_code import is_older
+from uedp_bench.leaderboard.result_metrics import result_metrics
 from uedp_bench.leaderboard.rows import Row
 from uedp_bench.leaderboard.run_pages import guarantee_cards, run_figures
 from uedp_bench.leaderboard.run_pages.attack_figures import attack_figures
@@ -225,7 +225,7 @@ def _stages(result: Result) -> list[Table]:
 def _floors(result: Result) -> Table:
     """Values that need no private text, or next to none, beside what the run reached."""
     name = result.headline.metric if result.headline else ""
-    label = declared(result).metric("utility", name).label
+    label = result_metrics(result).metric("utility", name).label
     return table(f"floors of {label}", ("floor", label), list(floor_cells(result)), numbers=(1,))
 
 

@@ -8,8 +8,9 @@ from itertools import pairwise
 from typing import Any
 
 from uedp_bench.accounting.event_contract import COMPUTATION
-from uedp_bench.components.metric import Metric, declared
+from uedp_bench.components.metric import Metric
 from uedp_bench.contracts.results import Estimate, Result
+from uedp_bench.leaderboard.result_metrics import result_metrics
 from uedp_bench.leaderboard.validation.report import Problem, error, note, shown
 from uedp_bench.statistics.roc import areas
 
@@ -29,7 +30,7 @@ DIFFERENCES = ("fairness_gap_",)
 def check_ranges(result: Result) -> Iterator[Problem]:
     """Problems where a number of a result is out of its range."""
     # A file may declare wider limits than the component has.
-    declarations = declared(result, installed=True)
+    declarations = result_metrics(result, installed=True)
     for name, estimate in result.utility.items():
         known = declarations.metric("utility", name)
         bounds = known.low, known.high

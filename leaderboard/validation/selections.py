@@ -9,7 +9,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from uedp_bench.accounting.declared_selection import Selection
-from uedp_bench.accounting.guarantee import Guarantee, Number
+from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.components.component import Number
 from uedp_bench.contracts.results import Result
 from uedp_bench.errors import InputError
 from uedp_bench.leaderboard.validation.derived_from_spec import (

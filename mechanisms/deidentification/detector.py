@@ -12,9 +12,14 @@ from pydantic import Field, model_validator
 from uedp_bench.components.component import MayBePath, Params, equals
 from uedp_bench.components.requirements import Requirement, of_detector
 from uedp_bench.corpus import Corpus, Layer
+from uedp_bench.corpus.entity_detection import (
+    DECLARES,
+    DetectionParams,
+    check_declared,
+    pipeline_refusals,
+)
 from uedp_bench.mechanisms.deidentification.trained_tagger import TrainedOn, TrainedTagger
-from uedp_bench.text.entities import DetectionParams, found_in
-from uedp_bench.text.public_pipelines import DECLARES, check_declared, pipeline_refusals
+from uedp_bench.text.entities import found_in
 
 _SOFTWARE = ("spacy", "presidio")
 

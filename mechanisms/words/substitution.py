@@ -32,9 +32,9 @@ from uedp_bench.text.nearest_approximate import ApproximateNearest
 from uedp_bench.text.word_vectors import read_embedding
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.release import WordChannel
     from uedp_bench.contracts.run_context import Run
     from uedp_bench.corpus import Corpus, FloatArray, IntArray
+    from uedp_bench.text.word_occurrences import WordChannel
 
 
 def read_words(paths: Sequence[Path], field: str) -> frozenset[str]:

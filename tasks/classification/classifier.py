@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from uedp_bench.contracts.learner import RowLengths
     from uedp_bench.contracts.mechanism import RepresentationMechanism
-    from uedp_bench.contracts.model import FeatureArray
+    from uedp_bench.corpus import FeatureArray
 
 VECTORS_AT_ONCE = 4096
 """Rows of a text in a file whose vectors a frozen encoder computes together, at most."""

@@ -11,7 +11,8 @@ import numpy as np
 from pydantic import Field
 
 from uedp_bench.components.component import equals
-from uedp_bench.contracts.source import Source, SourceParams
+from uedp_bench.contracts.source import Source
+from uedp_bench.contracts.source_rows import SourceParams
 from uedp_bench.corpus import SPLITS, Corpus, Mention, Spans, with_documents
 from uedp_bench.errors import InputError, shown
 from uedp_bench.io.regular_files import shown_path

@@ -13,7 +13,8 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from uedp_bench.components.component import equals
-from uedp_bench.contracts.source import Source, SourceParams
+from uedp_bench.contracts.source import Source
+from uedp_bench.contracts.source_rows import SourceParams
 from uedp_bench.corpus import (
     BoolArray,
     Corpus,
@@ -23,12 +24,13 @@ from uedp_bench.corpus import (
     names_of_ids,
     normal_id,
 )
+from uedp_bench.corpus.entity_detection import DetectionParams
 from uedp_bench.errors import InputError
 from uedp_bench.io.text_files import open_text
 from uedp_bench.tasks.sources.reading.files import find_file, require_path
 from uedp_bench.tasks.sources.reading.splits import TRAIN, SplitParams, cut_missing_splits
 from uedp_bench.tasks.sources.reading.topics import TopicParams, topic_shares
-from uedp_bench.text.entities import DetectionParams, add_entities
+from uedp_bench.text.entities import add_entities
 from uedp_bench.text.public_text import read_public
 from uedp_bench.text.simple_sentences import simple_sentences
 

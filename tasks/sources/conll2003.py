@@ -10,7 +10,8 @@ import numpy as np
 from pydantic import Field
 
 from uedp_bench.contracts.mechanism import CorpusStats
-from uedp_bench.contracts.source import Source, SourceParams
+from uedp_bench.contracts.source import Source
+from uedp_bench.contracts.source_rows import SourceParams
 from uedp_bench.corpus import SPLITS, Corpus, Spans, with_documents
 from uedp_bench.errors import InputError
 from uedp_bench.io.text_files import open_text

@@ -9,7 +9,8 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from uedp_bench.contracts.mechanism import CorpusStats
-from uedp_bench.contracts.source import Source, SourceParams
+from uedp_bench.contracts.source import Source
+from uedp_bench.contracts.source_rows import SourceParams
 from uedp_bench.corpus import Corpus
 
 P = TypeVar("P", bound=SourceParams)

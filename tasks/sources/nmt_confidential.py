@@ -12,7 +12,8 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from uedp_bench.components.component import equals
-from uedp_bench.contracts.source import Source, SourceParams
+from uedp_bench.contracts.source import Source
+from uedp_bench.contracts.source_rows import SourceParams
 from uedp_bench.corpus import SPLITS, Corpus, IntArray
 from uedp_bench.errors import InputError
 from uedp_bench.io.regular_files import shown_path

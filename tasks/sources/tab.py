@@ -12,7 +12,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.contracts.source import Source, SourceParams
+from uedp_bench.contracts.source import Source
+from uedp_bench.contracts.source_rows import SourceParams
 from uedp_bench.corpus import Corpus, Facts, Layer, Mention, Spans, with_documents
 from uedp_bench.errors import InputError, shown
 from uedp_bench.io.printable import plain

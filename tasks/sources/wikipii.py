@@ -11,7 +11,8 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.contracts.source import Source, SourceParams
+from uedp_bench.contracts.source import Source
+from uedp_bench.contracts.source_rows import SourceParams
 from uedp_bench.corpus import SPLITS, Corpus, Layer, Mention, Spans, names_of_ids
 from uedp_bench.errors import InputError, shown
 from uedp_bench.io.regular_files import open_regular, shown_path

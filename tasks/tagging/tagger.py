@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from torch import nn
 
     from uedp_bench.contracts.learner import RowLengths
-    from uedp_bench.contracts.model import FeatureArray, WordRows
+    from uedp_bench.contracts.model import WordRows
+    from uedp_bench.corpus import FeatureArray
 
 FEW, VECTORS_AT_ONCE = 64, 256
 """Rows that tell how long rows are, where vectors are dear; and rows that a frozen encoder reads

@@ -8,7 +8,7 @@ import numpy as np
 
 from uedp_bench.attacks._planting import person_type, replace_rows, true_types
 from uedp_bench.corpus import CONTENT, Corpus, Layer, Spans
-from uedp_bench.text.entities import DetectionParams
+from uedp_bench.corpus.entity_detection import DetectionParams
 
 TEXTS = ("Ann met Bo", "Bo in Rome", "rain again", "Ann left")
 MENTIONS = [(0, 0, 3, 0), (1, 0, 2, 0), (1, 6, 10, 1), (3, 0, 3, 0)]

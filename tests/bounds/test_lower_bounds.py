@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 from scipy.stats import binom, norm
 from scipy.stats import nct as scipy_nct
 
-from uedp_bench.accounting import best_of, epsilon_lower_bound
 from uedp_bench.bounds import one_run
 from uedp_bench.bounds.lower_bounds import (
     METHODS,
     WITH_GAUSSIAN,
     _limits_above,
     _nct_shift,
+    best_of,
+    epsilon_lower_bound,
     epsilon_of_auc,
     normality_p_value,
 )

@@ -7,8 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from uedp_bench.accounting import epsilon_lower_bound
-from uedp_bench.bounds.lower_bounds import METHODS, epsilon_of_auc
+from uedp_bench.bounds.lower_bounds import METHODS, epsilon_lower_bound, epsilon_of_auc
 from uedp_bench.cli.main import run_cli
 from uedp_bench.statistics.roc import auc
 

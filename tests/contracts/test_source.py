@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from uedp_bench.components.component import Params
-from uedp_bench.contracts.source import Source, SourceParams
+from uedp_bench.contracts.source import Source
+from uedp_bench.contracts.source_rows import SourceParams
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import PluginError
 

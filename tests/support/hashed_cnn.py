@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from text_encoders import HashedWords, MeanParams
 
 from uedp_bench.components import registry
-from uedp_bench.contracts.model import FeatureArray
+from uedp_bench.corpus import FeatureArray
 from uedp_bench.models.text_cnn import TextCNN
 
 SIZE = 160

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from uedp_bench.components import registry
 from uedp_bench.components.component import Params
-from uedp_bench.contracts.model import FeatureArray, TextEncoder, TokenEncoder, Vocabulary, WordRows
-from uedp_bench.corpus import FloatArray
+from uedp_bench.contracts.model import TextEncoder, TokenEncoder, Vocabulary, WordRows
+from uedp_bench.corpus import FeatureArray, FloatArray
 from uedp_bench.models.networks.classifier import Given
 from uedp_bench.models.networks.pooled_transformer import Projection
 from uedp_bench.models.networks.word_transformer import GivenWords

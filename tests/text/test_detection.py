@@ -14,11 +14,12 @@ from typer.testing import CliRunner
 from uedp_bench.cli.main import app
 from uedp_bench.components.registry import sources
 from uedp_bench.corpus import Corpus, Layer
+from uedp_bench.corpus.entity_detection import DetectionParams
 from uedp_bench.errors import InputError
 from uedp_bench.one_run.execution import Execution
 from uedp_bench.one_run.runner import execute
 from uedp_bench.text.detection import detector_of, measure
-from uedp_bench.text.entities import Detection, DetectionParams
+from uedp_bench.text.entities import Detection
 
 TEXTS = ("Ann Lee met Bo", "Ann Lee left", "Bo in Rome", "Ann", "nothing")
 GOLD = [(0, 0, 7, 0), (0, 12, 14, 0), (1, 0, 7, 0), (2, 0, 2, 0), (2, 6, 10, 1), (3, 0, 3, 0)]

@@ -9,9 +9,10 @@ import pytest
 
 from uedp_bench.components.component import parse_params
 from uedp_bench.corpus import Corpus, Spans
+from uedp_bench.corpus.entity_detection import DetectionParams
 from uedp_bench.errors import InputError, MissingExtraError
 from uedp_bench.text import entities
-from uedp_bench.text.entities import DetectionParams, add_entities, detect
+from uedp_bench.text.entities import add_entities, detect
 
 NAMES = ["Anna", "Boris", "Clara", "David", "Elena", "Frank", "Greta", "Hugo", "Ines", "Jonas"]
 PLACES = ["Rome", "Oslo", "Riga", "Bonn", "Kyiv", "Lima", "Cairo", "Quito", "Delhi", "Hanoi"]

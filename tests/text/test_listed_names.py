@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from uedp_bench.components.component import parse_params
+from uedp_bench.corpus.entity_detection import DetectionParams
 from uedp_bench.errors import InputError
-from uedp_bench.text.entities import DetectionParams, detect, listed_names
+from uedp_bench.text.entities import detect, listed_names
 
 
 def names(text: str) -> list[str]:

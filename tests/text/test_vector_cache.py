@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from filelock import FileLock
 
-from uedp_bench.contracts.model import FeatureArray
+from uedp_bench.corpus import FeatureArray
 from uedp_bench.io.array_cache import load_arrays, save_arrays
 from uedp_bench.text import vector_cache
 from uedp_bench.text.vector_cache import cached_vectors

@@ -13,11 +13,12 @@ import pytest
 import torch
 from learners import NetworkLearner, flat, run_of
 
+from uedp_bench.contracts.checkpoints import PublicStages
 from uedp_bench.contracts.learner import Schedule
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.io.sealed_files import sealed_file
 from uedp_bench.training import public_stage
-from uedp_bench.training.public_stage import PublicStages, train_public
+from uedp_bench.training.public_stage import train_public
 
 PLAN = Schedule(epochs=2, batch_size=4, learning_rate=0.01)
 

@@ -4,34 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, PlainSerializer
-from pydantic_core import core_schema
+from pydantic import BaseModel, ConfigDict, Field
 
 from uedp_bench.accounting.event_contract import COMPUTATION
 from uedp_bench.accounting.events import Adjacency, PrivacyUnit, Protected
-from uedp_bench.components.component import equals
-
-
-class _NoNaN:
-    """Refuses NaN in compiled code: results have a hundred numbers each, and boards thousands."""
-
-    @classmethod
-    def __get_pydantic_core_schema__(
-        cls, source: Any, handler: GetCoreSchemaHandler
-    ) -> core_schema.CoreSchema:
-        ordered = core_schema.float_schema(ge=-math.inf)  # NaN is not
-        refusal = core_schema.custom_error_schema(ordered, "nan", custom_error_message="is NaN")
-        return core_schema.chain_schema([handler(source), refusal])
-
-
-def _write(value: float) -> float | str:
-    return value if math.isfinite(value) else ("inf" if value > 0 else "-inf")
-
-
-Number = Annotated[float, _NoNaN, PlainSerializer(_write, when_used="json")]
-"""A float whose infinity is the string "inf" in JSON; NaN is refused."""
+from uedp_bench.components.component import Number, equals
 
 
 class CurvePoint(BaseModel):

@@ -68,10 +68,10 @@ def describe_command(
     """  # noqa: D301
     from uedp_bench.components.component import parse_params
     from uedp_bench.components.registry import load_plugins, sources
+    from uedp_bench.corpus.entity_detection import DetectionParams
     from uedp_bench.statistics import annotation_agreement
     from uedp_bench.text import detection
     from uedp_bench.text.describe_data import describe, tables
-    from uedp_bench.text.entities import DetectionParams
     from uedp_bench.text.type_names import kinds_of_types
 
     load_plugins(plugin or [])

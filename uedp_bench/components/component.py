@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, PlainSerializer, ValidationError
+from pydantic_core import core_schema
 
 from uedp_bench.components.requirements import Requirement
 from uedp_bench.errors import MOST_SHOWN, InputError, SeveralInputError, nearest, shown
@@ -73,6 +75,26 @@ def equals(default: object) -> Callable[[object], bool]:
     Results from before the parameter keep their identity.
     """
     return lambda value: value == default
+
+
+class _NoNaN:
+    """Refuses NaN in compiled code: results have a hundred numbers each, and boards thousands."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        ordered = core_schema.float_schema(ge=-math.inf)  # NaN is not
+        refusal = core_schema.custom_error_schema(ordered, "nan", custom_error_message="is NaN")
+        return core_schema.chain_schema([handler(source), refusal])
+
+
+def _write(value: float) -> float | str:
+    return value if math.isfinite(value) else ("inf" if value > 0 else "-inf")
+
+
+Number = Annotated[float, _NoNaN, PlainSerializer(_write, when_used="json")]
+"""A float whose infinity is the string "inf" in JSON; NaN is refused."""
 
 
 class Component(ABC, Generic[P]):

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from copy import copy
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic.dataclasses import dataclass
 
-from uedp_bench.accounting.guarantee import Number
-from uedp_bench.components.component import equals
-from uedp_bench.components.registry import Registry, attacks, mechanisms, tasks
-from uedp_bench.errors import InputError, UedpBenchError, nearest, shown
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from uedp_bench.contracts.results import Result
+from uedp_bench.components.component import Number, equals
+from uedp_bench.errors import InputError, nearest, shown
 
 Better = Literal["lower", "higher"]
 Kind = Literal["utility", "leakage", "cost", "diagnostics"]
@@ -124,6 +118,10 @@ class Metric:
             label = label.replace("*", rest) if "*" in label else f"{label} {rest}".strip()
         return _changed(self, name=name, label=label)
 
+    def ranked(self, larger_is_better: bool) -> Metric:
+        """The metric as a headline that ranks results, whatever direction it was declared with."""
+        return _same(_changed(self, better="higher" if larger_is_better else "lower", main=True))
+
 
 def _changed(metric: Metric, **fields: Any) -> Metric:
     """The metric with other fields, which no component declared: they need not keep to limits."""
@@ -213,44 +211,6 @@ def _search(metrics: tuple[Metric, ...], name: str) -> tuple[int, Metric]:
     fits = (at for at, one in enumerate(metrics) if one.reads(name))
     place = next(exact, next(fits, len(metrics)))
     return place, (*metrics, Metric(name))[place].named(name)
-
-
-def declared(result: Result, *, installed: bool = False) -> Declared:
-    """Declarations of a result's metrics: its own, else those of the components of its spec.
-
-    The headline has the direction by which the result is ranked, whatever else is known of it.
-
-    Args:
-        result: of a run.
-        installed: trust the components that are installed before the result.
-    """
-    own, spec = result.metrics or Declared(), result.spec
-    cost = [one for part in spec.mechanism for one in _registered(mechanisms, part.name)]
-
-    def first(mine: tuple[Metric, ...], theirs: tuple[Metric, ...]) -> tuple[Metric, ...]:
-        return theirs or mine if installed else mine or theirs
-
-    utility = first(own.utility, _registered(tasks, spec.task.name))
-    if result.headline is not None:
-        name, larger = result.headline.metric, result.headline.larger_is_better
-        place, metric = _search(utility, name)
-        ranks = _changed(metric, better="higher" if larger else "lower", main=True)
-        utility = (*utility[:place], _same(ranks), *utility[place + 1 :])
-    return Declared.model_construct(
-        utility=utility,
-        leakage={
-            name: first(own.leakage.get(name, ()), _registered(attacks, name))
-            for name in result.leakage
-        },
-        cost=first(own.cost, tuple(cost)),
-    )
-
-
-def _registered(kind: Registry[Any], name: str) -> tuple[Metric, ...]:
-    try:
-        return kind.get(name).metrics if name in kind else ()
-    except UedpBenchError:
-        return ()
 
 
 def refuse_undeclared(owner: str, metrics: tuple[Metric, ...], names: Iterable[str]) -> None:

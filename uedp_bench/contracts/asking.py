@@ -6,16 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from uedp_bench.contracts.release import (
-    Channel,
-    Classifier,
-    LabelOnly,
-    PerturbedInputs,
-    Published,
-    WordChannel,
-)
+from uedp_bench.contracts.release import Channel, Classifier, LabelOnly, PerturbedInputs, Published
 from uedp_bench.corpus import Corpus, IntArray
 from uedp_bench.errors import CapabilityError
+from uedp_bench.text.word_occurrences import WordChannel
 
 
 def class_labels(release: object, corpus: Corpus) -> IntArray:

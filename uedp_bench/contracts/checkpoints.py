@@ -16,6 +16,7 @@ import pickle
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -335,3 +336,26 @@ def remove(folder: Path) -> None:
     """Removes a folder of checkpoints; a link is left alone."""
     if folder.is_dir() and not folder.is_symlink():
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass
+class PublicStages:
+    """Where one run finds models after a public stage, or leaves them.
+
+    Attributes:
+        folder: shared by all runs of an output folder, across processes.
+        identity: of the task and the model, as JSON.
+        checkpoints: makes those of a model in a folder: a run that is killed while it trains for
+            all leaves them to whichever comes next.
+        saved_seconds: what the training took that this run did not repeat, less what it waited for
+            the run that did.
+    """
+
+    folder: Path
+    identity: str
+    checkpoints: Callable[[Path], Checkpoints] = lambda folder: Checkpoints()
+    saved_seconds: float = 0.0
+
+    def saved(self, seconds: float) -> None:
+        """Notes that a run did not repeat a training that took so long."""
+        self.saved_seconds += seconds

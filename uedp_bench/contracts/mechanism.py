@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 
     from uedp_bench.accounting.published_systems import Reading
     from uedp_bench.contracts.learner import Learner
-    from uedp_bench.contracts.release import EntityDetector, Release, WordChannel
+    from uedp_bench.contracts.release import EntityDetector, Release
     from uedp_bench.contracts.run_context import Run
     from uedp_bench.contracts.task import Task
     from uedp_bench.contracts.word_counts import WordCounts
     from uedp_bench.corpus import Corpus
+    from uedp_bench.text.word_occurrences import WordChannel
 
 Events = tuple[PrivacyEvent, ...]
 """What happened to private data, in order; empty where it was not used."""

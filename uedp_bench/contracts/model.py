@@ -7,19 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
-import numpy as np
-from numpy.typing import NDArray
-
 from uedp_bench.components.component import Component, P
-from uedp_bench.corpus import IntArray
+from uedp_bench.corpus import FeatureArray, IntArray
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from uedp_bench.contracts.learner import Batch
-
-FeatureArray = NDArray[np.float32]
-"""Vectors of a frozen encoder, in single precision."""
 
 
 class Vocabulary(Protocol):

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from uedp_bench.accounting.events import PrivacyEvent
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray, Layer, Spans
 from uedp_bench.errors import InputError, PluginError, UedpBenchError
+from uedp_bench.text.word_occurrences import WordChannel
 
 if TYPE_CHECKING:
     from uedp_bench.contracts.learner import Learner
@@ -288,32 +289,6 @@ class Published(Protocol):
     """
 
     published: Corpus
-
-
-class WordChannel(Protocol):
-    """A mechanism that replaces words one by one, as an adversary who knows it can run it."""
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The public vocabulary; words outside it are not substituted."""
-        ...
-
-    @property
-    def vectors(self) -> NDArray[np.float32]:
-        """(words, d) their public vectors."""
-        ...
-
-    def split(self, text: str) -> list[str]:
-        """The words of a text as the mechanism sees them, those that it does not know included."""
-        ...
-
-    def find(self, word: str) -> int:
-        """Index of a word as the mechanism looks it up, -1 for one that it does not know."""
-        ...
-
-    def sample(self, words: IntArray, rng: np.random.Generator) -> IntArray:
-        """(n,) a fresh substitute for each of the words (n,), indexes into `words`."""
-        ...
 
 
 @capability(None)

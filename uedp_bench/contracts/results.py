@@ -27,8 +27,8 @@ from pydantic import (
 from uedp_bench.accounting.assumptions import NoiseSource
 from uedp_bench.accounting.declared_selection import Selection
 from uedp_bench.accounting.events import Adjacency, PrivacyEvent, PrivacyUnit
-from uedp_bench.accounting.guarantee import Guarantee, Number
-from uedp_bench.components.component import equals
+from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.components.component import Number, equals
 from uedp_bench.components.metric import Declared
 from uedp_bench.contracts.clients import Clients
 from uedp_bench.contracts.migrations import SCHEMA_VERSION as SCHEMA_VERSION

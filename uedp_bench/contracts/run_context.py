@@ -19,10 +19,10 @@ from uedp_bench.corpus import SPLITS
 from uedp_bench.randomness.streams import Name, Stream, shared_stream
 
 if TYPE_CHECKING:
+    from uedp_bench.contracts.checkpoints import PublicStages
     from uedp_bench.contracts.mechanism import CorpusStats
     from uedp_bench.contracts.release import Release
     from uedp_bench.corpus import BoolArray, Corpus
-    from uedp_bench.training.public_stage import PublicStages
 
 Progress = Callable[[str, int, int], None]
 """Called with (phase, steps done, steps in all)."""

@@ -3,105 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self, final
+from typing import Any, ClassVar, final
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from uedp_bench.components.component import Component, P, Params, equals
+from uedp_bench.components.component import Component, P, Params
 from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.source_rows import SourceParams, add_public
 from uedp_bench.corpus import Corpus, with_names
 from uedp_bench.errors import PluginError
-from uedp_bench.text.annotation.automatic import AnnotationParams, annotate
-
-
-class SourceParams(Params):
-    """Parameters that every source has."""
-
-    public: tuple[Path, ...] = Field(
-        default=(),
-        description="files of public text (plain or gzipped; one sentence a line, or jsonl whose "
-        "'text' is split into sentences), added as the split 'public': vocabulary, pre-training "
-        "and reference models come from it",
-    )
-    valid_is_public: bool = Field(
-        default=False,
-        description="declare the split 'valid' (text of other users) public: it becomes the split "
-        "'public'",
-    )
-    tune_on_valid: float | None = Field(
-        default=None,
-        exclude_if=equals(None),
-        gt=0,
-        lt=1,
-        description="leave out the splits 'train' and 'test', and let the users of 'valid' take "
-        "their place: this share of them, drawn by hash, is scored, and the others train. Settings "
-        "that are chosen so have read nobody whom a guarantee without it protects",
-    )
-    public_rows: int | None = Field(
-        default=None, ge=1, description="keep at most this many public rows (the first)"
-    )
-    sample: float = Field(
-        default=1.0,
-        exclude_if=equals(1.0),
-        gt=0,
-        le=1,
-        description="keep the rows of this share of the users of all splits, drawn by hash",
-    )
-    public_share: float = Field(
-        default=0.0,
-        exclude_if=equals(0.0),
-        ge=0,
-        lt=1,
-        description="declare the text of this share of the training users public, drawn by hash: "
-        "for mechanisms that need public documents of the same kind",
-    )
-    min_sentences: int = Field(
-        default=1,
-        exclude_if=equals(1),
-        ge=1,
-        description="leave out rows of any split with fewer sentences",
-    )
-    show_samples: bool = Field(
-        default=False,
-        exclude_if=equals(False),
-        description="let results keep a few samples of what attacks read of the text: for text "
-        "that is public, or that may be shown; samples of generated text are kept anyway",
-    )
-    test_sentences: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]] | None = Field(
-        default=None,
-        exclude_if=equals(None),
-        description="leave out test rows with fewer sentences than the first number or more than "
-        "the second",
-    )
-    annotate: AnnotationParams | None = Field(
-        default=None,
-        exclude_if=equals(None),
-        description="add the layer 'automatic': rows marked where they say what the records of "
-        "their user know ({} takes the defaults; the source must have records)",
-    )
-
-    @field_validator("test_sentences")
-    @classmethod
-    def _from_few_to_many(cls, value: tuple[int, int] | None) -> tuple[int, int] | None:
-        if value is not None and value[0] > value[1]:
-            raise ValueError(f"the first number, {value[0]}, is above the second, {value[1]}")
-        return value
-
-    @model_validator(mode="after")
-    def _valid_is_one_thing(self) -> Self:
-        if self.tune_on_valid is not None and self.valid_is_public:
-            raise ValueError(
-                f"tune_on_valid={self.tune_on_valid} trains and scores on the split 'valid', which "
-                "valid_is_public=true makes public; give one of the two"
-            )
-        return self
-
-    @property
-    def selects(self) -> bool:
-        """True if rows are left out or made public, so that documented sizes do not hold."""
-        tuned = self.tune_on_valid is not None
-        return tuned or self.sample < 1 or self.public_share > 0 or self.min_sentences > 1
+from uedp_bench.text.annotation.automatic import annotate
 
 
 class SourceRef(Params):
@@ -153,12 +64,10 @@ class Source(Component[P]):
         """What `read` gives, after the parameters that every source has were applied to it.
 
         Raises:
-            InputError: see `read`, `text.public_text.add_public` and
+            InputError: see `read`, `source_rows.add_public` and
                 `text.annotation.automatic.annotate`.
             PluginError: if the source's parameters do not derive from `SourceParams`.
         """
-        from uedp_bench.text.public_text import add_public
-
         if not isinstance(self.params, SourceParams):
             raise PluginError(
                 f"the source {self.name!r} has parameters of the type "
@@ -192,7 +101,7 @@ class Source(Component[P]):
     @final
     def all_refusals(self) -> tuple[str, ...]:
         """`refusals`, and those of the annotation and detector that the parameters ask for."""
-        from uedp_bench.text.entities import DetectionParams
+        from uedp_bench.corpus.entity_detection import DetectionParams
 
         asked = self.params.annotate if isinstance(self.params, SourceParams) else None
         detector = self.params if isinstance(self.params, DetectionParams) else None

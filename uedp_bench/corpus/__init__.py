@@ -28,7 +28,14 @@ from uedp_bench.corpus.public_numbers import (
 )
 from uedp_bench.corpus.rewriting import Edit, Piece, Rewriting
 from uedp_bench.corpus.row_ids import row_ids
-from uedp_bench.corpus.row_index import BoolArray, FloatArray, Index, IntArray, distinct
+from uedp_bench.corpus.row_index import (
+    BoolArray,
+    FeatureArray,
+    FloatArray,
+    Index,
+    IntArray,
+    distinct,
+)
 from uedp_bench.corpus.spans import Layer, LostSpans, Mention, Spans
 from uedp_bench.corpus.table import (
     COLUMNS,
@@ -50,6 +57,7 @@ __all__ = [
     "Corpus",
     "Edit",
     "Facts",
+    "FeatureArray",
     "FloatArray",
     "Index",
     "IntArray",

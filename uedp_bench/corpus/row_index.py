@@ -16,6 +16,9 @@ BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 """Scores and vectors, in double precision."""
 
+FeatureArray = NDArray[np.float32]
+"""Vectors of a frozen encoder, in single precision."""
+
 
 def distinct(ids: IntArray) -> IntArray:
     """The different ids, sorted, as `np.unique` gives them; without its table of all rows.

@@ -31,7 +31,7 @@ from uedp_bench.data.stored_texts import StoredTexts, joined_texts
 from uedp_bench.errors import CapabilityError, InputError, nearest
 
 if TYPE_CHECKING:
-    from uedp_bench.text.entities import DetectionParams
+    from uedp_bench.corpus.entity_detection import DetectionParams
 
 SPLITS: tuple[str, ...] = ("train", "valid", "test", "held_out", "public")
 """Names of the splits; `Corpus.split` holds indexes into this tuple."""

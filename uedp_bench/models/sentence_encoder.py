@@ -12,7 +12,8 @@ from pydantic import Field
 
 from uedp_bench.components.component import MayBePath, Params
 from uedp_bench.components.requirements import Requirement
-from uedp_bench.contracts.model import FeatureArray, TextEncoder, Vocabulary
+from uedp_bench.contracts.model import TextEncoder, Vocabulary
+from uedp_bench.corpus import FeatureArray
 from uedp_bench.text.pretrained import PretrainedModel, readable
 from uedp_bench.text.sentences import SentenceEmbedder, document_means, split_sentences
 from uedp_bench.text.vector_cache import cached_vectors

@@ -10,8 +10,8 @@ from itertools import chain, takewhile
 import numpy as np
 
 from uedp_bench.contracts.learner import Batch
-from uedp_bench.contracts.model import FeatureArray, Vocabulary
-from uedp_bench.corpus import IntArray
+from uedp_bench.contracts.model import Vocabulary
+from uedp_bench.corpus import FeatureArray, IntArray
 from uedp_bench.models.word_rows import Padding, padded
 from uedp_bench.text.vector_cache import different_vectors
 

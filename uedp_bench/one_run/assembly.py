@@ -10,7 +10,9 @@ from uedp_bench.components.metric import Declared
 from uedp_bench.contracts.model import Vocabulary
 from uedp_bench.contracts.results import Cost, Result
 from uedp_bench.contracts.run_context import Run
+from uedp_bench.corpus import Corpus
 from uedp_bench.one_run.attacking import Attacked
+from uedp_bench.one_run.planting import Data
 from uedp_bench.one_run.preparing import Prepared
 from uedp_bench.one_run.protecting import Protected
 from uedp_bench.one_run.scoring import Scored
@@ -71,12 +73,36 @@ def assemble(ready: Prepared, found: Outcome, cost: dict[str, Any]) -> Result:
         cost=Cost(
             **cost, **run.counts, **run.diary.ways, **run.diary.messages.cost(), **_resumed(run)
         ),
-        provenance=provenance(ready.identity.parts, ready.there.data, ready.there.corpus)
+        provenance=provenance(ready.identity.parts)
+        | _corpus_sizes(ready.there.data, ready.there.corpus)
         | {"vocabulary": _told(found.made.vocabulary), "release": found.made.release.view},
         **vars(found.attacked) | {"details": _details(task.name, found)},
     )
     counted = counts_sizes(ready.parts.pipeline, run.stats)
     return marked(result, type(task), counted_sizes=counted)
+
+
+def _corpus_sizes(data: Data, planted: Corpus) -> dict[str, Any]:
+    """Fingerprints and sizes of a run's corpora, by the name of each.
+
+    Args:
+        data: rows of the sources; their fingerprints are the same for all seeds.
+        planted: first corpus with canaries in and held-out users out.
+    """
+    fingerprints = {"fingerprint": data.corpus.fingerprint,
+                    "planted_fingerprint": planted.fingerprint}  # fmt: skip
+    out = {"corpus": fingerprints | _sizes(planted)}
+    if (second := data.downstream) is not None:
+        out["downstream"] = {"fingerprint": second.fingerprint} | _sizes(second)
+    return out
+
+
+def _sizes(corpus: Corpus) -> dict[str, Any]:
+    return {
+        "rows": len(corpus),
+        "train_rows": int(corpus.where("train").sum()),
+        "users": corpus.user_count,
+    }
 
 
 def _metrics(ready: Prepared, attacked: Attacked) -> Declared:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from uedp_bench.contracts.checkpoints import PublicStages
 from uedp_bench.contracts.results import RunSpec
 from uedp_bench.contracts.run_context import Diary, Run
 from uedp_bench.contracts.transcript import MessageLog
@@ -20,7 +21,6 @@ from uedp_bench.one_run.publishing import check_there
 from uedp_bench.randomness.streams import scope_of
 from uedp_bench.spec.identity import Identity
 from uedp_bench.store.checkpointing import checkpoints_beside, checkpoints_in
-from uedp_bench.training.public_stage import PublicStages
 
 
 @dataclass(frozen=True)

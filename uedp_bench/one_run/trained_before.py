@@ -7,18 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from uedp_bench.components import registry
-from uedp_bench.errors import InputError, shown
+from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from torch import nn
 
     from uedp_bench.contracts.learner import Learner
     from uedp_bench.contracts.model import Vocabulary
     from uedp_bench.contracts.release import Release
-    from uedp_bench.contracts.results import ComponentSpec
     from uedp_bench.contracts.run_context import Run
     from uedp_bench.contracts.task import Task
     from uedp_bench.corpus import Corpus
@@ -29,43 +25,6 @@ MODEL = "checkpoint"
 
 _COMPARED = 100
 """Texts that two models must split into the same tokens."""
-
-CUT = ("valid", "test")
-"""Shares that a source of a user's own file cuts off the split train where the file has no such
-split."""
-
-
-def with_whole_train(
-    source: ComponentSpec, mechanisms: Sequence[ComponentSpec], values: Mapping[str, Any]
-) -> ComponentSpec:
-    """The source, with shares of 0 where a model was trained on all of its split train before.
-
-    Where attacks planted before that training (`trained-elsewhere.coins`), rows of valid and test
-    were cut off then, and are as they were.
-
-    Args:
-        source: with its defaults filled in.
-        mechanisms: of the run.
-        values: parameters of the source that the user gave.
-
-    Raises:
-        InputError: if the user gives a share above 0.
-    """
-    parts = (registry.mechanisms.create(ref.name, ref.params) for ref in mechanisms)
-    elsewhere = [(part.name, getattr(part, "elsewhere", None)) for part in parts]
-    by_splits = [name for name, each in elsewhere if each is not None and each.coins is None]
-    names = [name for name in CUT if "split_column" in source.params and name in source.params]
-    if not by_splits or not names:
-        return source
-    for name in names:
-        if values.get(name):
-            raise InputError(
-                f"source.{name} is {shown(values[name])}: {by_splits[0]} takes every row of the "
-                "split train for one that the model was trained on, and none may be cut off them. "
-                f"Leave source.{name} out, and mark rows of other people as test or held_out in "
-                "the split_column"
-            )
-    return source.model_copy(update={"params": {**source.params, **dict.fromkeys(names, 0.0)}})
 
 
 def base_release(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
@@ -16,11 +16,14 @@ from uedp_bench.contracts.clients import Clients
 from uedp_bench.contracts.results import ComponentSpec, RunSpec
 from uedp_bench.errors import InputError, Problems, UnknownNameError, shown
 from uedp_bench.io.mending import below, setting
-from uedp_bench.one_run.trained_before import with_whole_train
 from uedp_bench.spec.spec import Ref, Spec, apply_setting, model_of, parse_spec
 
 MOST_RUNS = 10_000
 """Runs of a spec, unless more are asked for: grids multiply, and a slip makes millions."""
+
+CUT = ("valid", "test")
+"""Shares that a source of a user's own file cuts off the split train where the file has no such
+split."""
 
 
 def expand(spec: Spec, most: int = MOST_RUNS) -> list[RunSpec]:
@@ -59,7 +62,7 @@ def expand(spec: Spec, most: int = MOST_RUNS) -> list[RunSpec]:
         spec.seeds, tasks, sources, models, client_axes(spec), attacks, mechanisms
     )
     runs = [
-        RunSpec(task=task, source=with_whole_train(source, m, spec.source.params), model=model,
+        RunSpec(task=task, source=_with_whole_train(source, m, spec.source.params), model=model,
                 mechanism=m, attacks=a, seed=seed,
                 delta=spec.delta, noise_source=spec.noise_source, clients=clients,
                 selection=_selection(spec, m))
@@ -67,6 +70,39 @@ def expand(spec: Spec, most: int = MOST_RUNS) -> list[RunSpec]:
     ]  # fmt: skip
     unique = {run.model_dump_json(): run for run in runs}
     return list(unique.values())
+
+
+def _with_whole_train(
+    source: ComponentSpec, mechanisms: Sequence[ComponentSpec], values: Mapping[str, Any]
+) -> ComponentSpec:
+    """The source, with shares of 0 where a model was trained on all of its split train before.
+
+    Where attacks planted before that training (`trained-elsewhere.coins`), rows of valid and test
+    were cut off then, and are as they were.
+
+    Args:
+        source: with its defaults filled in.
+        mechanisms: of the run.
+        values: parameters of the source that the user gave.
+
+    Raises:
+        InputError: if the user gives a share above 0.
+    """
+    parts = (registry.mechanisms.create(ref.name, ref.params) for ref in mechanisms)
+    elsewhere = [(part.name, getattr(part, "elsewhere", None)) for part in parts]
+    by_splits = [name for name, each in elsewhere if each is not None and each.coins is None]
+    names = [name for name in CUT if "split_column" in source.params and name in source.params]
+    if not by_splits or not names:
+        return source
+    for name in names:
+        if values.get(name):
+            raise InputError(
+                f"source.{name} is {shown(values[name])}: {by_splits[0]} takes every row of the "
+                "split train for one that the model was trained on, and none may be cut off them. "
+                f"Leave source.{name} out, and mark rows of other people as test or held_out in "
+                "the split_column"
+            )
+    return source.model_copy(update={"params": {**source.params, **dict.fromkeys(names, 0.0)}})
 
 
 def _check_seeds(seeds: Sequence[int], mechanisms: Iterable[Sequence[ComponentSpec]]) -> None:

@@ -13,22 +13,16 @@ from pathlib import Path, PurePath, PureWindowsPath
 from typing import Any
 
 from uedp_bench.contracts.recorded_identity import identity_of
-from uedp_bench.corpus import Corpus
-from uedp_bench.one_run.planting import Data
 from uedp_bench.version import __version__
 
 LIBRARIES = ("torch", "numpy", "transformers", "dp-accounting", "faker", "presidio-anonymizer")
 
 
-def provenance(
-    identity: Mapping[str, Any], data: Data | None = None, planted: Corpus | None = None
-) -> dict[str, Any]:
-    """Versions, commit, time (UTC), what the id is a hash of, and sizes of the corpus.
+def provenance(identity: Mapping[str, Any]) -> dict[str, Any]:
+    """Versions, commit, time (UTC), and what the id is a hash of.
 
     Args:
         identity: `identity_parts` of the run; left out where `recorded` says so.
-        data: as the sources made it: its fingerprints are the same for all seeds.
-        planted: with canaries in and held-out users out.
     """
     from uedp_bench.training.device import kernels  # torch
     from uedp_bench.training.precision import lowered_precision
@@ -46,21 +40,6 @@ def provenance(
         out["precision"] = switch
     if (parts := recorded(identity)) is not None:
         out["identity"] = parts
-    if data is not None and planted is not None:
-        out["corpus"] = {
-            "fingerprint": data.corpus.fingerprint,
-            "planted_fingerprint": planted.fingerprint,
-            "rows": len(planted),
-            "train_rows": int(planted.where("train").sum()),
-            "users": planted.user_count,
-        }
-        if (second := data.downstream) is not None:
-            out["downstream"] = {
-                "fingerprint": second.fingerprint,
-                "rows": len(second),
-                "train_rows": int(second.where("train").sum()),
-                "users": second.user_count,
-            }
     return out
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from uedp_bench.contracts.source import Source, SourceParams
+from uedp_bench.contracts.source import Source
+from uedp_bench.contracts.source_rows import SourceParams
 from uedp_bench.errors import InputError, UedpBenchError
 from uedp_bench.one_run.planting import load_corpus
 from uedp_bench.testing.checks import NotApplicable, check

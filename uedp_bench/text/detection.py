@@ -19,7 +19,7 @@ from uedp_bench.errors import InputError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from uedp_bench.text.entities import DetectionParams
+    from uedp_bench.corpus.entity_detection import DetectionParams
 
 ANY = "any"
 """Name of the row that has all types together."""

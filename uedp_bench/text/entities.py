@@ -16,18 +16,16 @@ from dataclasses import replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from pydantic import Field, model_validator
 
-from uedp_bench.components.component import Params, equals
-from uedp_bench.components.requirements import PRESIDIO, Requirement, of_detector
+from uedp_bench.components.requirements import PRESIDIO
 from uedp_bench.corpus import Corpus, IntArray, Layer, Spans
+from uedp_bench.corpus.entity_detection import DetectionParams
 from uedp_bench.errors import InputError, nearest
 from uedp_bench.io.array_cache import load_arrays, save_arrays
 from uedp_bench.io.cache_folder import cache_folder
-from uedp_bench.text.public_pipelines import DECLARES, check_declared, pipeline_refusals
 
 if TYPE_CHECKING:
     from presidio_analyzer import AnalyzerEngine
@@ -76,51 +74,6 @@ _FORMAT = 1  # of the cached files; raised when the same key would mean somethin
 
 Mention = tuple[int, int, int]
 """Start, end, index into the types of a detector or a corpus."""
-
-
-class DetectionParams(Params):
-    """How a source without gold labels finds entities."""
-
-    detector: Literal["none", "spacy", "presidio", "names"] = Field(
-        default="none",
-        description="what finds entities: the entities of a spaCy pipeline, Presidio's recognisers "
-        "(patterns, and names if a pipeline is given), or names: capitalised words on a public "
-        "list of English first names; none leaves the source's own",
-    )
-    pipeline: str | None = Field(
-        default=None,
-        description="spaCy pipeline, by the name of an installed package (en_core_web_sm) or as "
-        "a folder; presidio without one finds patterns only",
-    )
-    pipeline_is_public: bool = Field(default=False, exclude_if=equals(False), description=DECLARES)
-    entity_types: tuple[str, ...] | None = Field(
-        default=None,
-        min_length=1,
-        description="types that count as entities (default: all that the source and the detector "
-        "know)",
-    )
-
-    def requires(self) -> tuple[Requirement, ...]:
-        """Packages of the detector."""
-        return (*super().requires(), *of_detector(self.detector, self.pipeline))
-
-    @model_validator(mode="after")
-    def _pipeline_fits(self) -> DetectionParams:
-        if self.detector == "spacy" and self.pipeline is None:
-            raise ValueError("detector 'spacy' needs a pipeline (pipeline=en_core_web_sm, say)")
-        if self.detector in ("none", "names") and self.pipeline is not None:
-            raise ValueError(
-                f"pipeline is given, but detector is {self.detector!r}; use spacy or presidio"
-            )
-        check_declared(self.pipeline, self.pipeline_is_public)
-        return self
-
-    def refusals(self) -> tuple[str, ...]:
-        """Why nothing can be proven of what is made of the entities, or nothing."""
-        return pipeline_refusals(
-            self.pipeline, self.pipeline_is_public, "what counts as an entity",
-            "source.pipeline_is_public",
-        )  # fmt: skip
 
 
 class Detection(NamedTuple):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from spacy.language import Language
 
-    from uedp_bench.contracts.model import FeatureArray
+    from uedp_bench.corpus import FeatureArray
 
 _READ = 1024  # sentences that are cut into tokens together
 

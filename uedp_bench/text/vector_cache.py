@@ -24,7 +24,7 @@ from uedp_bench.io.array_cache import load_arrays, save_arrays
 from uedp_bench.io.cache_folder import cache_folder
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.model import FeatureArray
+    from uedp_bench.corpus import FeatureArray
 
 _FORMAT = 2  # of the cached files; raised when the same key would mean something else
 _PART = 4096

@@ -3,18 +3,41 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
-from uedp_bench.corpus import Corpus, FloatArray, IntArray
+from uedp_bench.corpus import Corpus, FeatureArray, FloatArray, IntArray
 from uedp_bench.errors import InputError
-
-if TYPE_CHECKING:
-    from uedp_bench.contracts.release import WordChannel
 
 Unlabelled = Literal["wrong", "skip"]
 """How a substitute without a label counts: as another label, or not at all."""
+
+
+class WordChannel(Protocol):
+    """A mechanism that replaces words one by one, as an adversary who knows it can run it."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The public vocabulary; words outside it are not substituted."""
+        ...
+
+    @property
+    def vectors(self) -> FeatureArray:
+        """(words, d) their public vectors."""
+        ...
+
+    def split(self, text: str) -> list[str]:
+        """The words of a text as the mechanism sees them, those that it does not know included."""
+        ...
+
+    def find(self, word: str) -> int:
+        """Index of a word as the mechanism looks it up, -1 for one that it does not know."""
+        ...
+
+    def sample(self, words: IntArray, rng: np.random.Generator) -> IntArray:
+        """(n,) a fresh substitute for each of the words (n,), indexes into `words`."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)

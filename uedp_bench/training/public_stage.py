@@ -10,8 +10,7 @@ import hashlib
 import json
 import pickle
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ import torch
 from filelock import FileLock
 from torch import nn
 
-from uedp_bench.contracts.checkpoints import Checkpoints, remove
+from uedp_bench.contracts.checkpoints import Checkpoints, PublicStages, remove
 from uedp_bench.contracts.learner import Learner, Schedule
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.io.sealed_files import sealed_file, unsealed
@@ -28,29 +27,6 @@ from uedp_bench.training.plain import train_plain
 
 _PHASE, _SECONDS, _SHARED = "pretrain", "pretraining_seconds", "pretraining_shared_seconds"
 _FORMAT = 1  # of the cached files; raised when the same key would mean something else
-
-
-@dataclass
-class PublicStages:
-    """Where one run finds models after a public stage, or leaves them.
-
-    Attributes:
-        folder: shared by all runs of an output folder, across processes.
-        identity: of the task and the model, as JSON.
-        checkpoints: makes those of a model in a folder: a run that is killed while it trains for
-            all leaves them to whichever comes next.
-        saved_seconds: what the training took that this run did not repeat, less what it waited for
-            the run that did.
-    """
-
-    folder: Path
-    identity: str
-    checkpoints: Callable[[Path], Checkpoints] = lambda folder: Checkpoints()
-    saved_seconds: float = 0.0
-
-    def saved(self, seconds: float) -> None:
-        """Notes that a run did not repeat a training that took so long."""
-        self.saved_seconds += seconds
 
 
 def train_public(schedule: Schedule, learner: Learner, run: Run, *, keep: bool = True) -> nn.Module:

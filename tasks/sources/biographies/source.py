@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.contracts.source import SourceParams
+from uedp_bench.contracts.source_rows import SourceParams
 from uedp_bench.corpus import SPLITS, Corpus, Facts, Layer, Spans
 from uedp_bench.tasks.sources.biographies.people import Subject, make_subject, written
 from uedp_bench.tasks.sources.generated import GeneratedSource

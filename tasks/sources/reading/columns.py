@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import Field
 
 from uedp_bench.components.component import equals
-from uedp_bench.contracts.source import SourceParams
+from uedp_bench.contracts.source_rows import SourceParams
 from uedp_bench.corpus import (
     SPLITS,
     BoolArray,
@@ -32,6 +32,7 @@ from uedp_bench.corpus import (
     with_documents,
     with_lone_rows,
 )
+from uedp_bench.corpus.entity_detection import DetectionParams
 from uedp_bench.corpus.row_ids import PLANTED
 from uedp_bench.data.arrow_columns import BLANK, GOOD, NO_TEXT, NULL, ArrowColumns, States
 from uedp_bench.data.cell_values import is_blank, refuse_no_texts, texts_of
@@ -50,7 +51,7 @@ from uedp_bench.tasks.sources.reading.splits import (
     cut_missing_splits,
     split_index,
 )
-from uedp_bench.text.entities import DetectionParams, add_entities
+from uedp_bench.text.entities import add_entities
 
 PUBLIC = SPLITS.index("public")
 AT_ONCE = 8_192

@@ -25,6 +25,7 @@ from uedp_bench.contracts.release import Release, Updates
 from uedp_bench.contracts.results import write_result
 from uedp_bench.contracts.run_context import Run, Speed, no_progress
 from uedp_bench.corpus import Corpus
+from uedp_bench.corpus.entity_detection import DetectionParams
 from uedp_bench.errors import InputError
 from uedp_bench.leaderboard.validate import check
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
@@ -33,7 +34,6 @@ from uedp_bench.one_run.planting import plant_all, withdrawn
 from uedp_bench.one_run.runner import execute
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.spec import parse_spec
-from uedp_bench.text.entities import DetectionParams
 
 LEAKY = Path(__file__).parents[2] / "support" / "leaky.py"
 TINY = 1e-10  # a delta at which one training can refute something with confidence 1 - 1e-6

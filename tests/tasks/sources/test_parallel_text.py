@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from uedp_bench.contracts.source import SourceParams
+from uedp_bench.contracts.source_rows import SourceParams, add_public
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.tasks.sources.parallel_text import ParallelText, ParallelTextParams
 from uedp_bench.text.describe_data import describe
 from uedp_bench.text.pairs import holds_text
-from uedp_bench.text.public_text import add_public
 
 
 def written(folder: Path, **files: str) -> Path:

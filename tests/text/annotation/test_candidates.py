@@ -3,9 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from uedp_bench.corpus.entity_detection import DetectionParams
 from uedp_bench.text.annotation import candidates
 from uedp_bench.text.annotation.candidates import Candidate, by_patterns, by_pipeline
-from uedp_bench.text.entities import Detection, DetectionParams
+from uedp_bench.text.entities import Detection
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from uedp_bench.contracts.model import FeatureArray, Vocabulary
+from uedp_bench.contracts.model import Vocabulary
+from uedp_bench.corpus import FeatureArray
 from uedp_bench.text.full_batches import full_batches
 from uedp_bench.text.pretrained import no_progress_bars
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from uedp_bench.contracts.learner import Batch, on_device
-from uedp_bench.contracts.model import FeatureArray
+from uedp_bench.corpus import FeatureArray
 from uedp_bench.models.networks.pooled_transformer import PaddedTransformer, Projection
 from uedp_bench.models.word_pieces import PieceRows
 from uedp_bench.text.full_batches import full_batches

@@ -17,11 +17,11 @@ from pydantic import Field, field_validator, model_validator
 from uedp_bench.components.component import Params
 from uedp_bench.components.requirements import Requirement, of_detector
 from uedp_bench.corpus import Corpus, Facts, Layer
+from uedp_bench.corpus.entity_detection import DECLARES, check_declared, pipeline_refusals
 from uedp_bench.errors import InputError
 from uedp_bench.text.annotation.candidates import Candidate, by_patterns, by_pipeline
 from uedp_bench.text.annotation.keys import WIKIPII, RecordTag, normalise_key, tags_by_key
 from uedp_bench.text.annotation.matching import closeness
-from uedp_bench.text.public_pipelines import DECLARES, check_declared, pipeline_refusals
 
 AUTOMATIC = "automatic"
 """Name of the layer."""

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+from uedp_bench.corpus.entity_detection import DetectionParams
 from uedp_bench.text.annotation.dates import find_dates
 from uedp_bench.text.annotation.keys import Kind
-from uedp_bench.text.entities import DetectionParams, detect
+from uedp_bench.text.entities import detect
 
 NAMED: frozenset[Kind] = frozenset({"person", "organisation", "place"})
 """What a run of capitalised words may name."""

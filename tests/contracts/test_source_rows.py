@@ -6,11 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from uedp_bench.contracts.source import SourceParams
+from uedp_bench.contracts.source_rows import ROWS_PER_USER, SourceParams, add_public
 from uedp_bench.corpus import SPLITS, Corpus, Spans
 from uedp_bench.errors import InputError
 from uedp_bench.io.text_files import open_text
-from uedp_bench.text.public_text import ROWS_PER_USER, add_public
 
 
 def small(public: int = 0) -> Corpus:
