@@ -28,8 +28,8 @@ FLOORS = (
     ("leaderboard", "testing"),
     ("attacks", "mechanisms", "tasks"),
     ("first_spec", "specs"),
-    ("cli",),
     ("python_api",),
+    ("cli",),
     ("api", "front door"),
 )
 """Rooms of the package, from the ground up: a room imports rooms of the floors below its own."""

@@ -202,7 +202,7 @@ def test_every_import_is_a_declared_requirement():
         if not declared & {canonicalize_name(owner) for owner in owners.get(name, (name,))}
     }
     # Who parametrises tests has pytest, and who looks at progress in a notebook has IPython.
-    there = {"uedp_bench/testing/parametrizing.py: pytest", "uedp_bench/cli/progress.py: IPython"}
+    there = {"uedp_bench/testing/parametrizing.py: pytest", "uedp_bench/grid/progress.py: IPython"}
     assert undeclared <= there
 
 

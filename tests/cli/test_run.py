@@ -14,11 +14,11 @@ from urllib.parse import unquote, urlparse
 import pytest
 from tiny import MODEL, SOURCE, SPIES, flags, plugged
 
-from uedp_bench.cli.grid_run import Options
 from uedp_bench.cli.main import run_cli
 from uedp_bench.contracts.results import read_result
 from uedp_bench.io.output_folder import only_process
 from uedp_bench.python_api.releases import load_release
+from uedp_bench.python_api.run_grid import Options
 
 DP = ["--mechanism", "user-dp", "--set", "mechanism.rounds=2",
       "--set", "mechanism.users_per_round=10"]  # fmt: skip

@@ -9,8 +9,8 @@ import pytest
 from tiny import NOISELESS, runs
 
 from uedp_bench.cli.main import run_cli
-from uedp_bench.cli.show import lines
 from uedp_bench.contracts.results import ComponentSpec, Estimate, LowerBound, Result, RunSpec
+from uedp_bench.leaderboard.run_pages.in_lines import result_lines
 from uedp_bench.one_run.execution import Execution
 from uedp_bench.one_run.runner import execute
 
@@ -53,7 +53,7 @@ def test_audit_lines_stand_under_their_attack_with_unit_and_method() -> None:
     )  # fmt: skip
     leakage = {name: {"auc": Estimate(value=0.5)} for name in ("audit", "secret-sharer", "last")}
     shown = list(
-        lines(Result(id="a", group="b", status="finished", spec=spec,
+        result_lines(Result(id="a", group="b", status="finished", spec=spec,
                      utility={"loss": Estimate(value=1.0)}, leakage=leakage, lower_bounds=bounds))
     )  # fmt: skip
     audit, sharer, last = (shown.index(f"\nattack {name}") for name in leakage)

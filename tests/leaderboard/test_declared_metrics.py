@@ -9,11 +9,11 @@ from html import unescape
 import pytest
 from tiny import NOISELESS, SPIES, plugged, runs
 
-from uedp_bench.cli.show import lines
 from uedp_bench.components.registry import attacks
 from uedp_bench.contracts.results import Result, parse_result, read_result
 from uedp_bench.leaderboard.board_cells import sheets
 from uedp_bench.leaderboard.rows import aggregate
+from uedp_bench.leaderboard.run_pages.in_lines import result_lines
 from uedp_bench.leaderboard.site_files import Contents
 from uedp_bench.leaderboard.validate import check
 from uedp_bench.one_run.execution import Execution
@@ -58,7 +58,7 @@ def test_an_attack_of_a_stranger_stands_on_the_board_as_ours(path):
     (_, leakage) = sheets(aggregate([result]))
     assert leakage.cells[0][leakage.columns.index("names told %")].startswith("30.0")
     assert any("names told 2.00 %" in note for note in leakage.notes)
-    assert any("names told 30.0 %" in line for line in lines(result))
+    assert any("names told 30.0 %" in line for line in result_lines(result))
 
 
 def test_a_metric_that_is_not_declared_fails_its_attack_alone(tmp_path):

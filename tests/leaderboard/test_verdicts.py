@@ -10,10 +10,10 @@ import math
 import pytest
 from board_results import members, promise, seeds
 
-from uedp_bench.cli.show import lines
 from uedp_bench.leaderboard.board_cells import sheets
 from uedp_bench.leaderboard.index_page import page_data
 from uedp_bench.leaderboard.rows import aggregate
+from uedp_bench.leaderboard.run_pages.in_lines import result_lines
 from uedp_bench.leaderboard.site_files import Contents
 from uedp_bench.leaderboard.table import to_csv, to_json
 from uedp_bench.leaderboard.upper_end import is_unprotected
@@ -114,5 +114,5 @@ def test_a_download_has_the_ceilings():
 
 
 def test_a_result_in_the_terminal_has_its_ceilings():
-    text = "\n".join(lines(private()[0]))
+    text = "\n".join(result_lines(private()[0]))
     assert "(0.004806 to 0.01831), proofs allow 0.08" in text

@@ -9,12 +9,12 @@ import pytest
 from tiny import NOISELESS, SPIES, USER_DP, flags, plugged, runs
 
 from uedp_bench.cli.main import run_cli
-from uedp_bench.cli.show import lines
 from uedp_bench.contracts.results import FailedAttack, Result, SkippedAttack, read_result
 from uedp_bench.errors import InputError
 from uedp_bench.grid.scheduler import Runs, jobs_of, resume
 from uedp_bench.leaderboard.public_results import published
 from uedp_bench.leaderboard.rows import aggregate
+from uedp_bench.leaderboard.run_pages.in_lines import result_lines
 from uedp_bench.leaderboard.table import to_json
 from uedp_bench.leaderboard.validation.consistency import check_consistency
 from uedp_bench.one_run.execution import Execution
@@ -161,7 +161,7 @@ def test_boards_and_pages_tell_a_failure_from_a_skipped_attack(failed_run) -> No
     assert [(one.name, one.traceback) for one in row.failed_attacks] == [("failing", "")]
     assert [one.name for one in row.skipped_attacks] == ["needs-published"]
     assert "IndexError" in to_json([row])
-    said = list(lines(result))
+    said = list(result_lines(result))
     assert any("IndexError" in line for line in said)
     assert published(result).failed_attacks[0].traceback == ""
 

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import pytest
 from logged_results import result_of
 
-from uedp_bench.cli.grid_run import Options
 from uedp_bench.contracts.results import read_result, write_result
 from uedp_bench.errors import InputError, TrackingError
 from uedp_bench.grid.scheduler import JobProgress
+from uedp_bench.python_api.run_grid import Options
 from uedp_bench.tracking import runs, tracker
 from uedp_bench.tracking.content import GRID
 from uedp_bench.tracking.runs import PARENT

@@ -12,8 +12,8 @@ from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
     from uedp_bench.accounting.guarantee import Guarantee
-    from uedp_bench.cli.grid_run import Options
     from uedp_bench.grid.forecast import Forecast, SettingForecast
+    from uedp_bench.python_api.run_grid import Options
 
 COLUMNS = ("mechanism", "runs", "trains on", "a round", "words", "claimed ε", "proven ε", "a run")
 
@@ -31,10 +31,10 @@ def dry_run(data: dict[str, Any], options: Options, as_json: bool) -> None:
     Raises:
         InputError: for whatever can be known to be wrong before training.
     """
-    from uedp_bench.cli.grid_run import cluster_of
     from uedp_bench.grid.forecast import forecast
     from uedp_bench.grid.scheduler import default_workers, jobs_of
     from uedp_bench.one_run.retraining import check_retrainings
+    from uedp_bench.python_api.run_grid import cluster_of
     from uedp_bench.spec.grid import expand
     from uedp_bench.spec.spec import parse_spec
     from uedp_bench.training.device import choose_device

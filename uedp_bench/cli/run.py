@@ -10,9 +10,9 @@ import typer
 
 from uedp_bench.accounting.assumptions import NoiseSource
 from uedp_bench.cli.console import console, echo
-from uedp_bench.cli.grid_run import MOST_RUNS, Options, run_grid
 from uedp_bench.errors import ALIKE, InputError, Problems, UnknownNameError, nearest, shown
 from uedp_bench.io.mending import flags, setting
+from uedp_bench.python_api.run_grid import Options, run_grid
 from uedp_bench.tracking.tracker import Tracker
 
 if TYPE_CHECKING:
@@ -88,7 +88,12 @@ MaxRetrain = Annotated[
     ),
 ]
 MaxRuns = Annotated[
-    int, typer.Option(metavar="N", min=1, help="Refuse a spec that stands for more than N runs.")
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Refuse a spec that stands for more than N runs. [default: 10000]",
+    ),
 ]
 ShareOption = Annotated[
     str | None,
@@ -202,7 +207,7 @@ def run_command(
     checkpoint_steps: CheckpointSteps = 0,
     retry_failed: RetryFailed = False,
     max_retrain: MaxRetrain = None,
-    max_runs: MaxRuns = MOST_RUNS,
+    max_runs: MaxRuns = None,
     share: ShareOption = None,
     noise_source: Noise = None,
     out: Out = Path("runs"),

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from uedp_bench.accounting.events import DECLARED
 from uedp_bench.cli.console import AsJson, echo, print_json
 from uedp_bench.errors import InputError, nearest, shown
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.results import Estimate, LowerBound, Result
+    from uedp_bench.contracts.results import Result
     from uedp_bench.leaderboard.bundles import Line
-
-WIDE = 24
 
 What = Annotated[
     str, typer.Argument(metavar="RUN", help="An id, its beginning, a folder or a result.json.")
@@ -40,7 +36,9 @@ def show_command(run: What, out: Out = Path("runs"), as_json: AsJson = False) ->
     if as_json:
         print_json(result.model_dump(mode="json"))
         return
-    for line in lines(result):
+    from uedp_bench.leaderboard.run_pages.in_lines import result_lines
+
+    for line in result_lines(result):
         echo(line)
 
 
@@ -81,66 +79,3 @@ def _lines(out: Path, run: str) -> Iterator[Line]:
     for file in Folder(out, may_come=True).find():
         for line in read_lines(Path(file.name)) if file.name.endswith(SUFFIX) else ():
             yield line if line.id.startswith(run) else replace(line, text="")
-
-
-def lines(result: Result) -> Iterator[str]:
-    """What a result says, line by line."""
-    from uedp_bench.leaderboard.run_pages.in_words import in_words
-
-    spec = result.spec
-    yield (
-        f"{result.label}, task {spec.task.name}, model {spec.model.name}, source "
-        f"{spec.source.name}, seed {spec.seed} ({result.id})"
-    )
-    if result.error is not None:
-        yield f"It failed in the phase {result.error.phase}: {result.error.message}"
-        return
-    for sentence in in_words(result):
-        yield sentence.text
-    yield from _part("utility", result.utility)
-    yield "\nguarantee"
-    for given in result.guarantees or ():
-        epsilon = "no epsilon" if math.isinf(given.epsilon) else f"epsilon {given.epsilon:.4g}"
-        why = f" ({DECLARED})" if given.accountant == DECLARED else ""
-        why += f" ({given.pure:.4g} at delta 0)" if given.pure is not None else ""
-        why += f": {given.reason}" if given.reason else ""
-        why += f" ({given.note})" if given.kind == "stated" else ""
-        yield f"  {given.kind:{WIDE}}{epsilon} for {given.unit}, delta {given.delta:g}{why}"
-    if not result.guarantees:
-        yield "  none: private rows were not used"
-    for attack, found in result.leakage.items():
-        yield from _part(f"attack {attack}", found, result.ceilings.get(attack, {}))
-        yield from (_refuted(each) for each in result.lower_bounds if each.attack == attack)
-    for skipped in result.skipped_attacks:
-        yield f"\nattack {skipped.name} was left out: {skipped.reason}"
-    for failure in result.failed_attacks:
-        yield f"\nattack {failure.name} failed: {failure.reason}"
-    yield "\ncost"
-    for name, value in result.cost.model_dump().items():
-        if isinstance(value, int | float) and not isinstance(value, bool) and value:
-            yield f"  {name:{WIDE}}{value:,.6g}"
-
-
-def _refuted(bound: LowerBound) -> str:
-    """Epsilon that an attack refuted, with all that the number depends on."""
-    where = "" if bound.spread is None else f", spread {bound.spread}"
-    where += "" if bound.sentences is None else f", {bound.sentences} sentences of others"
-    assumed = f", if {' and '.join(bound.assumptions)}" if bound.assumptions else ""
-    return (
-        f"  refutes every epsilon below {bound.epsilon:.4g} for {bound.unit} ({bound.adjacency}, "
-        f"delta {bound.delta:g}{where}), {100 * bound.confidence:g} % sure, by {bound.method}"
-        f"{assumed}"
-    )
-
-
-def _part(
-    title: str, found: dict[str, Estimate], ceilings: Mapping[str, float] | None = None
-) -> Iterator[str]:
-    yield f"\n{title}"
-    allowed = ceilings or {}
-    wide = max([WIDE, *(len(name) + 1 for name in found)])
-    for name, one in found.items():
-        low, high = one.low, one.high
-        interval = "" if low is None or high is None else f" ({low:.4g} to {high:.4g})"
-        most = f", proofs allow {allowed[name]:.4g}" if name in allowed else ""
-        yield f"  {name:{wide}}{one.value:.4g}{interval}{most}"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from uedp_bench.cli.show import lines
 from uedp_bench.contracts.results import Result as Recorded
 from uedp_bench.leaderboard.rows import aggregate
+from uedp_bench.leaderboard.run_pages.in_lines import result_lines
 from uedp_bench.leaderboard.run_pages.in_short import in_short
 from uedp_bench.python_api.html import short_html
 
@@ -33,7 +33,7 @@ class Result(Recorded):
 
     def __repr__(self) -> str:
         """The result as `uedp-bench show` prints it."""
-        return "\n".join(lines(self))
+        return "\n".join(result_lines(self))
 
     __str__ = __repr__
 

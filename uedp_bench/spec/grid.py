@@ -26,12 +26,12 @@ CUT = ("valid", "test")
 split."""
 
 
-def expand(spec: Spec, most: int = MOST_RUNS) -> list[RunSpec]:
+def expand(spec: Spec, most: int | None = None) -> list[RunSpec]:
     """All runs of a spec, seeds outermost, each with its defaults filled in.
 
     Args:
         spec: with any number of axes.
-        most: runs that it may stand for.
+        most: runs that it may stand for; None for `MOST_RUNS`.
 
     Raises:
         InputError: for an unknown name or parameter, a value out of range, nothing to run, or too
@@ -40,7 +40,7 @@ def expand(spec: Spec, most: int = MOST_RUNS) -> list[RunSpec]:
     if not spec.mechanisms:
         raise InputError("no mechanism to run: give --mechanism NAME, or mechanisms in the spec")
     check(spec)
-    count = run_count(spec, model_of(spec))
+    count, most = run_count(spec, model_of(spec)), MOST_RUNS if most is None else most
     if count > most:
         raise InputError(
             f"the spec stands for {shown(count)} runs, and at most {most:,} are allowed: shorten "

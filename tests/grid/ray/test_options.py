@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from uedp_bench.cli.grid_run import Options, run_grid
 from uedp_bench.cli.main import run_cli
 from uedp_bench.grid.ray import grid_on_ray
 from uedp_bench.grid.ray.node_runs import difference
 from uedp_bench.grid.scheduler import Runs
 from uedp_bench.models import fast
 from uedp_bench.one_run.execution import Execution
+from uedp_bench.python_api.run_grid import Options, run_grid
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from rich.console import Console
 from tiny import SPIES, USER_DP, flags, plugged, runs
 
 from uedp_bench.cli.main import run_cli
-from uedp_bench.cli.progress import Bars, Display, Lines, OneLine, display
 from uedp_bench.contracts.results import Cost, Result
+from uedp_bench.grid.progress import Bars, Display, Lines, OneLine, display
 from uedp_bench.grid.scheduler import Job, JobProgress
 from uedp_bench.spec.identity import Identity
 

@@ -1,4 +1,4 @@
-"""All runs of a spec, as the command line and Python run them: checked, resumed, shown, logged."""
+"""All runs of a spec: checked, resumed, shown, logged; Python and the command line call it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uedp_bench.cli.console import echo
 from uedp_bench.errors import InputError, UedpBenchError
 
 if TYPE_CHECKING:
@@ -16,9 +15,6 @@ if TYPE_CHECKING:
     from uedp_bench.grid.ray.grid_on_ray import OnRay
     from uedp_bench.grid.shares import Share
     from uedp_bench.tracking.tracker import Tracker
-
-MOST_RUNS = 10_000
-"""Runs of a spec, unless more are asked for."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +24,7 @@ class Options:
     Attributes:
         tracking: MLflow URI; "" for SQLite in `out`, None for no tracking.
         max_retrain: models that the attacks of a run may train; None for any number.
-        max_runs: that the spec may stand for.
+        max_runs: runs that the spec may stand for; None for `spec.grid.MOST_RUNS`.
         run_timeout: seconds that a run may take; None for any.
         retry_failed: run again what failed too often to be tried again unasked.
         log_release: log releases that nothing is proven about.
@@ -51,7 +47,7 @@ class Options:
     plugins: tuple[Path, ...] = ()
     log_model: bool = False
     max_retrain: int | None = None
-    max_runs: int = MOST_RUNS
+    max_runs: int | None = None
     run_timeout: float | None = None
     retry_failed: bool = False
     log_release: bool = False
@@ -80,9 +76,9 @@ def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
         InputError: for whatever can be known to be wrong before training.
         UedpBenchError: if results cannot be written any more.
     """
-    from uedp_bench.cli.progress import display
     from uedp_bench.contracts.checkpoints import Pace
     from uedp_bench.contracts.run_context import Speed
+    from uedp_bench.grid.progress import display
     from uedp_bench.grid.scheduler import default_workers, jobs_of, resume, run_jobs
     from uedp_bench.io.output_folder import only_process
     from uedp_bench.one_run.execution import Execution
@@ -110,7 +106,7 @@ def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
         jobs = jobs_of(runs, options.out)
         for line in impossible_pairs((job.spec, job.left_out) for job in jobs):
             if not options.quiet:
-                echo(f"note: {line}", err=True)
+                screen.note(line)
         if options.max_retrain is not None:
             check_retrainings((job.spec for job in jobs if job.todo), options.max_retrain)
         # Nothing was written before this line; from here on this process alone writes.
