@@ -24,7 +24,7 @@ def judgements(results: Sequence[Result]) -> dict[str, list[Judgement]]:
     for result in results:
         for attack, metrics in result.leakage.items():
             if AREA in metrics:
-                judged = JudgedUsers.of(result.details.get(attack, {}))
+                judged = JudgedUsers.from_details(result.details.get(attack, {}))
                 found.setdefault(attack, []).append((metrics, judged))
     return found
 

@@ -25,7 +25,7 @@ def check_ceilings(result: Result) -> Iterator[Problem]:
     for attack in result.ceilings.keys() - result.leakage.keys():
         yield error(f"ceilings.{attack}", "is of no attack that ran")
     for attack, metrics in result.leakage.items():
-        judged = JudgedUsers.of(result.details.get(attack, {}))
+        judged = JudgedUsers.from_details(result.details.get(attack, {}))
         if judged is None:
             yield from _unjudged(result, attack)
             continue

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from functools import lru_cache
 
-from uedp_bench.accounting.assumptions import NoiseSource, missing, said_nothing
+from uedp_bench.accounting.assumptions import NoiseSource, missing, states_none
 from uedp_bench.accounting.by_unit import stated
 from uedp_bench.accounting.event_contract import unknown_kind
 from uedp_bench.accounting.events import PrivacyEvent
@@ -75,7 +75,7 @@ def check_proofs(result: Result) -> Iterator[Problem]:
 
 def _proof(result: Result, where: str, given: Guarantee, again: Guarantee) -> Iterator[Problem]:
     """Compares one proof with what its events are worth."""
-    if said_nothing(given.assumptions):
+    if states_none(given.assumptions):
         again = _as_then(given, again)
     if _adds_up(given) and not _adds_up(again):
         what = (
@@ -145,7 +145,7 @@ def _as_then(given: Guarantee, again: Guarantee) -> Guarantee:
 
 def _general(where: str, given: Guarantee, source: NoiseSource) -> Iterator[Problem]:
     """The assumptions that every proof has; older versions stated none of them."""
-    if said_nothing(given.assumptions):
+    if states_none(given.assumptions):
         what = (
             "are of a version that did not state what all proofs assume of noise and seeds, "
             "nor count the end of its sampler in delta"

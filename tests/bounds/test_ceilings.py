@@ -167,8 +167,8 @@ def test_the_smaller_of_two_proofs_counts():
 @pytest.mark.parametrize("details", [{}, {"judged": None}, {"judged": {"members": 0}},
                                      {"judged": {**JUDGED.model_dump(), "more": 1}}])  # fmt: skip
 def test_details_that_count_nobody_judge_nobody(details):
-    assert JudgedUsers.of(details) is None
-    assert JudgedUsers.of({"judged": JUDGED.model_dump()}) == JUDGED
+    assert JudgedUsers.from_details(details) is None
+    assert JudgedUsers.from_details({"judged": JUDGED.model_dump()}) == JUDGED
 
 
 # ------------------------------------------------------------------------------------------ checks

@@ -371,7 +371,9 @@ def test_the_best_of_twenty_attacks_on_noise():
 
 def test_ties_count_against_the_attack():
     ways = score_guesses(np.array([1.0] * 60 + [2.0] * 4), np.array([1.0] * 64))
-    made, right = (dict(zip(ways.made, column, strict=True)) for column in (ways.made, ways.right))
+    made, right = (
+        dict(zip(ways.counts, column, strict=True)) for column in (ways.counts, ways.right)
+    )
     assert sorted(made) == [8, 16, 32, 64, 128]
     assert right[8] == 4  # four above all others, then non-members of the tie
     assert all(

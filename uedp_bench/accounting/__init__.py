@@ -1,1 +1,1 @@
-"""Guarantees: events in, epsilons out; imports neither torch nor any mechanism."""
+"""Guarantees: events in, epsilons out; neither torch nor a mechanism is imported."""

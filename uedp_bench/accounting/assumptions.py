@@ -1,4 +1,4 @@
-"""What every proven guarantee rests on beside the conditions of its own analysis, in one place."""
+"""Assumptions of every proven guarantee, beside the conditions of its own analysis."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Condition:
 
     Attributes:
         text: the condition; where it is broken, what breaks it.
-        units: whose guarantees need it; None for those of all units but a computation.
-        adjacency: for which they need it; None for any.
-        broken: nothing is proven; else the guarantee states it among its assumptions.
+        units: units whose guarantees need it; None for all units but a computation.
+        adjacency: adjacency whose guarantees need it; None for any.
+        broken: True if nothing is proven; else the guarantee states it among its assumptions.
     """
 
     text: str
@@ -33,7 +33,7 @@ class Condition:
 
 
 NoiseSource = Literal["seed", "os"]
-"""Where the numbers that protect come from: the run's seed, or the operating system."""
+"""Source of the numbers that protect: the run's seed, or the operating system."""
 
 REAL_VALUED = (
     "noise and arithmetic are those of real numbers: rounding in floating point is not analysed"
@@ -45,7 +45,7 @@ SECRET: dict[NoiseSource, str] = {
     "seed": "the seed stays secret: whoever has it can draw the noise again and take it off",
     "os": "the randomness is that of the operating system's generator, and nobody has recorded it",
 }
-"""The assumption by noise source: why nobody can draw the noise again."""
+"""Assumption by noise source that nobody can draw the noise again."""
 
 _ALWAYS = (REAL_VALUED, FRESH, *SECRET.values())
 
@@ -54,8 +54,8 @@ def general(source: NoiseSource = "seed", notion: str = "dp") -> tuple[str, ...]
     """The assumptions of every proven guarantee.
 
     Args:
-        source: where the numbers that protect come from.
-        notion: what epsilon means; a simulation computes with integers, not with real numbers.
+        source: source of the numbers that protect.
+        notion: meaning of epsilon; a simulation computes with integers, not with real numbers.
     """
     always = (FRESH, SECRET[source])
     return always if notion == "simulation" else (REAL_VALUED, *always)
@@ -68,6 +68,6 @@ def missing(
     return tuple(text for text in general(source, notion) if text not in stated)
 
 
-def said_nothing(stated: Sequence[str]) -> bool:
-    """True if none of them is stated, as in results of older versions."""
+def states_none(stated: Sequence[str]) -> bool:
+    """True if no general assumption is stated, as in results of older versions."""
     return not any(text in stated for text in _ALWAYS)

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from uedp_bench.accounting.accountants.dominating_pairs import Array, LossPair
 
 
-def _banded(rounds: Rounds, adjacency: Adjacency, delta: float, asked: Asked) -> Answer:
+def _banded(rounds: Rounds, adjacency: Adjacency, delta: float, query: Asked) -> Answer:
     from uedp_bench.accounting.accountants.banded_rounds import banded_rounds
 
-    return banded_rounds(rounds, adjacency, delta, asked)
+    return banded_rounds(rounds, adjacency, delta, query)
 
 
 class BandedFactorization(Event):
@@ -48,10 +48,10 @@ class BandedFactorization(Event):
 
     @field_validator("coefficients")
     @classmethod
-    def _invertible(cls, given: tuple[float, ...]) -> tuple[float, ...]:
-        if not all(map(math.isfinite, given)) or given[0] <= 0.0:
+    def _invertible(cls, coefficients: tuple[float, ...]) -> tuple[float, ...]:
+        if not all(map(math.isfinite, coefficients)) or coefficients[0] <= 0.0:
             raise ValueError("coefficients are finite, and the first of them is above 0")
-        return given
+        return coefficients
 
     @property
     def gaussian_rounds(self) -> int:
@@ -60,15 +60,16 @@ class BandedFactorization(Event):
 
     @property
     def sensitivity(self) -> float:
-        """How far C X moves (Frobenius norm) if one unit comes or goes: see `sensitivity_of`."""
+        """Largest move of C X (Frobenius norm) if one unit comes or goes: see `sensitivity_of`."""
         return sensitivity_of(self.coefficients, self.rounds, self.separation, self.participations)
 
     def reach(self, neighbours: Neighbours) -> float:
-        """How far neighbours move C X: all of the group in the same rounds, each as far as it may.
+        """Largest move of C X between neighbours.
 
-        One unit comes or goes. One that is replaced leaves its rounds, and another joins those of
-        its own. Where the unit is a user with an entity, everybody else who mentions that entity
-        changes from one vector to another.
+        All of the group take part in the same rounds, and each moves as far as it may. One unit
+        comes or goes. One that is replaced leaves its rounds, and another joins those of its own.
+        Where the unit is a user with an entity, everybody else who mentions that entity changes
+        from one vector to another.
         """
         moves = 2.0 if neighbours.adjacency == "replace-one" else 1.0
         others = min(neighbours.point.spread, self.population - 1)
@@ -91,7 +92,7 @@ class BandedFactorization(Event):
         return of_noisy_sum(self.as_gaussian(neighbours), Neighbours("add-or-remove"))
 
     def refusal(self, adjacency: Adjacency) -> str:
-        """Refuses bands that reach from one round of a unit to its next."""
+        """Refuse bands that reach from one round of a unit to its next."""
         if len(self.coefficients) <= self.separation:
             return ""
         return (
@@ -113,7 +114,7 @@ class BandedFactorization(Event):
         )
 
     def text(self, unit: PrivacyUnit) -> str:
-        """Who takes part when, and how the noise hangs together."""
+        """Sentence about participation and correlated noise."""
         return (
             f"in {self.rounds:,} rounds, each {unit} takes part at most {self.participations:,} "
             f"times, at least {self.separation:,} rounds apart; sums of clipped vectors are "
@@ -129,17 +130,17 @@ WithCurve = GroupRound | BandedFactorization
 def sensitivity_of(
     coefficients: Sequence[float], rounds: int, separation: int, participations: int
 ) -> float:
-    """Sensitivity of a banded lower-triangular Toeplitz matrix with as many rows as rounds.
+    """Sensitivity of a banded lower-triangular Toeplitz matrix with one row for each round.
 
     Where columns that far apart do not overlap, the squared norms of a unit's columns add up. They
     only fall towards the end, so that nothing exceeds the rounds 0, separation, 2 separation, ...
     (docs/proofs.md, section 13; Choquette-Choo et al. 2023, section 4).
 
     Args:
-        coefficients: with which the first column begins; no more than `separation`.
+        coefficients: first entries of the first column; no more than `separation`.
         rounds: rows of the matrix.
-        separation: of two rounds of one unit, at least.
-        participations: of one unit, at most.
+        separation: least distance of two rounds of one unit.
+        participations: most rounds of one unit.
     """
     starts = range(0, rounds, separation)[:participations]
     # Those that end with the last round are cut off; all others are alike.

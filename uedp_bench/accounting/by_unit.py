@@ -1,4 +1,4 @@
-"""The events of all stages together: which units they speak of, and where they contradict."""
+"""The events of all stages together, by unit and adjacency, with their contradictions."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Stated:
     """The events about one unit and one adjacency.
 
     Attributes:
-        events: in order.
+        events: the events, in order.
         declared: the point of the curve that they protect, where one is declared.
-        conflicts: why they cannot be accounted for together; empty where they can.
+        conflicts: reasons why they cannot be accounted for together; empty if they can.
         unprotected: reasons of private data used without protection, in any stage but those that
             say how they protect this very unit.
     """
@@ -43,8 +43,8 @@ class Stated:
     @property
     def unknown(self) -> tuple[str, ...]:
         """Kinds of its events that nobody registered here, each once."""
-        found = [one for event in self.events for one in _inside(_base(event))]
-        return tuple(dict.fromkeys(one.kind for one in found if isinstance(one, UnknownEvent)))
+        inside = [one for event in self.events for one in _inside(_base(event))]
+        return tuple(dict.fromkeys(one.kind for one in inside if isinstance(one, UnknownEvent)))
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -56,13 +56,13 @@ class Stated:
 
 
 def stated(events: Sequence[PrivacyEvent]) -> tuple[Stated, ...]:
-    """One for each unit and adjacency, in the order in which they first occur.
+    """Group events by unit and adjacency, in the order in which these first occur.
 
     Events that name no stage are of one stage for each unit: nothing says that events of different
     units look at the same noise.
 
     Args:
-        events: of all stages of one release.
+        events: the events of all stages of one release.
     """
     stages: dict[str, list[PrivacyEvent]] = {}
     for event in events:
@@ -85,7 +85,7 @@ def stated(events: Sequence[PrivacyEvent]) -> tuple[Stated, ...]:
 
 
 def _unprotected(group: Sequence[PrivacyEvent], events: Sequence[PrivacyEvent]) -> tuple[str, ...]:
-    """Why nothing protects the unit of a group.
+    """Reasons why nothing protects the unit of a group.
 
     A stage that names itself describes one release, each event for its own unit: what it does not
     protect of another unit says nothing about a unit for which it has an event of its own.
@@ -154,23 +154,24 @@ def _conflicts(
     for stage, every in stages.items():
         own = [event for event in every if _beside(event, unit)]
         if own and stage not in speaking:
-            said = ", ".join(dict.fromkeys(f"{e.unit} ({e.adjacency})" for e in own))
+            protected = ", ".join(dict.fromkeys(f"{e.unit} ({e.adjacency})" for e in own))
             reasons.append(
-                f"the stage {stage} says nothing about {unit} ({adjacency}): it protects {said}"
+                f"the stage {stage} says nothing about {unit} ({adjacency}): "
+                f"it protects {protected}"
             )
     points = _points(group)
     if len(points) > 1:
-        said = " and ".join(
+        texts = " and ".join(
             f"spread {p.spread} with {p.sentences_per_user} sentences a user" for p in points
         )
-        reasons.append(f"events declare different points of the curve: {said}")
+        reasons.append(f"events declare different points of the curve: {texts}")
     meant = [event for event in group if not any(event is other for other in implied)]
     reasons += [reason for event in meant if (reason := _misplaced(event))]
     return list(dict.fromkeys(reasons))
 
 
 def _misplaced(event: PrivacyEvent) -> str:
-    """The reason why an event cannot speak of its unit; empty if it can."""
+    """Reason why an event cannot speak of its unit; empty if it can."""
     every = _inside(_base(event))
     return next(filter(None, (_unfit(one, event.unit, event.adjacency) for one in every)), "")
 

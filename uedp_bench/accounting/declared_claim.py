@@ -1,4 +1,4 @@
-"""The guarantee that users declare for what somebody made elsewhere: repeated, and never proven."""
+"""Guarantee that users declare for what was made elsewhere: repeated, and never proven."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from uedp_bench.accounting.events import (
 from uedp_bench.components.component import Params, equals
 
 MADE_ELSEWHERE = "made elsewhere: no event here describes what was done with private text"
-"""Why nothing is proven of it."""
+"""Reason why nothing is proven of it."""
 
 UNCHECKED = f"{DECLARED}: nothing here has checked it, and attacks can only refute it"
 
@@ -78,7 +78,7 @@ class DeclaredClaim(Params):
         )
 
     def events(self) -> tuple[PrivacyEvent, ...]:
-        """Private text was used, and nothing is proven of how; of the unit of the claim."""
+        """Unprotected use of private text, for the unit of the claim: nothing is proven of it."""
         event = NonPrivate(reason=MADE_ELSEWHERE)
         return (
             PrivacyEvent(unit=self.claimed_unit, adjacency=self.claimed_adjacency, event=event),
@@ -86,7 +86,7 @@ class DeclaredClaim(Params):
 
 
 class DeclaredTraining(DeclaredClaim):
-    """A declared claim of a training with noise: also by noise, sampling rate and steps.
+    """Declared claim of a training with noise: also by noise, sampling rate and steps.
 
     Such a claim says epsilon at every delta, as the accountant of privacy losses computes it, so
     that audits test its whole trade-off curve and not one point.

@@ -1,4 +1,4 @@
-"""What a benchmark says of how its hyper-parameters were chosen."""
+"""Declaration of the way in which a benchmark's hyper-parameters were chosen."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 MOST_SETTINGS = 10_000
-"""Settings of a grid that was tried, at most; each of them is accounted for."""
+"""Most settings of a grid that was tried; each of them is accounted for."""
 
 
 class Selection(BaseModel):
@@ -28,7 +28,7 @@ class Selection(BaseModel):
             as the benchmark has seeds. A choice by the mean over three seeds is three trainings.
         scores: the text on which trained models were compared: "public"; "validation": private text
             of users who are not in the training split; "training": the training split itself.
-        repetitions: how many trials there were. "fixed": each setting of the grid, with each of
+        repetitions: law of the number of trials. "fixed": each setting of the grid, with each of
             the seeds. Otherwise the number was drawn at random and kept secret, each trial took a
             setting of the grid uniformly at random and trained it with `seeds` seeds, and the best
             trial was released.
@@ -68,8 +68,8 @@ class Selection(BaseModel):
             ("mean", self.repetitions != "fixed"),
             ("eta", self.repetitions == "truncated-negative-binomial"),
         ):
-            given = getattr(self, name) is not None
-            if given != needed:
+            is_set = getattr(self, name) is not None
+            if is_set != needed:
                 verb = "needed" if needed else "not used"
                 raise ValueError(f"{name} is {verb} where repetitions is {self.repetitions!r}")
         return self
@@ -95,11 +95,11 @@ class Selection(BaseModel):
         return self.size * self.each
 
     def declared(self) -> dict[str, Any]:
-        """What enters the identity of a run; runs of older versions said nothing of seeds."""
-        said = self.model_dump(mode="json")
+        """Part of a run's identity; runs of older versions recorded no seeds."""
+        fields = self.model_dump(mode="json")
         if self.seeds is None:
-            del said["seeds"]
-        return said
+            del fields["seeds"]
+        return fields
 
     def settings(self) -> Iterator[dict[str, Any]]:
         """All settings of the grid: the value of every name."""
@@ -107,7 +107,7 @@ class Selection(BaseModel):
             yield dict(zip(self.tried, values, strict=True))
 
     def concerning(self, mechanisms: set[str]) -> Selection | None:
-        """What concerns a run of these mechanisms; None where nothing does."""
+        """The part that concerns a run of these mechanisms; None if nothing does."""
         tried = {
             name: values
             for name, values in self.tried.items()

@@ -1,4 +1,4 @@
-"""What an event is to accountants, and the open field that holds one of any registered kind.
+"""Contract of events with accountants, and the open field for one of any registered kind.
 
 A mechanism of anybody emits events of anybody: a class derives from `Event`, is registered in the
 entry-point group `uedp_bench.events` or by `@registry.events.register` in a file given with
@@ -36,19 +36,19 @@ PrivacyUnit = Literal[
     "attribute",
     "computation",
 ]
-"""What one change of the data replaces."""
+"""Privacy unit: the part of the data that one change replaces."""
 
 COMPUTATION: PrivacyUnit = "computation"
 """The unit whose promise is about another adversary: it neither protects nor spoils others."""
 
 Adjacency = Literal["add-or-remove", "replace-one", "zero-out"]
-"""How two neighbouring data sets differ."""
+"""Difference between two neighbouring data sets."""
 
 Rate = Annotated[float, Field(ge=0.0, le=1.0)]
 """A probability."""
 
 Notion = Literal["dp", "metric-dp", "simulation"]
-"""What the epsilon of an event means; events of different notions do not compose."""
+"""Meaning of an event's epsilon; events of different notions do not compose."""
 
 MOST_COUNT = 10**12
 """Rounds, units, or parts of a unit that an event may speak of, at most."""
@@ -70,7 +70,7 @@ class Frozen(BaseModel):
 
 
 class Protected(Frozen):
-    """A point of the curve of user-entity guarantees: who else mentions the entity.
+    """A point of the curve of user-entity guarantees: bounds on others that mention the entity.
 
     Attributes:
         spread: other users that mention it, at most.
@@ -93,11 +93,12 @@ ALONE = Protected(spread=0)
 
 @dataclass(frozen=True)
 class Neighbours:
-    """How two data sets differ that an event must not tell apart.
+    """Difference between two data sets that an event must not tell apart.
 
     Attributes:
-        adjacency: how the unit differs.
-        point: who else mentions the entity, for the unit user-entity. Spread 0 is a user alone.
+        adjacency: difference in the unit.
+        point: bounds on the other users that mention the entity, for the unit user-entity.
+            Spread 0 is a user alone.
     """
 
     adjacency: Adjacency
@@ -112,7 +113,7 @@ class Promise(NamedTuple):
 
 
 class Event(BaseModel):
-    """What happened to private data, as a frozen value that an accountant understands.
+    """One use of private data, as a frozen value that an accountant understands.
 
     A subclass declares `kind: Literal["its-name"] = "its-name"`, fields that say enough to write an
     accountant without seeing the mechanism, and at least one of the methods `pairs`, `renyi` and
@@ -121,13 +122,13 @@ class Event(BaseModel):
 
     Attributes:
         kind: the name that the class is registered under.
-        name: the same.
+        name: the kind, as components call it.
         version: of the meaning, for `uedp-bench describe`; it stays 1.
         source: where the analysis comes from (paper, theorem).
         Params: the class itself: its fields are what components call parameters.
-        notion: what epsilon means.
+        notion: meaning of epsilon.
         accountant: a function that composes events which all name it, where it knows more than the
-            common currencies say; None for those.
+            common currencies say; None for the common currencies.
         draws_gaussian: True if it draws Gaussian noise from the package's sampler, whose end is
             then part of delta (docs/proofs.md, section 9).
     """
@@ -150,12 +151,12 @@ class Event(BaseModel):
 
     @property
     def gaussian_rounds(self) -> int:
-        """How many rounds of noise from the package's Gaussian sampler it stands for."""
+        """Number of rounds of noise from the package's Gaussian sampler that it stands for."""
         return int(self.draws_gaussian)
 
     @classmethod
     def create(cls, values: Mapping[str, Any] | None = None) -> Any:
-        """The event with these fields.
+        """Make an event with these fields.
 
         Raises:
             InputError: for an unknown field (with the nearest name) or a value out of range.
@@ -177,8 +178,8 @@ class Event(BaseModel):
         """Renyi divergences between neighbours: the second currency.
 
         Args:
-            neighbours: how the data sets differ.
-            orders: (n,) all above 1.
+            neighbours: difference between the data sets.
+            orders: (n,) Renyi orders, all above 1.
 
         Returns:
             (n,), the larger of both directions, or (2, n), both, in nats; infinity where there is
@@ -187,7 +188,7 @@ class Event(BaseModel):
         return None
 
     def promise(self, adjacency: Adjacency) -> Promise | None:
-        """What is known without looking inside: the third currency, which adds up.
+        """Promise without a look inside: the third currency, which adds up.
 
         An event that makes a promise composes by sums, or by its pairs (the worst that the promise
         allows, where it declares none), whichever is less.
@@ -199,15 +200,15 @@ class Event(BaseModel):
         return ()
 
     def refusal(self, adjacency: Adjacency) -> str:
-        """Why nothing can be proven from it under an adjacency; empty where something can."""
+        """Reason why nothing can be proven from it under an adjacency; empty if something can."""
         return ""
 
     def assumptions_of(self, unit: PrivacyUnit) -> tuple[str, ...]:
-        """What the analysis of this kind of event rests on, beside what its emitter says."""
+        """Assumptions of the analysis of this kind of event, beside those of its emitter."""
         return ()
 
     def misplaced(self, unit: PrivacyUnit, adjacency: Adjacency) -> str:
-        """Why the event cannot speak of a unit under an adjacency; empty where it can."""
+        """Reason why the event cannot speak of a unit under an adjacency; empty if it can."""
         return ""
 
     def text(self, unit: PrivacyUnit) -> str:
@@ -229,7 +230,7 @@ class UnknownEvent(Event):
         return hash(json.dumps(self.model_dump(mode="json"), sort_keys=True))
 
     def refusal(self, adjacency: Adjacency) -> str:
-        """A sentence: nobody here knows its kind, and what helps."""
+        """Sentence that its kind is not registered, with a remedy."""
         return unknown_kind(self.kind)
 
     def text(self, unit: PrivacyUnit) -> str:
@@ -238,7 +239,7 @@ class UnknownEvent(Event):
 
 
 def unknown_kind(kind: str) -> str:
-    """A sentence: no event of a kind is registered, with the nearest one that is."""
+    """Sentence that no event of a kind is registered, with the nearest kind that is."""
     from uedp_bench.components.registry import events
 
     near = nearest(kind, events.names())
@@ -250,7 +251,7 @@ def unknown_kind(kind: str) -> str:
 
 
 def read_event(value: Any) -> Any:
-    """An event from its JSON, by its kind; one of an unknown kind is kept as it is.
+    """Read an event from its JSON, by its kind; keep one of an unknown kind as it is.
 
     Raises:
         ValueError: if it is no event: not a mapping with a kind, fields out of range, too large;
@@ -269,10 +270,10 @@ def read_event(value: Any) -> Any:
     if not isinstance(value, dict) or not isinstance(value.get("kind"), str):
         raise ValueError("an event is a mapping with a kind")
     try:
-        found = events.get(value["kind"])
+        event_class = events.get(value["kind"])
     except UnknownNameError:
         return _unknown(value)
-    return found.model_validate(value)
+    return event_class.model_validate(value)
 
 
 def _unknown(value: dict[str, Any]) -> UnknownEvent:

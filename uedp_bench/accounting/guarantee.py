@@ -33,7 +33,7 @@ class Guarantee(BaseModel):
             computed by an accountant from events of a component that was not reviewed
             (`components.review`), or of a list that somebody wrote; "proven": computed by an
             accountant whose assumptions this code meets, from events of reviewed components.
-        notion: what epsilon means; "none" where nothing is promised (epsilon is infinite).
+        notion: meaning of epsilon; "none" where nothing is promised (epsilon is infinite).
         epsilon: in nats; infinity for no guarantee; of a curve, the value at the declared
             protected point, else at everybody.
         pure: epsilon at delta 0, where that is promised too; None where it is not, or `delta` is 0.

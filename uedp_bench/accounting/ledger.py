@@ -1,4 +1,4 @@
-"""What events are worth: claims as their papers compute them, proofs where accountants hold.
+"""Guarantees from events: claims as their papers compute them, proofs where accountants hold.
 
 Light at import: accountants, scipy and dp-accounting load when they are first needed.
 """
@@ -38,11 +38,11 @@ from uedp_bench.errors import InputError, PrivacyError
 
 
 def claimed(claims: Sequence[Claim], delta: float) -> tuple[Guarantee, ...]:
-    """Every claim at its paper's own accountant, in the order given.
+    """Compute every claim with its paper's own accountant, in order.
 
     Args:
-        claims: what the papers have in mind.
-        delta: in (0, 1).
+        claims: claims of papers.
+        delta: delta of the guarantees, in (0, 1).
 
     Raises:
         InputError: if delta is out of range.
@@ -61,7 +61,7 @@ def proven(
     conditions: Sequence[Condition] = (),
     unreviewed: Sequence[str] = (),
 ) -> tuple[Guarantee, ...]:
-    """One guarantee for each unit and adjacency that the events speak of.
+    """Prove one guarantee for each unit and adjacency that the events speak of.
 
     Events of one unit compose. Events of different units that one stage emits describe the same
     release, each for its own unit; every stage releases something of its own, so a unit is refused
@@ -73,12 +73,13 @@ def proven(
     speak of it; nothing follows in the other direction.
 
     Args:
-        events: what happened; none gives no guarantee, for there is no unit to speak of.
-        delta: in (0, 1).
+        events: events of all stages; without any there is no unit, and no guarantee.
+        delta: delta of the guarantees, in (0, 1).
         refusals: reasons why nothing can be proven whatever happened (private denominators, ...).
-        points: of the curve; by default the standard spreads, the declared point and everybody.
-        source: where the noise came from, which the assumptions say.
-        conditions: of the data and of public choices: broken, or assumed.
+        points: points of the curve; by default the standard spreads, the declared point and
+            everybody.
+        source: source of the noise, which the assumptions name.
+        conditions: conditions on the data and on public choices: broken, or assumed.
         unreviewed: components that emitted the events, or decide whether their conditions hold,
             and were not reviewed. Finite guarantees are then stated, and not proven; so are those
             of events whose own class was not reviewed.
@@ -87,19 +88,19 @@ def proven(
         InputError: if delta is out of range.
     """
     _check_delta(delta)
-    asked = Asked(points=None if points is None else tuple(points))
+    query = Asked(points=None if points is None else tuple(points))
     strangers = (*unreviewed, *unreviewed_events(events))
     mark = {"kind": "stated", "note": not_reviewed(strangers)} if strangers else {}
     out = []
     for claim in stated(events):
         needed = [one for one in conditions if one.concerns(claim.unit, claim.adjacency)]
         broken = [one.text for one in needed if one.broken]
-        given = _proven(claim, delta, [*refusals, *broken], asked)
-        if math.isfinite(given.epsilon):
-            assumed = dict.fromkeys((*given.assumptions, *(one.text for one in needed)))
-            every = (*assumed, *general(source, given.notion))
-            given = given.model_copy(update={"assumptions": every, **mark})
-        out.append(given)
+        guarantee = _proven(claim, delta, [*refusals, *broken], query)
+        if math.isfinite(guarantee.epsilon):
+            assumed = dict.fromkeys((*guarantee.assumptions, *(one.text for one in needed)))
+            every = (*assumed, *general(source, guarantee.notion))
+            guarantee = guarantee.model_copy(update={"assumptions": every, **mark})
+        out.append(guarantee)
     return tuple(out)
 
 
@@ -130,11 +131,11 @@ def proven_at(
     """The proven epsilon at one point of the curve; where there is no curve, the only one.
 
     Args:
-        events: as `proven`.
-        unit: of which an epsilon is wanted.
-        adjacency: likewise.
-        delta: in (0, 1).
-        point: who else mentions the entity.
+        events: events of all stages, as for `proven`.
+        unit: unit of the guarantee.
+        adjacency: adjacency of the guarantee.
+        delta: delta of the guarantee, in (0, 1).
+        point: point of the curve.
 
     Returns:
         Infinity if it is refused, or no event speaks of the unit.
@@ -150,7 +151,7 @@ def proven_at(
 
 
 def check_plan(planned: Sequence[PrivacyEvent], happened: Sequence[PrivacyEvent]) -> None:
-    """Compares what training emitted with what was planned, exactly and in order.
+    """Compare emitted events with planned ones, exactly and in order.
 
     Raises:
         PrivacyError: at the first event that differs, naming the field and both values.
@@ -176,12 +177,12 @@ def _check_delta(delta: float) -> None:
         raise InputError(f"delta is {delta}; it must lie strictly between 0 and 1")
 
 
-def _proven(claim: Stated, delta: float, refusals: Sequence[str], asked: Asked) -> Guarantee:
+def _proven(claim: Stated, delta: float, refusals: Sequence[str], query: Asked) -> Guarantee:
     # If private data was used without protection, nothing is left to contradict.
     reasons = [*refusals, *(() if claim.unprotected else claim.conflicts)]
-    if asked.declared is None:
-        asked = replace(asked, declared=claim.declared)
-    answer = _answer(claim, delta, reasons, replace(asked, alone=claim.unit != "user-entity"))
+    if query.declared is None:
+        query = replace(query, declared=claim.declared)
+    answer = _answer(claim, delta, reasons, replace(query, alone=claim.unit != "user-entity"))
     return Guarantee(
         kind="proven",
         notion="none" if math.isinf(answer.epsilon) else answer.notion,
@@ -200,14 +201,14 @@ def _proven(claim: Stated, delta: float, refusals: Sequence[str], asked: Asked) 
     )
 
 
-def _answer(claim: Stated, delta: float, reasons: list[str], asked: Asked) -> Answer:
+def _answer(claim: Stated, delta: float, reasons: list[str], query: Asked) -> Answer:
     """The answer for one unit; a refusal of the accountant joins `reasons`."""
     if claim.unprotected:
         reasons.extend(claim.unprotected if reasons else ())
         return Answer(math.inf, "none", reason="; ".join(dict.fromkeys(claim.unprotected)))
     if not reasons:
         try:
-            return compose([event.event for event in claim.events], claim.adjacency, delta, asked)
+            return compose([event.event for event in claim.events], claim.adjacency, delta, query)
         except Refusal as refusal:
             reasons.append(str(refusal))
         except _BEYOND as error:
@@ -216,11 +217,11 @@ def _answer(claim: Stated, delta: float, reasons: list[str], asked: Asked) -> An
 
 
 _BEYOND = (ArithmeticError, ValueError)
-"""What accountants and their libraries raise for numbers that nobody made them for."""
+"""Errors that accountants and their libraries raise for numbers out of their reach."""
 
 
 def _out_of_reach(error: Exception) -> str:
-    """Why such an accountant proves nothing; what is wrong with the input is raised as it is."""
+    """Reason why such an accountant proves nothing; an error of the input is raised as it is."""
     if isinstance(error, InputError):
         raise error
     return f"no accountant computes with numbers of this size ({type(error).__name__}: {error})"
@@ -271,7 +272,7 @@ def _claimed_answer(claim: Claim, delta: float) -> Answer:
 
 
 def _claimed_epsilon(claim: Claim, event: Event, count: int, delta: float) -> float:
-    """What the accountant that a paper used says of so many rounds."""
+    """Epsilon of `count` rounds by the accountant that a paper used."""
     from uedp_bench.accounting.accountants.moments import moments_epsilon
     from uedp_bench.accounting.accountants.tf_privacy import tf_privacy_epsilon
 

@@ -1,4 +1,4 @@
-"""From a target epsilon to the noise, or the rate or number of rounds, that meets it."""
+"""Search for the noise, the rate or the number of rounds that meets a target epsilon."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NEAR = 1.003
 """The first step from a value that is nearly right."""
 
 _LARGEST = 1e9
-"""Values between its inverse and it are tried."""
+"""Largest value that is tried; its inverse is the smallest."""
 
 
 def smallest_noise(
@@ -29,9 +29,9 @@ def smallest_noise(
     """The smallest noise multiplier with `epsilon_of(noise) <= target`, rounded up.
 
     Args:
-        epsilon_of: decreasing; may be infinite, may be 0, may jump.
-        target: epsilon, positive.
-        coarse: about the same in less time: says where to search, and nothing else.
+        epsilon_of: decreasing function; may be infinite, may be 0, may jump.
+        target: target epsilon, positive.
+        coarse: quick approximation of `epsilon_of`, where the search begins.
 
     Returns:
         A noise multiplier that meets the target, within 1e-4 relative of the smallest; 1e-9 where
@@ -56,10 +56,10 @@ def largest_value(
     """The largest value in (0, `upper`] with `epsilon_of(value) <= target`, rounded down.
 
     Args:
-        epsilon_of: increasing; may be infinite, may be 0, may jump.
-        target: epsilon, positive.
+        epsilon_of: increasing function; may be infinite, may be 0, may jump.
+        target: target epsilon, positive.
         upper: the largest value that is allowed.
-        near: where the search begins; the closer, the sooner it ends.
+        near: begin of the search; the closer, the sooner it ends.
 
     Returns:
         A value that was found to meet the target, within 1e-4 relative of the largest.
@@ -94,8 +94,8 @@ def largest_count(epsilon_of: Callable[[int], float], target: float, upper: int)
     """The largest whole number in [1, `upper`] with `epsilon_of(count) <= target`.
 
     Args:
-        epsilon_of: increasing; may be infinite, may jump.
-        target: epsilon, positive.
+        epsilon_of: increasing function; may be infinite, may jump.
+        target: target epsilon, positive.
         upper: the largest number that is allowed.
 
     Raises:
@@ -138,7 +138,7 @@ class _Bracket:
         self._turn = 0
 
     def meets(self, value: float, epsilon: float) -> bool:
-        """Takes in one evaluation; True if it meets the target.
+        """Take in one evaluation; True if it meets the target.
 
         Raises:
             ValueError: if epsilon is NaN.
@@ -201,8 +201,8 @@ def group_noise(
     """The noise multiplier of such rounds that meets a target at one point of the curve.
 
     Args:
-        event: of one round; its own noise does not count.
-        rounds: how many.
+        event: event of one round; its own noise does not count.
+        rounds: number of rounds.
         point: the protected point.
         target: (epsilon, delta).
     """
@@ -217,7 +217,7 @@ def group_noise(
         return beyond.within(
             delta,
             lambda ideal: user_entity_epsilon(((noisy, rounds),), point, ideal, steps),
-            lambda found: beyond.mass(moves, found),
+            lambda ideal_epsilon: beyond.mass(moves, ideal_epsilon),
         )
 
     return smallest_noise(epsilon_of, epsilon, lambda noise: epsilon_of(noise, COARSE))
@@ -229,9 +229,9 @@ def sentence_noise(
     """Noise of sentence sampling, in units of the clip bound of one sentence.
 
     Args:
-        rate: of sentences, a round.
-        rounds: how many.
-        sentences_per_user: n, at most.
+        rate: sampling rate of sentences in a round.
+        rounds: number of rounds.
+        sentences_per_user: most sentences of a user (n).
         point: the protected point.
         target: (epsilon, delta).
     """

@@ -1,4 +1,4 @@
-"""A histogram of words with Laplace noise and a threshold: the event and what it is worth.
+"""Event of a histogram of words with Laplace noise and a threshold, and its promise.
 
 Every word that somebody has gets noise of its own, and words whose noisy count exceeds a threshold
 are released with it. A unit has `words` occurrences of words, at most, so that counts that others
@@ -16,7 +16,7 @@ from pydantic import Field
 from uedp_bench.accounting.event_contract import Adjacency, Event, PrivacyUnit, Promise
 
 MOST_WORDS = 10**12
-"""Occurrences of words that a unit may have, at most."""
+"""Most occurrences of words that a unit may have."""
 
 _SAFETY = 1.0 + 1e-9
 """The threshold lies this much higher than it must, so that rounding does not lower it."""
@@ -44,7 +44,7 @@ class NoisyHistogram(Event):
         return Promise(changes * self.words / self.scale, min(unseen, 1.0))
 
     def text(self, unit: PrivacyUnit) -> str:
-        """What is counted, hidden and released."""
+        """Sentence about counts, noise and threshold."""
         return (
             f"words are counted, at most {self.words:,} of each {unit}; each count gets Laplace "
             f"noise of scale {self.scale:g}, and those above {self.threshold:g} are released"
@@ -58,9 +58,9 @@ def seen_alone(scale: float, words: int, threshold: float) -> float:
     words with `words` occurrences in all is largest where all are different, or all are the same.
 
     Args:
-        scale: of the noise.
-        words: occurrences of words that the unit has, at most.
-        threshold: what a noisy count must exceed.
+        scale: scale of the Laplace noise.
+        words: most occurrences of words that the unit has.
+        threshold: threshold that a noisy count must exceed.
     """
     log = _worst_words(scale, words) - (threshold - 1.0) / scale - math.log(2.0)
     if math.isnan(log):  # both quotients by a tiny scale are infinite: their difference is not
@@ -72,9 +72,9 @@ def histogram_threshold(scale: float, words: int, delta: float) -> float:
     """The smallest threshold at which `seen_alone` is `delta` at most, and not below 1.
 
     Args:
-        scale: of the noise.
-        words: occurrences of words that a unit has, at most.
-        delta: in (0, 1).
+        scale: scale of the Laplace noise.
+        words: most occurrences of words that a unit has.
+        delta: bound on `seen_alone`, in (0, 1).
     """
     needed = 1.0 + scale * (_worst_words(scale, words) - math.log(2.0 * delta))
     return max(needed, 1.0) * _SAFETY

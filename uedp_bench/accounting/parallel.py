@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from uedp_bench.accounting.accountants.dominating_pairs import Array
 
 
-_MOST_TOLD = 8
-"""Different parts that a sentence tells of."""
+_MOST_NAMED = 8
+"""Most different parts that a sentence names."""
 
 
 def _of_a_part(event: Event) -> Event:
-    """Refuses what no part can hold."""
+    """Refuse what no part can hold."""
     if isinstance(event, NonPrivate):
         raise ValueError("'non-private' stands by itself, and not inside of another event")
     if _holds_parts(event):
@@ -55,7 +55,7 @@ class Parallel(Event):
         return self.parts
 
     def refusal(self, adjacency: Adjacency) -> str:
-        """Refuses replace-one, unless a replaced unit is known to stay in its part."""
+        """Refuse replace-one, unless a replaced unit is known to stay in its part."""
         if adjacency == "replace-one" and not self.replaced_inside:
             return (
                 "parallel parts are not accounted for replace-one unless a replaced unit stays in "
@@ -64,7 +64,7 @@ class Parallel(Event):
         return ""
 
     def misplaced(self, unit: PrivacyUnit, adjacency: Adjacency) -> str:
-        """An entity may be mentioned in several parts."""
+        """Refuse entities, which several parts may mention."""
         if unit in ("entity", "user-entity"):
             return f"parallel parts do not protect {unit}: several parts may mention an entity"
         return ""
@@ -80,13 +80,13 @@ class Parallel(Event):
         return np.asarray(worst)
 
     def text(self, unit: PrivacyUnit) -> str:
-        """How many parts there are, and what happens in each kind of them."""
-        said: dict[str, int] = {}
+        """Number of parts, with the events of each kind of part."""
+        counts: dict[str, int] = {}
         for part in self.parts:
             inside = "; then ".join(event.text(unit) for event in part) or "nothing"
-            said[inside] = said.get(inside, 0) + 1
-        told = [f"in {count:,} of them: {inside}" for inside, count in said.items()]
-        left = len(told) - _MOST_TOLD
+            counts[inside] = counts.get(inside, 0) + 1
+        clauses = [f"in {count:,} of them: {inside}" for inside, count in counts.items()]
+        left = len(clauses) - _MOST_NAMED
         more = [f"and {left:,} more that differ"] if left > 0 else []
-        each = "; ".join([*told[:_MOST_TOLD], *more])
+        each = "; ".join([*clauses[:_MOST_NAMED], *more])
         return f"each {unit} is in one of {len(self.parts):,} parts of the data; {each}"

@@ -30,7 +30,7 @@ from uedp_bench.components.component import Component, P, Params
 
 Events = tuple[PrivacyEvent, ...]
 Reading = tuple[str, float]
-"""What an epsilon means at one more point: a description and the epsilon there."""
+"""Epsilon at one more point: a description of the point and the epsilon."""
 
 
 class System(Component[P]):
@@ -38,7 +38,7 @@ class System(Component[P]):
 
     Attributes:
         unit: the unit of its guarantee.
-        reason: where claim and proof differ, why.
+        reason: reason why claim and proof differ, if they do.
     """
 
     unit: ClassVar[PrivacyUnit]
@@ -46,11 +46,11 @@ class System(Component[P]):
 
     @abstractmethod
     def plan(self) -> Events:
-        """What happens."""
+        """Events of one run."""
 
     @abstractmethod
     def claims(self) -> tuple[Claim, ...]:
-        """What the paper says of it."""
+        """Claims of the paper."""
 
     def readings(self) -> tuple[Reading, ...]:
         """Epsilon at further points that make it comparable; none by default."""
@@ -144,7 +144,7 @@ class DeepCandidate(System[DeepCandidateParams]):
         )
 
     def claims(self) -> tuple[Claim, ...]:
-        """The same."""
+        """Pure DP, as it happens."""
         return (
             Claim(
                 unit=self.unit,
@@ -191,7 +191,7 @@ class MetricDP(System[MetricDPParams]):
         )
 
     def claims(self) -> tuple[Claim, ...]:
-        """The same."""
+        """Metric privacy, as it happens."""
         return (
             Claim(
                 unit=self.unit,
@@ -204,7 +204,7 @@ class MetricDP(System[MetricDPParams]):
         )
 
     def readings(self) -> tuple[Reading, ...]:
-        """Epsilon of two words at every distance asked for, and of two rows."""
+        """Epsilon of two words at every distance in the parameters, and of two rows."""
         p = self.params
         words = [(f"two words at distance {d:g}", d * p.epsilon) for d in p.distances]
         if p.words == 1:
@@ -285,7 +285,7 @@ class FederatedNER(System[FederatedNERParams]):
 
 
 def federated_ner_claim(records: int, epochs: int, noise_multiplier: float) -> Claim:
-    """What Jana and Biemann 2021 print for training of so many epochs, at any batch size.
+    """Claim that Jana and Biemann 2021 print for `epochs` epochs, at any batch size.
 
     Their table 2 is reproduced to its digits by `records * epochs` steps at a sampling rate of
     1 / records, with the accountant of that time's TensorFlow Privacy.

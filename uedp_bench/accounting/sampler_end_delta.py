@@ -1,4 +1,4 @@
-"""What noise that ends adds to delta (docs/proofs.md, section 9).
+"""Delta that a sampler adds because its noise is bounded (docs/proofs.md, section 9).
 
 No sampler reaches every real number: that of the package ends at `GAUSSIAN_END` deviations. An
 outcome beyond what one data set can give identifies the other, so the divergence of the real
@@ -28,7 +28,7 @@ BITS = 53
 """Random bits of a uniform number of `Generator.random`: a multiple of 2^-53 below 1."""
 
 _TAIL_STARTS = 3.6541528853610088
-"""Where the ziggurat's layers end and its tail begins (`ziggurat_nor_r` of NumPy)."""
+"""End of the ziggurat's layers and begin of its tail (`ziggurat_nor_r` of NumPy)."""
 
 GAUSSIAN_END = _TAIL_STARTS + math.sqrt(2.0 * BITS * math.log(2.0))
 """Standard deviations that `standard_normal` cannot exceed, 12.23.
@@ -62,11 +62,11 @@ def gamma_end(shape: int) -> float:
 Round = Gaussian | PoissonSampled | FixedSizeSampled | GroupRound
 
 COORDINATES = 2**30
-"""Coordinates of the noise of one round, at most; the bound grows with their square root."""
+"""Most coordinates of one round's noise; the bound grows with their square root."""
 
 
 def check_coordinates(coordinates: int) -> None:
-    """Refuses to add Gaussian noise to a vector of which theorem D says nothing.
+    """Refuse a vector with more coordinates than theorem D speaks of.
 
     Raises:
         PrivacyError: for more than `COORDINATES`.
@@ -79,7 +79,7 @@ def check_coordinates(coordinates: int) -> None:
 
 
 _TERMS = 512
-"""Numbers of coins told apart, at most; more share the largest of a run, which is the safe side."""
+"""Most numbers of coins told apart; more share the largest of a run, which is the safe side."""
 
 SHARE = 1e-9
 """Share of delta that is set aside for what lies beyond the end."""
@@ -92,15 +92,15 @@ REASON = (
 
 @dataclass(frozen=True)
 class Moved:
-    """How a unit moves the noisy sum of a round, in standard deviations of its noise.
+    """Move of a round's noisy sum by one unit, in standard deviations of its noise.
 
     Attributes:
         above: contributions that one data set has and the other lacks, or has otherwise; each takes
             part by a coin of its own.
         below: those that stand in the other data set in their place.
-        rate: of each coin.
-        unit: length of a contribution, at most.
-        widest: how far two outcomes without noise are apart, at most.
+        rate: probability of each coin.
+        unit: largest length of a contribution.
+        widest: largest distance of two outcomes without noise.
     """
 
     above: int
@@ -116,12 +116,12 @@ class Moved:
 
 
 def moved(event: Round, adjacency: Adjacency, point: Protected) -> Moved:
-    """What neighbours differ in, in one round.
+    """Difference of neighbours in one round.
 
     Args:
-        event: of the round.
-        adjacency: replacing a unit moves the sum twice.
-        point: who else mentions the entity, for rounds of a user together with an entity.
+        event: event of the round.
+        adjacency: difference in the unit; replacing one moves the sum twice.
+        point: point of the curve, for rounds of a user together with an entity.
     """
     if isinstance(event, GroupRound):
         above, below = contributions(event, point)
@@ -152,13 +152,13 @@ def mass(
     end: float = GAUSSIAN_END,
     coordinates: int = COORDINATES,
 ) -> float:
-    """What the end of the sampler adds to delta (theorem D), at most.
+    """Bound on the delta that the end of the sampler adds (theorem D).
 
     Args:
-        rounds: what neighbours differ in, and how often it happens.
-        epsilon: of the guarantee for noise without an end.
-        end: of the sampler, in standard deviations.
-        coordinates: of the noise of a round, at most.
+        rounds: differences of neighbours in a round, each with its number of rounds.
+        epsilon: epsilon of the guarantee for noise without an end.
+        end: end of the sampler, in standard deviations.
+        coordinates: most coordinates of a round's noise.
     """
     rounds = list(rounds)
     times = math.fsum(count for _, count in rounds)
@@ -180,10 +180,10 @@ def _of_round(move: Moved, ratio: float, end: float, coordinates: int) -> float:
     """The bound of theorem D for one round, in the direction that is the worse.
 
     Args:
-        move: what neighbours differ in.
+        move: difference of neighbours.
         ratio: e^epsilon.
-        end: of the sampler.
-        coordinates: of the noise.
+        end: end of the sampler, in standard deviations.
+        coordinates: coordinates of the noise.
     """
     import numpy as np
 
@@ -196,14 +196,14 @@ def _of_round(move: Moved, ratio: float, end: float, coordinates: int) -> float:
         for coins in (move.above, move.below)
     )
     worst = 0.0
-    for here, there in ((above, below), (below, above)):
-        apart = np.minimum(np.add.outer(here.centres, there.centres), move.widest)
+    for present, absent in ((above, below), (below, above)):
+        apart = np.minimum(np.add.outer(present.centres, absent.centres), move.widest)
         gap = np.maximum(end - apart, 0.0)
         shown = np.minimum(1.0, dense * np.exp(-(gap**2) / 2.0) / math.sqrt(2.0 * math.pi))
         shown = np.where(apart >= end, 1.0, np.where(apart == 0.0, 0.0, shown))
-        likely = np.exp(here.log_weights) @ shown + here.lost
-        rare = once * np.exp(there.log_weights)
-        worst = max(worst, float(np.minimum(likely, rare).sum()) + once * there.lost)
+        likely = np.exp(present.log_weights) @ shown + present.lost
+        rare = once * np.exp(absent.log_weights)
+        worst = max(worst, float(np.minimum(likely, rare).sum()) + once * absent.lost)
     return worst
 
 
@@ -216,26 +216,26 @@ def _exp(epsilon: float) -> float:
 
 
 def whole(rounds: float, epsilon: float, end: float = GAUSSIAN_END) -> float:
-    """What the end adds to delta whatever is done with the noise: e^epsilon times all beyond it.
+    """Bound on the added delta for any use of the noise: e^epsilon times all beyond the end.
 
     Args:
-        rounds: how many draw noise, in expectation.
-        epsilon: of the guarantee for noise without an end.
-        end: of the sampler, in standard deviations.
+        rounds: expected number of rounds that draw noise.
+        epsilon: epsilon of the guarantee for noise without an end.
+        end: end of the sampler, in standard deviations.
     """
     return (1.0 + _exp(epsilon)) * rounds * beyond_end(end)
 
 
 def identified(move: Moved, rounds: int, end: float = GAUSSIAN_END) -> float:
-    """What an update of one coordinate loses for certain: how likely an outcome tells on it.
+    """Delta that an update of one coordinate loses for certain: probability of a telling outcome.
 
     No smaller delta holds at any epsilon, whatever the accountant says: with a single coordinate,
     an outcome beyond the end of the noise alone can only come with the unit in the data.
 
     Args:
-        move: what neighbours differ in; all contributions agree.
-        rounds: how many.
-        end: of the sampler, in standard deviations.
+        move: difference of neighbours; all contributions agree.
+        rounds: number of rounds.
+        end: end of the sampler, in standard deviations.
     """
     import numpy as np
     from scipy.special import ndtr
@@ -243,8 +243,8 @@ def identified(move: Moved, rounds: int, end: float = GAUSSIAN_END) -> float:
     from uedp_bench.accounting.accountants.dominating_pairs import binomial_mixture
 
     coins = binomial_mixture(move.above, move.rate, 1, unit=move.unit)
-    told = ndtr(coins.centres - end) - ndtr(-end)
-    once = min(float(np.exp(coins.log_weights) @ told), 1.0 - 1e-16)
+    telling = ndtr(coins.centres - end) - ndtr(-end)
+    once = min(float(np.exp(coins.log_weights) @ telling), 1.0 - 1e-16)
     return -math.expm1(rounds * math.log1p(-once))
 
 
@@ -259,9 +259,9 @@ def within(
     """Epsilon of the real mechanism: the ideal one's, with the mass beyond the end in delta.
 
     Args:
-        delta: of the guarantee.
-        epsilon_of: epsilon of noise without an end, at a delta.
-        mass_of: the mass beyond the end, at an epsilon.
+        delta: delta of the guarantee.
+        epsilon_of: function from delta to the epsilon of noise without an end.
+        mass_of: function from epsilon to the mass beyond the end.
 
     Returns:
         Infinity where that mass leaves too little of delta.

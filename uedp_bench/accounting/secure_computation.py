@@ -1,4 +1,4 @@
-"""Computing with what nobody sees: the event of a protocol between parties."""
+"""Event of a secure computation between parties."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def failure_of_truncations(
     departs from the function that is to be computed; probabilities add up (union bound).
 
     Args:
-        truncations: how many.
-        largest: bounds |x|.
+        truncations: number of truncations.
+        largest: bound on |x|.
         ring_bits: bits of a number.
-        fraction_bits: those behind the point.
+        fraction_bits: bits behind the point.
     """
     exponent = 2 * fraction_bits + 1 - ring_bits
     return float(min(Fraction(1), truncations * Fraction(largest) * Fraction(2) ** exponent))
@@ -92,7 +92,7 @@ class SecureComputation(Event):
         return ""
 
     def text(self, unit: PrivacyUnit) -> str:
-        """Who computes, against whom, and what comes out."""
+        """Sentence about parties, adversary and output."""
         failing = f", failing with probability {self.failure:.3g} at most" if self.failure else ""
         return (
             f"{self.parties:,} parties compute with inputs that they keep from each other "

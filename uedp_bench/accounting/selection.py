@@ -1,4 +1,4 @@
-"""What it costs to choose hyper-parameters by comparing trained models.
+"""Cost of choosing hyper-parameters by comparing trained models.
 
 Papernot and Steinke 2022, "Hyperparameter Tuning with Renyi Differential Privacy"
 (arXiv:2110.03620): where the number of trials is random and secret, releasing the best of them
@@ -50,8 +50,8 @@ def epsilon_of_best(divergences: Array, selection: Selection, delta: float) -> f
 
     Args:
         divergences: (ORDERS.size,) Renyi divergences of one trial, in both directions.
-        selection: `repetitions`, `mean` and `eta`.
-        delta: in (0, 1).
+        selection: selection with random `repetitions`.
+        delta: delta of the guarantee, in (0, 1).
     """
     return renyi_epsilon(best_of_random(divergences, selection), delta)
 
@@ -65,8 +65,8 @@ def best_of_random(divergences: Array, selection: Selection) -> Array:
     ((1 - 1/o) D(o) + ln(1/gamma) / o) + ln(mean) / (order - 1).
 
     Args:
-        divergences: (ORDERS.size,) of one trial, in both directions.
-        selection: with random `repetitions`.
+        divergences: (ORDERS.size,) Renyi divergences of one trial, in both directions.
+        selection: selection with random `repetitions`.
 
     Returns:
         (ORDERS.size,).
@@ -80,13 +80,13 @@ def best_of_random(divergences: Array, selection: Selection) -> Array:
     if selection.eta is None:
         from dp_accounting.rdp.rdp_privacy_accountant import compute_delta
 
-        # dp-accounting takes no logarithm of what is nothing beside 1; more is the safe side.
+        # dp-accounting takes no logarithm of a divergence that rounds to 0; more is the safe side.
         divergences = np.where(divergences > 0.0, np.maximum(divergences, 1e-15), 0.0)
-        known = np.isfinite(divergences)
-        if not known.any():
+        finite = np.isfinite(divergences)
+        if not finite.any():
             return np.full(ORDERS.size, math.inf)
         deltas = [
-            compute_delta(ORDERS[known], divergences[known], math.log1p(1.0 / (order - 1.0)))[0]
+            compute_delta(ORDERS[finite], divergences[finite], math.log1p(1.0 / (order - 1.0)))[0]
             for order in ORDERS
         ]
         return np.asarray(divergences + selection.mean * np.array(deltas) + extra)
@@ -149,15 +149,15 @@ _NOT_CHARGED_PUBLIC = "hyper-parameters were chosen by comparing trained models;
 
 @dataclass(frozen=True)
 class Trials:
-    """What was tried.
+    """Trials of a selection.
 
     Attributes:
-        selection: as declared.
-        events: those of every setting of its grid, that of the released model among them.
-        refusals: why nothing can be proven for some setting; empty where it can.
-        shared: why the trials' noise is not known to be independent; empty where it is.
-        neighbours: why a user together with an entity has no common neighbours in all trials;
-            empty where it has.
+        selection: the declared selection.
+        events: events of every setting of its grid, that of the released model among them.
+        refusals: reasons why nothing can be proven for some setting; empty if it can.
+        shared: reason why the trials' noise is not known to be independent; empty if it is.
+        neighbours: reason why a user together with an entity has no common neighbours in all
+            trials; empty if it has.
     """
 
     selection: Selection
@@ -167,7 +167,7 @@ class Trials:
     neighbours: str = ""
 
     def unsound(self, guarantee: Guarantee) -> str:
-        """Why no theorem says what all trials together tell of a unit; empty where one does."""
+        """Reason why no theorem bounds what all trials tell of a unit; empty if one does."""
         chosen = self.selection
         if not chosen.charge or chosen.scores == "training":
             return ""  # nothing is charged, and that is said
@@ -184,9 +184,9 @@ def charge(
     """Guarantees of the selected model, and the record of the selection.
 
     Args:
-        guarantees: of the released model as if its settings had been fixed in advance. Claims,
-            simulations, and proofs that are refused or infinite, stay as they are.
-        trials: what was tried.
+        guarantees: guarantees of the released model as if its settings had been fixed in advance.
+            Claims, simulations, and proofs that are refused or infinite, stay as they are.
+        trials: all trials of the selection.
 
     Returns:
         Guarantees in the same order: proven ones cost the selection, or say in their assumptions
@@ -200,11 +200,11 @@ def charge(
         if not charged or math.isinf(guarantee.epsilon):
             out.append(guarantee)
             continue
-        made, reason = _charged(guarantee, trials)
-        out.append(made)
+        charged_guarantee, reason = _charged(guarantee, trials)
+        out.append(charged_guarantee)
         record.append({
             "unit": guarantee.unit, "adjacency": guarantee.adjacency, "delta": guarantee.delta,
-            "epsilon_of_one_trial": guarantee.epsilon, "epsilon": made.epsilon,
+            "epsilon_of_one_trial": guarantee.epsilon, "epsilon": charged_guarantee.epsilon,
             "charged": not reason, "reason": reason,
         })  # fmt: skip
     selection = trials.selection
@@ -219,7 +219,7 @@ def charge(
 
 
 def _charged(guarantee: Guarantee, trials: Trials) -> tuple[Guarantee, str]:
-    """The charged guarantee, or with the reason why it was not charged the same or none."""
+    """Charge a guarantee; where that fails, refuse it or keep it, with the reason."""
     selection = trials.selection
     if reason := trials.unsound(guarantee):
         refused = {"epsilon": math.inf, "pure": None, "notion": "none", "accountant": "none",
@@ -233,16 +233,16 @@ def _charged(guarantee: Guarantee, trials: Trials) -> tuple[Guarantee, str]:
         if trials.refusals:
             raise Refusal("; ".join(trials.refusals))
         if selection.repetitions == "fixed":
-            made = _composition(guarantee, trials)
+            charged = _composition(guarantee, trials)
         else:
-            made = _random(guarantee, trials)
-        if math.isinf(made.epsilon):
+            charged = _random(guarantee, trials)
+        if math.isinf(charged.epsilon):
             raise Refusal("no finite epsilon covers all trials")
     except Refusal as refusal:
         text = _NOT_CHARGED_PUBLIC if selection.scores == "public" else _NOT_CHARGED
         stated = (*guarantee.assumptions, text.format(refusal))
         return guarantee.model_copy(update={"assumptions": stated}), str(refusal)
-    return made, ""
+    return charged, ""
 
 
 def _method(selection: Selection) -> str:
@@ -329,7 +329,7 @@ def _random(guarantee: Guarantee, trials: Trials) -> Guarantee:
         return within(
             guarantee.delta,
             lambda delta: epsilon_of_best(worst, trials.selection, delta),
-            lambda found: whole(drawn, found),
+            lambda ideal_epsilon: whole(drawn, ideal_epsilon),
         )
 
     curve = tuple(
@@ -353,7 +353,7 @@ def _drawn(event: Event) -> int:
 
 
 def _events_of(events: Sequence[PrivacyEvent], guarantee: Guarantee) -> tuple[Event, ...]:
-    """Events of one trial about the unit; none if it protects another.
+    """Select the events of one trial about the unit; none if it protects another.
 
     Raises:
         Refusal: if stages contradict each other, or used private data without protection.

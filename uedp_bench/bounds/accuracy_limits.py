@@ -17,7 +17,7 @@ _CELLS = 400
 
 
 def two_class_limit(dimension: int, scale: float, share: float) -> float:
-    """The accuracy of the best classifier of two classes, each at an opposite corner of the cube.
+    """Accuracy of the best classifier of two classes, each at an opposite corner of the cube.
 
     It bounds every encoder's: noise on closer coordinates is a garbling of noise on coordinates 1
     apart, and texts of a class that lie at several points are mixtures, which are no easier (the
@@ -26,9 +26,9 @@ def two_class_limit(dimension: int, scale: float, share: float) -> float:
     at the corners: 1 - share + the hockey-stick divergence of share f and (1 - share) g.
 
     Args:
-        dimension: k.
-        scale: b of the noise, 1/epsilon of a coordinate.
-        share: of one class, in [0, 1].
+        dimension: number of coordinates (k).
+        scale: scale b of the noise, 1/epsilon of a coordinate.
+        share: share of one class, in [0, 1].
 
     Raises:
         InputError: for numbers out of range.
@@ -52,9 +52,9 @@ def accuracy_limit(dimension: int, scale: float, shares: Sequence[float]) -> flo
       coordinate. It is good where noise is large: no noise leaves less than the largest share.
 
     Args:
-        dimension: k.
-        scale: b of the noise, 1/epsilon of a coordinate.
-        shares: of the classes; they add up to 1.
+        dimension: number of coordinates (k).
+        scale: scale b of the noise, 1/epsilon of a coordinate.
+        shares: shares of the classes; they add up to 1.
 
     Raises:
         InputError: for numbers out of range, or shares that do not add up to 1.
@@ -78,7 +78,7 @@ def at_most(largest: float) -> tuple[float, ...]:
     as fit have the largest share, and one has the rest.
 
     Args:
-        largest: in (0, 1].
+        largest: largest share of a class, in (0, 1].
     """
     if not 0.0 < largest <= 1.0:
         raise InputError(f"largest is {largest}; it must be above 0 and at most 1")

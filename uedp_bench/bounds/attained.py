@@ -1,4 +1,4 @@
-"""What a pair of output laws refutes: epsilon from below, where an accountant gives it from above.
+"""Epsilon that a pair of output laws refutes: from below, where an accountant bounds from above.
 
 A proof is as good as its distance from the worst data sets that are known. Laws here are mixtures
 of normal laws on the line, as of a round in which all updates are parallel; what two data sets of
@@ -27,7 +27,7 @@ class Law:
 
     Attributes:
         weights: (n,) probabilities.
-        centres: (n,) on the line.
+        centres: (n,) means of the normal laws.
     """
 
     weights: Array
@@ -43,12 +43,12 @@ def epsilon_attained(
     lower it; they are composed by a Fourier transform.
 
     Args:
-        upper: the law of one round without its noise, on one data set.
-        lower: likewise, on the other.
-        noise: its standard deviation.
-        rounds: how many.
-        delta: in (0, 1); rounding shows below 1e-12.
-        step: of the grid of losses, in nats.
+        upper: law of one round without its noise, on one data set.
+        lower: law on the other data set.
+        noise: standard deviation of the noise.
+        rounds: number of rounds.
+        delta: delta of the bound, in (0, 1); rounding shows below 1e-12.
+        step: step of the grid of losses, in nats.
 
     Raises:
         InputError: if losses need more than 2^18 grid steps.
@@ -86,16 +86,16 @@ def epsilon_attained(
 
 
 def two_level_laws(spread: int, rate: float, moves: float, after: float) -> tuple[Law, Law]:
-    """One round of two-level clipping with and without the group, on the line (proofs, section 5).
+    """Laws of a round of two-level clipping with and without the group (docs/proofs.md, section 5).
 
-    `spread` users send `after` where the entity is there, and `moves` less where it is not; the
+    `spread` users send `after` where the entity is present, and `moves` less where it is not; the
     protected user sends 1. All their gradients are parallel.
 
     Args:
-        spread: k.
-        rate: q, of each user's coin.
-        moves: rho = m c, how far a user's update moves.
-        after: in [moves - 1, 1].
+        spread: number of users beside the protected one (k).
+        rate: probability of each user's coin (q).
+        moves: largest move of a user's update (rho = m c).
+        after: update of a user with the entity, in [moves - 1, 1].
 
     Raises:
         InputError: if an update would be longer than 1.

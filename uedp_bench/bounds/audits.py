@@ -1,4 +1,4 @@
-"""From scores of included and excluded canaries to lower bounds on epsilon."""
+"""Lower bounds on epsilon from scores of included and excluded canaries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from uedp_bench.corpus import BoolArray, FloatArray
 
 Bound = Callable[[float], float]
-"""Confidence -> epsilon."""
+"""Function from a confidence to an epsilon."""
 
 STRICT_ERROR = 1e-6
 STRICT = 1.0 - STRICT_ERROR
@@ -35,7 +35,7 @@ NORMAL = "they are normal with one variance on both sides"
 
 
 class Sides(NamedTuple):
-    """Scores of canaries that were in and of those that were not; high for the former."""
+    """Scores of canaries that were in, and of canaries that were not; high for the former."""
 
     members: FloatArray
     nonmembers: FloatArray
@@ -49,23 +49,23 @@ class Sides(NamedTuple):
         """The lower bound by one method."""
         from uedp_bench.bounds.lower_bounds import epsilon_lower_bound
 
-        def at(confidence: float) -> float:
+        def epsilon(confidence: float) -> float:
             return float(
                 epsilon_lower_bound(
                     self.members, self.nonmembers, delta=delta, confidence=confidence, method=method
                 )
             )
 
-        return at
+        return epsilon
 
 
 class Trials(NamedTuple):
     """Scores of one canary over independent trainings.
 
     Attributes:
-        sides: trainings with it, and those without.
-        bets: where trainings stopped early, the guesses in their order: only such bounds hold
-            however many trainings there were. None for a number that was fixed in advance.
+        sides: scores of trainings with it, and of trainings without it.
+        bets: bets in order, where trainings stopped early: only such bounds hold for any number of
+            trainings. None for a number that was fixed in advance.
     """
 
     sides: Sides
@@ -73,11 +73,11 @@ class Trials(NamedTuple):
 
     @classmethod
     def in_order(cls, scores: FloatArray, included: BoolArray, *, early: bool) -> Trials:
-        """Trainings by their coins.
+        """Sort trainings by their coins.
 
         Args:
-            scores: (n,) in the order of the trainings.
-            included: (n,) the coins.
+            scores: (n,) scores in the order of the trainings.
+            included: (n,) coins of the trainings.
             early: True if the number of trainings depends on the scores.
         """
         bets = place_bets(scores, included) if early else None
@@ -109,15 +109,15 @@ def lower_bounds(
     *,
     normal: bool,
 ) -> tuple[LowerBound, ...]:
-    """All bounds: first those that hold without assumptions, then those that assume something.
+    """Compute all bounds: first bounds without assumptions, then bounds that assume something.
 
     The former are for every target, at `delta` and at `STRICT_DELTA`, the latter for the main one.
 
     Args:
         one_run: scores of the canaries of one training.
         trials: scores of one canary over independent trainings, or None.
-        targets: what the canaries speak of; the first is the main one.
-        delta: of the bounds.
+        targets: guarantees that the canaries speak of; the first is the main one.
+        delta: delta of the bounds.
         normal: True if Gaussian noise makes the scores normal, as those of update canaries.
     """
     deltas = (delta, STRICT_DELTA) if delta > STRICT_DELTA else (delta,)
@@ -139,7 +139,7 @@ def lower_bounds(
 def _assuming(
     one_run: Sides, trials: Trials | None, *, normal: bool
 ) -> Iterator[tuple[Sides, Method, tuple[str, ...]]]:
-    """Scores, methods, and what they assume beside the coins or the trainings' randomness."""
+    """Scores, methods, and assumptions beside the coins or the trainings' randomness."""
     from uedp_bench.bounds.lower_bounds import normality_p_value
 
     yield one_run, "one-run-f-dp", (GAUSSIAN_CURVE,)
@@ -180,7 +180,7 @@ def _sure(
 def curve_evidence(
     one_run: Sides, trials: Trials | None, error: float = STRICT_ERROR
 ) -> CurveEvidence:
-    """The counts that whole curves are tested against.
+    """Counts that whole curves are tested against.
 
     Args:
         one_run: scores of the canaries of one training.
@@ -196,7 +196,7 @@ def curve_evidence(
     placed = () if bets is None else zip(bets.chances.tolist(), bets.right.tolist(), strict=True)
     return CurveEvidence(
         canaries=sum(map(len, one_run)),
-        guesses=tuple(zip(ways.made.tolist(), ways.right.tolist(), strict=True)),
+        guesses=tuple(zip(ways.counts.tolist(), ways.right.tolist(), strict=True)),
         rates=tuple((float(likely), float(rare)) for likely, rare in limits),
         bets=tuple(placed),
         error=error,

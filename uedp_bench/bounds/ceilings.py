@@ -6,8 +6,8 @@ function of the guarantee (Dong, Roth and Su 2022, "Gaussian Differential Privac
 its area under the curve is at most 1 minus the integral of f. f is taken from below, by the proven
 epsilons at a few deltas, so that no ceiling is lower than the proof.
 
-A proof for a record bounds the same through all records of a user (theorem 2.14 there). Which
-neighbours a user that is held out makes is said in `docs/proofs.md`, section 21.
+A proof for a record bounds it through all records of a user (theorem 2.14 there). The
+neighbours that a held-out user makes are in `docs/proofs.md`, section 21.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ RATES: Mapping[str, float | None] = {
 """Metrics that have a ceiling: false-positive rate of a true-positive rate, None of an AUC."""
 
 DELTAS = (1e-6, *np.geomspace(1e-4, 0.12, 15).tolist(), *np.linspace(0.15, 0.94, 14).tolist(), 0.99)
-"""Deltas at which epsilon is asked for; 1 % above Gaussian curves of mu <= 3 at most."""
+"""Deltas at which epsilon is computed; 1 % above Gaussian curves of mu <= 3 at most."""
 
 CELLS = 1 << 14
 """Steps of the upper sum that an area is taken from: less than 1e-4 too large."""
@@ -55,8 +55,8 @@ class JudgedUsers(Frozen):
     """Users whom an attack tells apart by scores, and who were held out at random.
 
     Attributes:
-        members, non_members: scored users on either side.
-        most_records: records in the training data of one of them, at most.
+        members, non_members: numbers of scored users on either side.
+        most_records: most records of one of them in the training data.
     """
 
     members: Count
@@ -64,8 +64,8 @@ class JudgedUsers(Frozen):
     most_records: Count
 
     @classmethod
-    def of(cls, details: Mapping[str, Any]) -> JudgedUsers | None:
-        """The judged users of an attack's details; None where it has none."""
+    def from_details(cls, details: Mapping[str, Any]) -> JudgedUsers | None:
+        """Read the judged users from an attack's details; None if it has none."""
         try:
             return cls.model_validate(details.get("judged"))
         except ValidationError:
@@ -77,7 +77,7 @@ class TradeOff:
     """Largest true-positive rates of all tests that (epsilon, delta) points allow.
 
     Attributes:
-        epsilons, deltas: (points,) proven together; finite.
+        epsilons, deltas: (points,) finite points of the guarantee.
         group: units that a test asks about at once.
     """
 
@@ -112,12 +112,12 @@ class TradeOff:
 def trade_off(
     events: tuple[PrivacyEvent, ...], unit: PrivacyUnit, adjacency: Adjacency, group: int = 1
 ) -> TradeOff:
-    """The curve that events are worth to a unit, as far as `DELTAS` show it.
+    """The proven curve of a unit, at `DELTAS`.
 
     Args:
-        events: as in `ledger.proven_at`.
-        unit: of the guarantee.
-        adjacency: of the guarantee.
+        events: events of all stages, as for `ledger.proven_at`.
+        unit: unit of the guarantee.
+        adjacency: adjacency of the guarantee.
         group: units that a test asks about at once.
     """
     points = [
@@ -138,10 +138,10 @@ def ceilings(
     """Largest honest value of each metric of `RATES`; empty where no proof bounds them.
 
     Args:
-        metrics: names.
+        metrics: names of metrics.
         judged: users whom the attack tells apart.
-        guarantees: of the run.
-        events: of a single training, on which they rest.
+        guarantees: guarantees of the run.
+        events: events of a single training, on which the guarantees rest.
     """
     curves = [curve for _, curve in _curves(judged, guarantees, events)]
     return {
@@ -156,7 +156,7 @@ def _ceiling(curve: TradeOff, rate: float | None) -> float:
 
 
 def bounds_users(guarantee: Guarantee, judged: JudgedUsers) -> int:
-    """Units of a guarantee that one user is at most; 0 where it bounds no test about users."""
+    """Most units of a guarantee that one user is; 0 if it bounds no test about users."""
     finite = guarantee.status == "given" and math.isfinite(guarantee.epsilon)
     if guarantee.kind != "proven" or guarantee.notion != "dp" or not finite:
         return 0
@@ -187,17 +187,17 @@ def check_measured(
     events: Sequence[PrivacyEvent],
     attack: str,
 ) -> None:
-    """Compares what an attack measured of users with what proofs allow.
+    """Compare an attack's metrics of users with their ceilings.
 
     Records of one user are in or out together: limits of their metrics are not known, and metrics
     of users are compared alone. Each comparison errs with a probability of at most `STRICT_ERROR`.
 
     Args:
-        metrics: of the attack.
+        metrics: metrics of the attack.
         judged: users whom it tells apart.
-        guarantees: of the run.
-        events: of a single training, on which they rest.
-        attack: name, for the message.
+        guarantees: guarantees of the run.
+        events: events of a single training, on which the guarantees rest.
+        attack: name of the attack, for the message.
 
     Raises:
         PrivacyError: if a metric lies above its ceiling by more than chance: an error in the
@@ -220,7 +220,7 @@ def check_measured(
 def _limits(
     value: float, judged: JudgedUsers, curve: TradeOff, rate: float | None
 ) -> tuple[float, float, str]:
-    """Lower limit of a metric, what the curve allows there, and where that is, in words."""
+    """Lower limit of a metric, its ceiling, and the place on the curve in words."""
     if rate is None:
         pairs = min(judged.members, judged.non_members)
         return least_auc(value, pairs, STRICT_ERROR), curve.area(), ""

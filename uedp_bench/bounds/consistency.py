@@ -33,7 +33,7 @@ class ProvenAt(Protocol):
 
 
 ClaimedAt = Callable[[float], Sequence[Guarantee]]
-"""Claims at a delta, in the order in which they were given: `ledger.claimed` of the mechanism's."""
+"""Function from a delta to the mechanism's claims there, in order (`ledger.claimed`)."""
 
 
 def check_bounds(
@@ -42,7 +42,7 @@ def check_bounds(
     proven_at: ProvenAt,
     claimed_at: ClaimedAt | None = None,
 ) -> tuple[Guarantee, ...]:
-    """Compares every lower bound with the guarantees that it speaks of.
+    """Compare every lower bound with the guarantees that it speaks of.
 
     A bound is compared at its own unit, adjacency, delta and point of the curve, and a bound for
     users with user-entity guarantees too, because a user alone is a user together with an entity
@@ -51,10 +51,10 @@ def check_bounds(
     `strict_epsilon` are left out: they rest on more than the coins of their attack.
 
     Args:
-        bounds: of all attacks.
-        guarantees: claimed, stated and proven, of a single training run.
-        proven_at: see `ProvenAt`; asked only where a finite proof was given.
-        claimed_at: see `ClaimedAt`. A paper that claims an epsilon by an accountant claims what the
+        bounds: lower bounds of all attacks.
+        guarantees: claimed, stated and proven guarantees of a single training run.
+        proven_at: proofs by delta and point; called only where there is a finite proof.
+        claimed_at: claims by delta. A paper that claims an epsilon by an accountant claims what the
             accountant says at every delta; without it, only bounds at a claim's delta or above
             can refute it.
 
@@ -81,7 +81,7 @@ def check_bounds(
     judged = []
     for number, guarantee in enumerate(guarantees):
         if guarantee.kind == "claimed":
-            claims = {delta: next(found) for delta, found in at_delta.items()}
+            claims = {delta: next(column) for delta, column in at_delta.items()}
             by_points = _judged(guarantee, strict, claims)
             judged.append(_judged_curve(by_points, against, curves.get(number)))
         elif guarantee.kind == "stated":
@@ -97,7 +97,7 @@ def _judged_stated(
     proven_at: ProvenAt,
     against: Sequence[LowerBound],
 ) -> Guarantee:
-    """Stated guarantees, refuted where a bound or its scores contradict what events are worth."""
+    """Refute a stated guarantee if a bound or its scores contradict what events are worth."""
     for bound in bounds:
         if _speaks_of(bound, guarantee):
             worth = _proven(bound, guarantee, proven_at)
@@ -134,7 +134,7 @@ def _contradicts(bound: LowerBound, guarantee: Guarantee, proven_at: ProvenAt) -
 def _claimed_curves(
     guarantees: Sequence[Guarantee], claimed_at: ClaimedAt | None
 ) -> dict[int, TradeOffCurve]:
-    """The curve of each claim, by its number among the guarantees: its point alone by default."""
+    """Curve of each claim, by its number among the guarantees: its point alone by default."""
     from uedp_bench.bounds.trade_off import DELTAS, TradeOffCurve
 
     numbers = [n for n, one in enumerate(guarantees) if one.kind == "claimed"]
@@ -152,7 +152,7 @@ def _claimed_curves(
 def _judged_curve(
     claim: Guarantee, against: Sequence[LowerBound], curve: TradeOffCurve | None
 ) -> Guarantee:
-    """A claim, refuted where scores are impossible under its whole curve."""
+    """Refute a claim if scores are impossible under its whole curve."""
     from uedp_bench.bounds.trade_off import refutes
 
     if claim.status == "refuted" or curve is None:
@@ -196,7 +196,7 @@ def _check(bound: LowerBound, guarantee: Guarantee, proven_at: ProvenAt, *, test
 
 
 def _proven(bound: LowerBound, guarantee: Guarantee, proven_at: ProvenAt) -> float:
-    """What is proven at the delta and the point of the bound."""
+    """Proven epsilon at the delta and the point of the bound."""
     if bound.delta <= 0.0 or bound.delta >= 1.0:
         # Pure guarantees have one value at every delta; the others have none at delta 0.
         if guarantee.pure is not None and bound.delta <= 0.0:
@@ -226,15 +226,15 @@ def _point(bound: LowerBound, guarantee: Guarantee) -> Protected:
 def _judged(
     guarantee: Guarantee, bounds: Sequence[LowerBound], at_delta: Mapping[float, Guarantee]
 ) -> Guarantee:
-    """A claim, refuted where a bound lies above what it says at the bound's delta."""
+    """Refute a claim if a bound lies above the claimed epsilon at the bound's delta."""
     against = [b for b in bounds if _refutes(b, at_delta.get(b.delta, guarantee))]
     if not against:
         return guarantee
     # All of these refute the claim; the one to name is the one that tables show.
     highest = max(against, key=lambda bound: (bound.epsilon, bound.strict_epsilon or 0.0))
-    said = at_delta.get(highest.delta, guarantee)
+    claim = at_delta.get(highest.delta, guarantee)
     what = (
-        "it" if said.delta == guarantee.delta else f"the {said.epsilon:.6g} claimed at that delta"
+        "it" if claim.delta == guarantee.delta else f"the {claim.epsilon:.6g} claimed at that delta"
     )
     return _refuted(guarantee, f"{_described(highest)} exceeds {what}")
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from uedp_bench.corpus import BoolArray, FloatArray
 
 STEP = 0.01
-"""Epsilons that a bound is looked for among; it is the last of those that are refuted."""
+"""Step between the epsilons that are tested; a bound is the last of those that are refuted."""
 
 LARGEST_LOG = 700.0
 """More evidence than this says nothing more, and would overflow."""
@@ -29,12 +29,12 @@ MOST = 30.0
 
 
 class Bets(NamedTuple):
-    """Guesses, one a training, in the order of the trainings.
+    """Bets on guesses, one a training, in the order of the trainings.
 
     Attributes:
         chances: (n,) probability at which each is bet to be right, fixed before its training; 0
             for no bet.
-        right: (n,) True if it was.
+        right: (n,) True for a right guess.
     """
 
     chances: FloatArray
@@ -42,15 +42,15 @@ class Bets(NamedTuple):
 
 
 def place_bets(scores: FloatArray, included: BoolArray) -> Bets:
-    """Guesses from scores: included if above the middle of the means of earlier trainings' sides.
+    """Guess from scores: included if above the middle of the means of earlier trainings' sides.
 
     The chance of a bet is the share of right guesses so far, by Laplace's rule. Threshold and
     chance of a training thus depend on those before it alone. There is no bet before both sides
     were seen.
 
     Args:
-        scores: (n,) of the canary after each training, high where it is included.
-        included: (n,) the coins.
+        scores: (n,) scores of the canary after each training, high where it is included.
+        included: (n,) coins of the trainings.
     """
     chances, right = np.zeros(len(scores)), np.zeros(len(scores), dtype=bool)
     guesses = hits = 0
@@ -67,10 +67,10 @@ def place_bets(scores: FloatArray, included: BoolArray) -> Bets:
 
 
 def e_values(bets: Bets, fair_coin: float) -> FloatArray:
-    """(n,) the evidence after each training against guesses that are right so often at most.
+    """(n,) evidence after each training against guesses that are right with `fair_coin` at most.
 
     Args:
-        bets: on the guesses; those at a chance of `fair_coin` or less are not placed.
+        bets: bets on the guesses; those at a chance of `fair_coin` or less are not placed.
         fair_coin: largest probability of a right guess that is tested, in [1/2, 1].
     """
     if fair_coin >= 1.0:
@@ -85,8 +85,8 @@ def e_value_bound(bets: Bets, delta: float, confidence: float) -> float:
     """The largest epsilon up to which all are refuted at `delta`, after any of the trainings.
 
     Args:
-        bets: on the guesses.
-        delta: in [0, 1).
+        bets: bets on the guesses.
+        delta: delta of the bound, in [0, 1).
         confidence: one minus the probability that it ever exceeds the true epsilon.
     """
     largest, needed = 0.0, 1.0 / (1.0 - confidence)

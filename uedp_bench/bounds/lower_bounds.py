@@ -1,11 +1,11 @@
-"""Lower bounds on epsilon from an attack's scores, whose confidence is what it says.
+"""Lower bounds on epsilon from an attack's scores, with exact confidence.
 
 Scores are high for members. A bound exceeds the true epsilon with probability at most
 1 - confidence: whatever is chosen by looking at the scores (threshold, number of guesses,
 direction, the best of several attacks) is chosen among alternatives fixed in advance, each tested
 at its share of the significance (Bonferroni).
 
-Imports neither torch nor, before a bound is asked for, scipy.
+Neither torch is imported nor, before a bound is computed, scipy.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ WITH_GAUSSIAN: tuple[Method, ...] = ("clopper-pearson-f-dp", "one-run-f-dp", "nc
 """Methods that end in a Gaussian mechanism, which has no epsilon at delta 0."""
 
 STEP = 0.5**0.5
-"""From one rank to the next. Wider steps find 3 % more in scores without ties, and next to nothing
-in scores of few levels, where most thresholds fall on the same level."""
+"""Factor from one rank to the next. Wider steps find 3 % more in scores without ties, and next to
+nothing in scores of few levels, where most thresholds fall on the same level."""
 
 FEWEST_TO_TEST = 20
 """Scores from which the normal approximation of D'Agostino and Pearson's test holds."""
@@ -80,7 +80,7 @@ def epsilon_lower_bound(
       (`benchmarks/lower_bounds.py`).
     * `one-run`: each score is of a canary that a fair coin of its own put into one training run
       (Steinke et al. 2023); holds whatever canaries do to each other.
-    * `one-run-f-dp`: the same against a Gaussian trade-off curve (arXiv:2410.22235). A bound for
+    * `one-run-f-dp`: one-run against a Gaussian trade-off curve (arXiv:2410.22235). A bound for
       mechanisms of that family only.
     * `clopper-pearson-f-dp`: the same events against a Gaussian trade-off curve: mu is
       Phi^-1(P[event | one side]) - Phi^-1(P[event | other side]), both at their limits (Nasr et al.
@@ -94,8 +94,8 @@ def epsilon_lower_bound(
         members: (n,) scores of what was in training. Any reals; infinities sort, but no normal
             distribution has them.
         nonmembers: (n',) scores of what was not.
-        delta: in [0, 1); above 0 for the methods of `WITH_GAUSSIAN`.
-        confidence: in (0, 1).
+        delta: delta of the bound, in [0, 1); above 0 for the methods of `WITH_GAUSSIAN`.
+        confidence: confidence of the bound, in (0, 1).
         method: one of `METHODS`.
 
     Returns:
@@ -121,9 +121,9 @@ def epsilon_lower_bound(
         return gaussian_epsilon(rates.gaussian_shift(), delta)
     _check_coins(len(ins), len(outs))
     ways = one_run.score_guesses(ins, outs)
-    if not len(ways.made):
+    if not len(ways.counts):
         return 0.0
-    canaries, share = len(ins) + len(outs), significance / len(ways.made)
+    canaries, share = len(ins) + len(outs), significance / len(ways.counts)
     if method == "one-run":
         return one_run.best_one_run(canaries, ways, delta, share)
     return gaussian_epsilon(one_run.best_f_dp(canaries, ways, share), delta)
@@ -135,7 +135,7 @@ def best_of(bounds: Sequence[Callable[[float], float]], *, confidence: float = 0
     Args:
         bounds: each takes a confidence and returns a bound that holds with it; they may share
             data in any way.
-        confidence: of the result. Each is asked at 1 - (1 - confidence) / n.
+        confidence: confidence of the result. Each bound is taken at 1 - (1 - confidence) / n.
 
     Raises:
         InputError: for no bounds, or a confidence outside (0, 1).
@@ -236,13 +236,13 @@ def _nct_shift(members: FloatArray, nonmembers: FloatArray, significance: float)
 
 
 def normality_p_value(members: ArrayLike, nonmembers: ArrayLike) -> float | None:
-    """How likely such skewness and kurtosis are of normal scores of one variance on both sides.
+    """Probability of such skewness and kurtosis for normal scores of one variance on both sides.
 
     D'Agostino and Pearson's test of the distances to the mean of the own side.
 
     Args:
         members: (n,) finite scores.
-        nonmembers: (n',) likewise.
+        nonmembers: (n',) finite scores.
 
     Returns:
         In [0, 1]; None for fewer than 20 scores, and for scores that do not vary.
@@ -269,8 +269,8 @@ def epsilon_of_auc(auc: float, delta: float) -> float:
     the bound keeps; where it is low too, the scores tell little. No bound, and no confidence.
 
     Args:
-        auc: in [0, 1]; at most 1/2 gives 0, and 1 infinity.
-        delta: in (0, 1).
+        auc: area under the curve, in [0, 1]; at most 1/2 gives 0, and 1 infinity.
+        delta: delta of the epsilon, in (0, 1).
     """
     from scipy.special import ndtri
 
@@ -297,7 +297,7 @@ def _scores(values: ArrayLike, name: str) -> FloatArray:
 
 
 def _check_coins(members: int, nonmembers: int) -> None:
-    """Refuses sides that fair coins do not give: guessing the larger side would look like skill."""
+    """Refuse sides that fair coins do not give: guessing the larger side would look like skill."""
     from scipy.special import bdtr
 
     likelihood = 2.0 * float(bdtr(min(members, nonmembers), members + nonmembers, 0.5))

@@ -30,11 +30,11 @@ class Guesses(NamedTuple):
     """Several ways to guess on the same canaries, each fixed before the scores were seen.
 
     Attributes:
-        made: (ways,) number of guesses r.
-        right: (ways,) of which right, v.
+        counts: (ways,) number of guesses r.
+        right: (ways,) number of right guesses v.
     """
 
-    made: IntArray
+    counts: IntArray
     right: IntArray
 
 
@@ -51,11 +51,11 @@ def one_run_p_value(
     alpha = max over i of P[correct > X >= correct - i] / i; at most 1.
 
     Args:
-        canaries: each in with probability 1/2, independently.
-        guesses: how many canaries the attacker guessed on, at most all.
-        correct: how many of the guesses were right.
-        epsilon: at least 0.
-        delta: in [0, 1).
+        canaries: number of canaries, each in with probability 1/2, independently.
+        guesses: number of canaries that the attacker guessed on, at most all.
+        correct: number of right guesses.
+        epsilon: epsilon of the guarantee, at least 0.
+        delta: delta of the guarantee, in [0, 1).
 
     Raises:
         InputError: for numbers outside these ranges.
@@ -76,10 +76,10 @@ def one_run_bound(
     others, and `guesses` fixed before looking.
 
     Args:
-        canaries: each in with probability 1/2, independently.
-        guesses: how many canaries the attacker guessed on, at most all.
-        correct: how many of the guesses were right.
-        delta: in [0, 1).
+        canaries: number of canaries, each in with probability 1/2, independently.
+        guesses: number of canaries that the attacker guessed on, at most all.
+        correct: number of right guesses.
+        delta: delta of the guarantee, in [0, 1).
         confidence: one minus the probability that the bound exceeds the true epsilon.
 
     Returns:
@@ -104,10 +104,10 @@ def one_run_f_dp_bound(
     mechanism without sampling. Against any other guarantee it is an indication.
 
     Args:
-        canaries: each in with probability 1/2, independently.
-        guesses: how many canaries the attacker guessed on, at most all.
-        correct: how many of the guesses were right.
-        delta: in (0, 1); a Gaussian has no finite epsilon at 0.
+        canaries: number of canaries, each in with probability 1/2, independently.
+        guesses: number of canaries that the attacker guessed on, at most all.
+        correct: number of right guesses.
+        delta: delta of the epsilon, in (0, 1); a Gaussian has no finite epsilon at 0.
         confidence: as for `one_run_bound`.
 
     Raises:
@@ -147,12 +147,12 @@ def score_guesses(members: NDArray[np.float64], nonmembers: NDArray[np.float64])
 def _right_at_top(
     wanted: NDArray[np.float64], others: NDArray[np.float64], counts: IntArray
 ) -> IntArray:
-    """For each k: how many of the k highest are wanted, where ties put the others first."""
+    """Number of wanted ones among the k highest, for each k; ties put the others first."""
     scores = np.concatenate([others, wanted])
     is_wanted = np.arange(len(scores)) >= len(others)
     order = np.lexsort((is_wanted, -scores))
-    found = np.concatenate([[0], np.cumsum(is_wanted[order])])
-    return found[counts].astype(np.int64)
+    wanted_above = np.concatenate([[0], np.cumsum(is_wanted[order])])
+    return wanted_above[counts].astype(np.int64)
 
 
 # ---------------------------------------------------------------------------- the search
@@ -161,12 +161,12 @@ def _right_at_top(
 def best_one_run(canaries: int, ways: Guesses, delta: float, significance: float) -> float:
     """Largest epsilon that any way of guessing refutes, each at `significance`."""
     best = 0.0
-    for at_delta_zero, made, right in _promising(ways, significance):
+    for at_delta_zero, guesses, right in _promising(ways, significance):
         # At delta = 0 the bound is known in closed form, and none is larger at another delta.
         if at_delta_zero <= best:
             break
 
-        def margin(epsilon: float, r: int = made, v: int = right) -> float:
+        def margin(epsilon: float, r: int = guesses, v: int = right) -> float:
             return significance - _p_value(canaries, r, v, epsilon, delta)
 
         best = max(best, _largest_refuted(margin, best))
@@ -178,9 +178,9 @@ def best_f_dp(canaries: int, ways: Guesses, significance: float) -> float:
     from scipy.special import ndtr, ndtri
 
     best = 0.0
-    for _, made, right in _promising(ways, significance):
+    for _, guesses, right in _promising(ways, significance):
 
-        def margin(mu: float, r: int = made, v: int = right) -> float:
+        def margin(mu: float, r: int = guesses, v: int = right) -> float:
             def least(probability: float) -> float:
                 return float(ndtr(ndtri(probability) - mu))
 
@@ -194,15 +194,15 @@ def _promising(ways: Guesses, significance: float) -> list[tuple[float, int, int
     """(bound at delta = 0, guesses, right) of each way that refutes perfect privacy, best first."""
     from scipy.special import betaincinv, logit
 
-    made, right = (column[ways.right > 0] for column in ways)
+    counts, right = (column[ways.right > 0] for column in ways)
     # P[Bin(r, q) >= v] = I_q(v, r - v + 1): the Clopper-Pearson bound on the guesses' precision.
-    bounds = logit(betaincinv(right, made - right + 1, significance))
+    bounds = logit(betaincinv(right, counts - right + 1, significance))
     order = np.argsort(-bounds, kind="stable")
-    return [(float(bounds[i]), int(made[i]), int(right[i])) for i in order if bounds[i] > 0.0]
+    return [(float(bounds[i]), int(counts[i]), int(right[i])) for i in order if bounds[i] > 0.0]
 
 
 def _largest_refuted(margin: Callable[[float], float], start: float) -> float:
-    """Where `margin`, positive at what is refuted, turns negative; `start` if it is there."""
+    """Zero of `margin`, which is positive at what is refuted; `start` if it is negative there."""
     from scipy.optimize import brentq
 
     if margin(start) <= 0.0:
@@ -235,18 +235,21 @@ def f_dp_excess(
     least: Callable[[float], float],
     significance: float,
 ) -> float:
-    """Positive where `correct` right guesses are less likely than `significance` under a curve.
+    """Margin by which a curve makes `correct` right guesses less likely than `significance`.
 
     The masses of "exactly i right" and of its wrong guesses are bounded from below, from i =
     correct down; where they would add up to more than all the guesses, the hypothesis is refuted.
 
     Args:
-        canaries: each in with probability 1/2, independently.
-        guesses: how many canaries the attacker guessed on, at most all.
-        correct: how many of the guesses were right, at least 1.
-        least: of the probability that an event has with one neighbour, the least probability that
-            it has with the other: convex, increasing, and the same in both directions.
-        significance: of the test.
+        canaries: number of canaries, each in with probability 1/2, independently.
+        guesses: number of canaries that the attacker guessed on, at most all.
+        correct: number of right guesses, at least 1.
+        least: function from an event's probability with one neighbour to its least probability with
+            the other: convex, increasing, and the same in both directions.
+        significance: significance of the test.
+
+    Returns:
+        A number above 0 where the curve is refuted.
     """
     right = significance * correct / canaries
     wrong = significance * (guesses - correct) / canaries
@@ -263,7 +266,7 @@ def f_dp_excess(
 
 
 def check_delta(delta: float, method: str = "") -> None:
-    """Refuses a delta outside [0, 1), and 0 for a `method` that fits a Gaussian.
+    """Refuse a delta outside [0, 1), and 0 for a `method` that fits a Gaussian.
 
     Raises:
         InputError: naming the value and what is allowed.

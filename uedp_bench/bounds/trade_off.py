@@ -24,18 +24,18 @@ DELTAS = (
     *(1e-12, 1e-10, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.03),
     *(0.06, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9),
 )
-"""Deltas at which a curve is asked for its epsilon. Fewer make it weaker, and never wrong."""
+"""Deltas at which a curve is sampled. Fewer make it weaker, and never wrong."""
 
 LARGEST = 500.0
 """Epsilons above this say nothing that scores could refute."""
 
 
 class TradeOffCurve(NamedTuple):
-    """All that several (epsilon, delta) of one guarantee say, for both directions.
+    """Trade-off curve of several (epsilon, delta) of one guarantee, for both directions.
 
     Attributes:
-        epsilons: (points,) finite.
-        deltas: (points,) in [0, 1].
+        epsilons: (points,) finite epsilons.
+        deltas: (points,) their deltas, in [0, 1].
     """
 
     epsilons: FloatArray
@@ -67,15 +67,15 @@ class TradeOffCurve(NamedTuple):
 
 
 PERFECT = TradeOffCurve.from_points([(0.0, 0.0)])
-"""Nothing is learned: whatever does not refute it refutes nothing."""
+"""Curve under which nothing is learned: what does not refute it refutes nothing."""
 
 
 def refutes(evidence: CurveEvidence, curve: TradeOffCurve) -> bool:
     """True if the scores behind the evidence have a probability below its `error` under the curve.
 
     Args:
-        evidence: of canaries of the unit that the curve protects.
-        curve: what is claimed.
+        evidence: evidence of canaries of the unit that the curve protects.
+        curve: curve of the guarantee.
     """
     return any(_refuted(evidence, curve))
 
@@ -83,8 +83,8 @@ def refutes(evidence: CurveEvidence, curve: TradeOffCurve) -> bool:
 def _refuted(evidence: CurveEvidence, curve: TradeOffCurve) -> Iterable[bool]:
     each = evidence.error / (1 + bool(evidence.rates or evidence.bets))
     share = each / max(1, len(evidence.guesses))
-    for made, right in evidence.guesses:
-        yield right > 0 and f_dp_excess(evidence.canaries, made, right, curve.least, share) > 0.0
+    for guesses, right in evidence.guesses:
+        yield right > 0 and f_dp_excess(evidence.canaries, guesses, right, curve.least, share) > 0.0
     for likely, rare in evidence.rates:
         yield rare < curve.least(likely)
     if evidence.bets:

@@ -1,4 +1,4 @@
-"""The kinds of columns that a corpus has: what taking, joining and blanking rows does to each.
+"""Kinds of columns of a corpus, with the effect of taking, joining and blanking rows on each.
 
 A column is declared once, in `uedp_bench.corpus.table.COLUMNS`. What a corpus does with its rows
 loops over that declaration, so that a new column is one line there.
@@ -22,25 +22,25 @@ from uedp_bench.data.stored_texts import StoredTexts, joined_texts, replaced_tex
 from uedp_bench.errors import InputError
 
 Facts = Mapping[str, tuple[str, ...]]
-"""What is known of a user: values by key."""
+"""Facts about a user: values by key."""
 
 K = TypeVar("K", bound="Kind")
 
 
 @dataclass(frozen=True)
 class Texts:
-    """The texts of two corpora that are joined, and how many rows the first has."""
+    """Texts of two corpora that are joined, and the number of rows of the first."""
 
     all: Sequence[str]
     shift: int
 
 
 class Kind(ABC):
-    """A kind of column. A column that a corpus does not have is None, and stays None."""
+    """Kind of column. A column that a corpus does not have is None, and stays None."""
 
     @abstractmethod
     def check(self, value: Any, name: str, rows: int) -> None:
-        """Refuses a column that does not fit a corpus of so many rows.
+        """Refuse a column that does not fit a corpus of `rows` rows.
 
         Raises:
             InputError: naming the column.
@@ -48,17 +48,17 @@ class Kind(ABC):
 
     @abstractmethod
     def take(self, value: Any, rows: IntArray, users: IntArray) -> Any:
-        """The given rows in the given order.
+        """Take rows in an order.
 
         Args:
             value: the column.
-            rows: (taken,) rows; one may be given twice.
-            users: (taken,) user of each, -1 for none.
+            rows: (taken,) rows in that order; one may come twice.
+            users: (taken,) user of each row, -1 for none.
         """
 
     @abstractmethod
     def join(self, first: Any, second: Any, texts: Texts) -> Any:
-        """The rows of the first column, then those of the second.
+        """Join the rows of the first column and the rows of the second.
 
         Raises:
             InputError: if the two contradict each other.
@@ -66,34 +66,34 @@ class Kind(ABC):
 
     @abstractmethod
     def blank(self, value: Any, rows: BoolArray, users: IntArray) -> Any:
-        """The column without what it says of some rows.
+        """Blank some rows of the column.
 
         Args:
             value: the column.
-            rows: (rows,) True for those that shall say nothing.
+            rows: (rows,) True for rows to blank.
             users: (rows,) user of each row.
         """
 
     @abstractmethod
     def digest(self, value: Any, digest: hashlib._Hash) -> None:
-        """Adds the column to a fingerprint."""
+        """Add the column to a fingerprint."""
 
     def lose(self, value: Any, publisher: str, rows: int) -> Any:
-        """What stands in place of a column that a publisher did not carry; None by default.
+        """Substitute for a column that a publisher did not carry; None by default.
 
         Args:
-            value: the column as the publisher was given it.
-            publisher: its name.
-            rows: how many rows it published.
+            value: the column before publishing.
+            publisher: name of the publisher.
+            rows: number of published rows.
         """
         return None
 
 
 class TextColumn(Kind):
-    """A text a row.
+    """Text of each row.
 
     Args:
-        seen: fingerprints look at it.
+        seen: True if fingerprints look at it.
     """
 
     def __init__(self, *, seen: bool = True) -> None:
@@ -121,15 +121,15 @@ class TextColumn(Kind):
 
 
 class ArrayColumn(Kind):
-    """A number, or several, a row."""
+    """Number of each row, or several."""
 
     def __init__(self, empty: float, *, whole: bool = True, seen: bool = True) -> None:
-        """Declares it.
+        """Declare the column.
 
         Args:
-            empty: what stands in a row that says nothing.
-            whole: the numbers are integers.
-            seen: fingerprints look at it.
+            empty: value of a blank row.
+            whole: True if the numbers are integers.
+            seen: True if fingerprints look at it.
         """
         self.empty, self.whole, self.seen = empty, whole, seen
 
@@ -237,17 +237,17 @@ class LayersColumn(Kind):
         }
 
     def join(self, first: Mapping[str, Layer], second: Mapping[str, Layer], texts: Texts) -> Any:
-        """Rows of a corpus without a layer are not annotated in it."""
+        """Join layers; rows of a corpus without a layer are not annotated in it."""
         out = {}
         for name in dict.fromkeys((*first, *second)):
-            known = [side[name] for side in (first, second) if name in side]
-            if known[0].types != known[-1].types:
+            layers = [side[name] for side in (first, second) if name in side]
+            if layers[0].types != layers[-1].types:
                 raise InputError(
                     f"corpora whose layers {name!r} declare different types do not concatenate"
                 )
             sizes = (texts.shift, len(texts.all) - texts.shift)
             one, two = (
-                side.get(name, Layer(Spans.none(), known[0].types, np.zeros(size, dtype=bool)))
+                side.get(name, Layer(Spans.none(), layers[0].types, np.zeros(size, dtype=bool)))
                 for side, size in zip((first, second), sizes, strict=True)
             )
             spans = self.spans.join(one.spans, two.spans, texts)
@@ -267,7 +267,7 @@ class LayersColumn(Kind):
                 _digest_whole(value[name].rows, digest)
 
     def lose(self, value: Mapping[str, Layer], publisher: str, rows: int) -> Any:
-        """Names and types are declared in public; nothing is known of the rows."""
+        """Keep names and types, which are declared in public; nothing is known of the rows."""
         nowhere = np.zeros(rows, dtype=bool)
         return {
             name: Layer(LostSpans(publisher, f"the spans of layer {name}"), layer.types, nowhere)
@@ -276,10 +276,10 @@ class LayersColumn(Kind):
 
 
 class RowNames(Kind):
-    """Stable names of rows. Whoever has ids is told apart by them in fingerprints, not by these."""
+    """Stable names of rows. Fingerprints tell rows with ids apart by these ids, not by names."""
 
     def check(self, value: Names, name: str, rows: int) -> None:
-        """Nothing: names are not computed before they are needed."""
+        """Check nothing: names are not computed before they are needed."""
 
     def take(self, value: Names, rows: IntArray, users: IntArray) -> Names:
         return value.take(rows)
@@ -291,17 +291,17 @@ class RowNames(Kind):
         return value
 
     def digest(self, value: Names, digest: hashlib._Hash) -> None:
-        """Nothing: they follow from ids, or from the content."""
+        """Add nothing: names follow from ids, or from the content."""
 
 
 class UserNames(RowNames):
-    """Stable names of users by id; who has no row left keeps its own."""
+    """Stable names of users by id; a user without a row left keeps its own."""
 
     def take(self, value: Names, rows: IntArray, users: IntArray) -> Names:
         return value
 
     def join(self, first: Names, second: Names, texts: Texts) -> Names:
-        """Ids of users are shared: the second's names begin where the first's end."""
+        """Join names; ids of users are shared: the second's names begin where the first's end."""
         return Names(
             lambda: np.concatenate([first.array, second.array[len(first.array) :]]),
             of_content=first.of_content or second.of_content,
@@ -313,7 +313,7 @@ class UserNames(RowNames):
 
 
 class UserColumn(Kind):
-    """Facts by user id. Who has no row left has none: ids stay, facts go.
+    """Facts by user id. A user without a row left has none: ids stay, facts go.
 
     Users beyond its end have none either.
     """
@@ -328,8 +328,8 @@ class UserColumn(Kind):
                     )
 
     def take(self, value: Sequence[Facts], rows: IntArray, users: IntArray) -> tuple[Facts, ...]:
-        there = set(users.tolist())
-        return tuple(facts if user in there else {} for user, facts in enumerate(value))
+        present = set(users.tolist())
+        return tuple(facts if user in present else {} for user, facts in enumerate(value))
 
     def join(self, first: Sequence[Facts], second: Sequence[Facts], texts: Texts) -> Any:
         out: list[Facts] = []
@@ -355,6 +355,6 @@ def _digest_whole(numbers: Any, digest: hashlib._Hash) -> None:
     digest.update(b"|")
 
 
-def _check_length(found: int, name: str, rows: int) -> None:
-    if found != rows:
-        raise InputError(f"corpus: {name} has {found} entries for {rows} rows")
+def _check_length(length: int, name: str, rows: int) -> None:
+    if length != rows:
+        raise InputError(f"corpus: {name} has {length} entries for {rows} rows")

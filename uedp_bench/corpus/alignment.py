@@ -1,4 +1,4 @@
-"""Where the words of a text went when a publisher changed it, so that annotations follow."""
+"""Alignment of old and new texts of a publisher, by which annotations follow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from uedp_bench.corpus.row_index import BoolArray, IntArray
 from uedp_bench.corpus.spans import Layer, Spans
 
 COPIED, REPLACED, DROPPED = 0, 1, 2
-"""What became of a piece: each character stays, one whole became another, or nothing is left."""
+"""Outcomes of a piece: each character stays, one whole became another, or nothing is left."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,7 @@ class Alignment:
         row, start, end: (pieces,) pieces of old texts, by row and place, without overlaps. What
             they leave out of a changed row is white space.
         new_start, new_end: (pieces,) their places in the new texts.
-        how: (pieces,) `COPIED`, `REPLACED` or `DROPPED`.
+        outcome: (pieces,) `COPIED`, `REPLACED` or `DROPPED`.
     """
 
     changed: BoolArray
@@ -37,18 +37,18 @@ class Alignment:
     end: IntArray
     new_start: IntArray
     new_end: IntArray
-    how: IntArray
+    outcome: IntArray
 
     def spans(self, spans: Spans, texts: Sequence[str]) -> tuple[Spans, BoolArray]:
-        """Spans of the old texts in the new ones; ids of entities are made anew.
+        """Move spans of the old texts to the new ones; ids of entities are made anew.
 
         Args:
-            spans: in the old texts; lost ones stay lost.
-            texts: the new ones.
+            spans: spans in the old texts; lost ones stay lost.
+            texts: new texts.
 
         Returns:
-            The spans, and (rows,) True for rows in which a part of a span is left of which nobody
-            knows any more what it is.
+            The spans, and (rows,) True for rows in which a part of a span is left whose meaning
+            nobody knows.
         """
         torn = np.zeros(len(self.changed), dtype=bool)
         if spans.lost:
@@ -56,18 +56,18 @@ class Alignment:
         stays = ~self.changed[spans.row]
         inside, moved = spans.chosen(stays), spans.chosen(~stays)
         first, last = self._touched(moved)
-        there = first <= last
-        moved, first, last = moved.chosen(there), first[there], last[there]
+        touches = first <= last
+        moved, first, last = moved.chosen(touches), first[touches], last[touches]
         start, end = self._places(moved, first, last)
-        dropped = np.append(0, np.cumsum(self.how == DROPPED))
+        dropped = np.append(0, np.cumsum(self.outcome == DROPPED))
         gone = dropped[last + 1] - dropped[first]
-        known = (gone == 0) & ~self._shared(moved, first, last)
-        torn[moved.row[~known & (gone <= last - first)]] = True
-        found = np.stack([moved.row, start, end, moved.type], axis=1)[known]
-        return Spans.build(texts, np.concatenate([inside.table(), found])), torn
+        kept = (gone == 0) & ~self._shared(moved, first, last)
+        torn[moved.row[~kept & (gone <= last - first)]] = True
+        new = np.stack([moved.row, start, end, moved.type], axis=1)[kept]
+        return Spans.build(texts, np.concatenate([inside.table(), new])), torn
 
     def layer(self, layer: Layer, texts: Sequence[str]) -> Layer:
-        """An annotation of the old texts in the new ones.
+        """Move an annotation of the old texts to the new ones.
 
         Rows in which a span was torn are no longer completely annotated.
         """
@@ -89,8 +89,8 @@ class Alignment:
         """(spans,) start and end in the new texts."""
         after = np.maximum(spans.start - self.start[first], 0)
         before = np.maximum(self.end[last] - spans.end, 0)
-        start = self.new_start[first] + np.where(self.how[first] == COPIED, after, 0)
-        end = self.new_end[last] - np.where(self.how[last] == COPIED, before, 0)
+        start = self.new_start[first] + np.where(self.outcome[first] == COPIED, after, 0)
+        end = self.new_end[last] - np.where(self.outcome[last] == COPIED, before, 0)
         return start, end
 
     def _shared(self, spans: Spans, first: IntArray, last: IntArray) -> BoolArray:
@@ -99,7 +99,7 @@ class Alignment:
         np.add.at(touching, first, 1)
         np.add.at(touching, last + 1, -1)
         others = np.cumsum(touching) > 1
-        cuts_first = (self.how[first] != COPIED) & (spans.start > self.start[first])
-        cuts_last = (self.how[last] != COPIED) & (spans.end < self.end[last])
+        cuts_first = (self.outcome[first] != COPIED) & (spans.start > self.start[first])
+        cuts_last = (self.outcome[last] != COPIED) & (spans.end < self.end[last])
         shared: BoolArray = (cuts_first & others[first]) | (cuts_last & others[last])
         return shared

@@ -1,4 +1,4 @@
-"""Stable names of rows and users, as digests: what public randomness is keyed by.
+"""Stable names of rows and users, as digests: the keys of public randomness.
 
 A name depends on nobody else: it is that of the data (a user's id, a row's id), or else the content
 of the row itself. So whatever is drawn by it (`uedp_bench.corpus.public_numbers`) stays as it is
@@ -28,9 +28,9 @@ class Names:
     """Names in the order of rows, or of user ids; computed when they are first needed.
 
     Args:
-        make: gives the names (names, 16).
-        of_content: some of them are made of what rows say, so that a unit whose content is replaced
-            has another one.
+        make: function that returns the names (names, 16).
+        of_content: True if some of them are made of content, so that a unit whose content is
+            replaced has another one.
     """
 
     def __init__(self, make: Callable[[], NameArray], *, of_content: bool) -> None:
@@ -67,7 +67,7 @@ class Names:
 
 
 def digest_of(*parts: str | bytes) -> bytes:
-    """The digest (16 bytes) of a name of several parts, the first of which says its kind."""
+    """Digest (16 bytes) of a name of several parts, the first of which is its kind."""
     hashed = blake2b(digest_size=WIDTH)
     for part in parts:
         content = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
@@ -76,7 +76,7 @@ def digest_of(*parts: str | bytes) -> bytes:
 
 
 def as_array(digests: Iterable[bytes]) -> NameArray:
-    """(names, 16) some digests."""
+    """Pack digests into an array (names, 16)."""
     packed = bytearray()
     for digest in digests:
         packed += digest  # joining them would hold an object a name
@@ -87,9 +87,9 @@ def names_of_ids(kind: str, ids: Iterable[object], *, of_content: bool = False) 
     """Names made of ids in their normal form (`normal_id`).
 
     Args:
-        kind: of what they are names, "user" or "row".
+        kind: kind of the named unit, "user" or "row".
         ids: texts or numbers, as the data have them.
-        of_content: the ids are themselves made of content, as a digest of a document is.
+        of_content: True if the ids are themselves made of content, as a digest of a document is.
     """
     return Names(
         lambda: as_array(digest_of(kind, normal_id(one)) for one in ids), of_content=of_content
@@ -97,11 +97,11 @@ def names_of_ids(kind: str, ids: Iterable[object], *, of_content: bool = False) 
 
 
 def each_once(digests: Iterable[bytes], owners: Iterable[int] = repeat(0)) -> Iterable[bytes]:
-    """The digests, of which equal ones of one owner are told apart by how often they came before.
+    """Tell equal digests of one owner apart by the number of times that they came before.
 
     Args:
-        digests: of all rows, or of all users, in order.
-        owners: one a digest; by default all are of one owner.
+        digests: digests of all rows, or of all users, in order.
+        owners: owner of each digest; by default all are of one owner.
     """
     before: dict[bytes, int] = {}
     for digest, owner in zip(digests, owners, strict=False):

@@ -1,4 +1,4 @@
-"""Normal forms of names: the one place that decides when two spellings are one person or entity.
+"""Normal forms of names, which decide if two spellings are one person or entity.
 
 Ids (of users, rows, records, coins, classes) keep their case; surfaces (of entities, and words that
 texts are compared by) lose it. Both lose characters that nobody sees.
@@ -17,11 +17,11 @@ from uedp_bench.data.cell_values import text_of
 _IGNORABLE = regex.compile(r"[\p{Default_Ignorable_Code_Point}\N{ZERO WIDTH NO-BREAK SPACE}]+")
 """Characters without a picture of their own: soft hyphens, joiners, variation selectors, marks."""
 _WHOLE_FLOAT = re.compile(r"([+-]?\d+)\.0+")
-"""A whole number as a table writes it whose column also had an empty cell."""
+"""Whole number as written by a table whose column also had an empty cell."""
 
 
 def without_ignorables(text: str) -> str:
-    """Text without the characters that Unicode lets a reader ignore (UAX #44)."""
+    """Remove the characters that Unicode lets a reader ignore (UAX #44)."""
     return _IGNORABLE.sub("", text)
 
 

@@ -27,9 +27,9 @@ def keyed_uniform(names: NameArray, seed: int, *use: str | int) -> FloatArray:
     """(names,) numbers in [0, 1): a keyed hash of each name (BLAKE2b, 53 bits).
 
     Args:
-        names: (names, 16) see `Names`.
-        seed: public.
-        use: what the numbers decide; those of other uses are independent.
+        names: (names, 16) digests of `Names`.
+        seed: public seed.
+        use: use of the numbers; numbers of different uses are independent.
     """
     key = digest_of("public number", json.dumps([seed, *use]))
     data = np.ascontiguousarray(names).tobytes()
@@ -43,17 +43,17 @@ def keyed_uniform(names: NameArray, seed: int, *use: str | int) -> FloatArray:
 
 
 def row_numbers(corpus: Corpus, seed: int, *use: str | int) -> FloatArray:
-    """(rows,) the public number of each row."""
+    """(rows,) public number of each row."""
     return keyed_uniform(row_names(corpus).array, seed, *use)
 
 
 def user_numbers(corpus: Corpus, seed: int, *use: str | int) -> FloatArray:
-    """(users,) the public number of each user, by id; users without rows have one too."""
+    """(users,) public number of each user, by id; users without rows have one too."""
     return keyed_uniform(user_names(corpus).array[: corpus.user_count], seed, *use)
 
 
 def owner_numbers(corpus: Corpus, seed: int, *use: str | int) -> FloatArray:
-    """(rows,) the public number of each row's user; a row without one has its own."""
+    """(rows,) public number of each row's user; a row without a user has its own."""
     alone = corpus.users < 0
     numbers = np.append(user_numbers(corpus, seed, *use), 0.0)[corpus.users]
     if alone.any():
@@ -63,7 +63,7 @@ def owner_numbers(corpus: Corpus, seed: int, *use: str | int) -> FloatArray:
 
 
 def with_names(corpus: Corpus) -> Corpus:
-    """The corpus with names that stay whatever is done to it; those that it has are kept."""
+    """Give a corpus names that stay whatever is done to it; names that it has are kept."""
     return replace(corpus, row_names=row_names(corpus), user_names=corpus.user_names)
 
 
@@ -90,18 +90,18 @@ def user_names(corpus: Corpus) -> Names:
         return names_of_ids("user", range(count))
 
     def long_enough() -> NameArray:
-        known = names.array
-        more = [digest_of("user number", str(user)) for user in range(len(known), count)]
-        return np.concatenate([known, as_array(more)]) if more else known
+        own = names.array
+        more = [digest_of("user number", str(user)) for user in range(len(own), count)]
+        return np.concatenate([own, as_array(more)]) if more else own
 
     return Names(long_enough, of_content=names.of_content)
 
 
 def with_lone_rows(corpus: Corpus) -> Corpus:
-    """The corpus, every row of which is a user of its own, with users named as their rows.
+    """Name the users of a corpus, every row of which is a user of its own, as their rows.
 
     Args:
-        corpus: whose users are numbered as its rows are.
+        corpus: corpus whose users are numbered as its rows are.
     """
     bare = replace(corpus, user_names=Names(lambda: as_array([]), of_content=True))
     users = np.full(len(bare), -1, dtype=np.int64)
@@ -110,7 +110,7 @@ def with_lone_rows(corpus: Corpus) -> Corpus:
 
 
 def with_documents(corpus: Corpus) -> Corpus:
-    """The corpus, whose users are documents without names, with users named by what they say.
+    """Name the users of a corpus, which are documents without names, by their content.
 
     Of documents of equal content, which nobody can tell apart, the first is the first, and so on.
     A document that loses a row has another name, and its rows keep theirs.
@@ -127,7 +127,7 @@ def with_documents(corpus: Corpus) -> Corpus:
 
 
 def named_users(names: Sequence[str | None]) -> tuple[IntArray, Names]:
-    """Numbers (rows,) of users, dense from 0, and their names; names of one normal form are one.
+    """Number users (rows,), dense from 0, and name them; names of one normal form are one.
 
     Args:
         names: (rows,) id of each row's user; None for nobody, whose number is -1.
@@ -141,7 +141,7 @@ def named_users(names: Sequence[str | None]) -> tuple[IntArray, Names]:
 
 
 def _contents(corpus: Corpus) -> Iterator[bytes]:
-    """Digest of everything that the data say of each row; no number of a class or of a position.
+    """Digest of each row's content, without any number of a class or of a position.
 
     The user is a part of it, unless its name is itself made of what its rows say.
     """

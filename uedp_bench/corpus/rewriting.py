@@ -15,21 +15,22 @@ from uedp_bench.data.stored_texts import replaced_texts
 from uedp_bench.errors import InputError
 
 Piece = tuple[int, int, str | None]
-"""(start, end, what becomes of it) in characters of the old text; None where it is dropped."""
+"""(start, end, new text) in characters of the old text; None where it is dropped."""
 
 Edit = tuple[int, int, int]
-"""(start, end, length of what it becomes) in characters of the old text."""
+"""(start, end, length of the new text) in characters of the old text."""
 
 
 class Rewriting:
     """New texts for some rows of a corpus; entity mentions and layers move along.
 
     A publisher whose rows change one by one, and that carries "entities" and "layers", makes its
-    corpus with it. What becomes of a span is said at `Alignment`.
+    corpus with it. `Alignment` documents the outcome for a span.
 
     Args:
-        corpus: is not changed. A publisher that makes several rows of one, or leaves some out,
-            starts from `corpus.take(rows)`: `origin` keeps which row each came from.
+        corpus: the old corpus, which stays as it is. A publisher that makes several rows of one,
+            or leaves some out, starts from `corpus.take(rows)`: `origin` keeps the row that each
+            came from.
     """
 
     def __init__(self, corpus: Corpus) -> None:
@@ -43,10 +44,10 @@ class Rewriting:
         self._pieces = tuple(array("q") for _ in range(6))
 
     def words(self, row: int, words: Sequence[Piece]) -> None:
-        """The row becomes these substitutes, joined by single spaces.
+        """Replace a row by substitutes, joined by single spaces.
 
         Args:
-            row: of the corpus; each once.
+            row: row of the corpus; each once.
             words: pieces of its text in order, without overlaps. Text between them is dropped.
 
         Raises:
@@ -62,11 +63,11 @@ class Rewriting:
                 at += length + 1 if new else 0
 
     def pieces(self, row: int, pieces: Sequence[Piece]) -> None:
-        """The row with some pieces replaced or dropped; all text between them stays.
+        """Replace or drop some pieces of a row; all text between them stays.
 
         Args:
-            row: of the corpus; each once.
-            pieces: of its text in order, without overlaps.
+            row: row of the corpus; each once.
+            pieces: pieces of its text in order, without overlaps.
 
         Raises:
             InputError: if they are not in order, overlap, or reach outside the text.
@@ -81,12 +82,12 @@ class Rewriting:
         self.edited(row, text, [(start, end, len(new or "")) for start, end, new in pieces])
 
     def edited(self, row: int, text: str, edits: Sequence[Edit]) -> None:
-        """The row with a text that differs from its own in some places only.
+        """Give a row a text that differs from its own in some places only.
 
         Args:
-            row: of the corpus; each once.
-            text: the new one.
-            edits: what was replaced, in order and without overlaps; all else is the same.
+            row: row of the corpus; each once.
+            text: new text.
+            edits: replaced places, in order and without overlaps; all else is the same.
 
         Raises:
             InputError: if the old text with the edits is not as long as the new one, or they are
@@ -101,10 +102,10 @@ class Rewriting:
             self._add_edits(row, edits)
 
     def corpus(self, mentions: Iterable[Mention] | None = None) -> Corpus:
-        """The corpus with the new texts; targets and records are gone.
+        """Make the corpus with the new texts; targets and records are gone.
 
         Args:
-            mentions: of entities in the new texts, where the publisher itself knows better.
+            mentions: mentions of entities in the new texts, if the publisher knows better.
         """
         columns = [np.frombuffer(column, dtype=np.int64) for column in self._pieces]
         order = np.argsort(columns[0], kind="stable")  # rows may come in any order
@@ -118,8 +119,8 @@ class Rewriting:
             raise InputError(f"row {row} is rewritten twice")
         self._texts[row], self._changed[row] = text, True
 
-    def _add(self, row: int, old: tuple[int, int], new: tuple[int, int], how: int) -> None:
-        for column, value in zip(self._pieces, (row, *old, *new, how), strict=True):
+    def _add(self, row: int, old: tuple[int, int], new: tuple[int, int], outcome: int) -> None:
+        for column, value in zip(self._pieces, (row, *old, *new, outcome), strict=True):
             column.append(value)
 
     def _add_edits(self, row: int, edits: Sequence[Edit]) -> None:
@@ -132,12 +133,12 @@ class Rewriting:
                 new_at += gap
             if end > start:
                 left = not after[new_at : new_at + length].strip()
-                how = DROPPED if left and before[start:end].strip() else REPLACED
-                self._add(row, (start, end), (new_at, new_at + length), how)
+                outcome = DROPPED if left and before[start:end].strip() else REPLACED
+                self._add(row, (start, end), (new_at, new_at + length), outcome)
             new_at, at = new_at + length, end
 
     def _with_gaps(self, row: int, words: Sequence[Piece]) -> Iterator[Piece]:
-        """The words, and what stands between them and is no white space as dropped pieces."""
+        """Words, with text other than white space between them as dropped pieces."""
         text = self._old.texts[row]
         edges = [(0, 0, None), *words, (len(text), len(text), None)]
         for (_, before, _), word in pairwise(edges):

@@ -20,14 +20,14 @@ ENDINGS = (".jsonl", ".csv")
 
 
 def write_rows(corpus: Corpus, out: Path) -> int:
-    """Writes the rows outside the split `public`, in order, for their owner alone to read.
+    """Write the rows outside the split `public`, in order, for their owner alone to read.
 
     Args:
-        corpus: of a source, with what was planted in it.
-        out: a new file, whose ending says of which kind it is.
+        corpus: corpus of a source, with planted rows.
+        out: new file, whose ending decides its kind.
 
     Returns:
-        How many rows were written.
+        Number of written rows.
 
     Raises:
         InputError: if the ending is another, there is such a file, or it cannot be written.

@@ -1,4 +1,4 @@
-"""Which rows belong to a key: to a user, an entity, another row."""
+"""Rows by key: by user, by entity, by another row."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def distinct(ids: IntArray) -> IntArray:
     """The different ids, sorted, as `np.unique` gives them; without its table of all rows.
 
     Args:
-        ids: (rows,) dense from 0, -1 for none: it counts each of them.
+        ids: (rows,) ids, dense from 0, -1 for none: each of them is counted.
     """
     return np.flatnonzero(np.bincount(ids + 1)) - 1
 

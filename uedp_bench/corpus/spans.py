@@ -24,7 +24,7 @@ class Spans:
     Attributes:
         row: (spans,) row of the corpus.
         start, end: (spans,) character offsets into the row's text, end exclusive.
-        type: (spans,) index into the types that whoever holds the spans declares.
+        type: (spans,) index into the types that the holder of the spans declares.
         entity: (spans,) id of the entity, dense from 0: equal type and normalised surface.
     """
 
@@ -39,11 +39,11 @@ class Spans:
 
     @staticmethod
     def build(texts: Sequence[str], mentions: Iterable[Mention] | IntArray) -> Spans:
-        """Spans of (row, start, end, type index) mentions; entity ids follow first appearance.
+        """Build spans of mentions (row, start, end, type); entity ids follow first appearance.
 
         Args:
-            texts: of all rows.
-            mentions: in any order, (mentions, 4) where they are an array.
+            texts: texts of all rows.
+            mentions: mentions in any order, (mentions, 4) where they are an array.
 
         Raises:
             InputError: if a span is empty, reversed or reaches outside its text.
@@ -51,35 +51,35 @@ class Spans:
         table = mention_table(mentions)
         table = table[np.lexsort(table.T[::-1])]
         ids: dict[tuple[int, str], int] = {}
-        found = (ids.setdefault(name, len(ids)) for name in _names(texts, table))
-        return Spans._of(table, np.fromiter(found, dtype=np.int64, count=len(table)))
+        entities = (ids.setdefault(name, len(ids)) for name in _names(texts, table))
+        return Spans._from_table(table, np.fromiter(entities, dtype=np.int64, count=len(table)))
 
     def followed_by(self, texts: Sequence[str], mentions: Iterable[Mention] | IntArray) -> Spans:
-        """These spans and more, as `build` makes them of all mentions together.
+        """Add mentions to these spans, as `build` makes them of all mentions together.
 
-        Of the spans that are there, one of each entity is looked up in its text, and no other.
+        One of these spans for each entity is looked up in its text, and no other.
 
         Args:
-            texts: of all rows, in which these spans are as well.
-            mentions: as `build` takes them.
+            texts: texts of all rows, in which these spans are as well.
+            mentions: more mentions, as `build` takes them.
 
         Raises:
             InputError: as `build`.
         """
         more, own = mention_table(mentions), self.table()
         ids: dict[tuple[int, str], int] = {}
-        known, one = np.unique(self.entity, return_index=True)
-        same = np.empty(int(known.max(initial=-1)) + 1, dtype=np.int64)
-        for entity, name in zip(known.tolist(), _names(texts, own[one]), strict=True):
+        entities, one = np.unique(self.entity, return_index=True)
+        same = np.empty(int(entities.max(initial=-1)) + 1, dtype=np.int64)
+        for entity, name in zip(entities.tolist(), _names(texts, own[one]), strict=True):
             same[entity] = ids.setdefault(name, len(ids))
         new = [ids.setdefault(name, len(ids)) for name in _names(texts, more)]
         table = np.concatenate([own, more])
         order = np.lexsort(table.T[::-1])
         every = np.concatenate([same[self.entity], np.array(new, dtype=np.int64)])[order]
-        return Spans._of(table[order], _by_appearance(every))
+        return Spans._from_table(table[order], _by_appearance(every))
 
     @staticmethod
-    def _of(table: IntArray, entity: IntArray) -> Spans:
+    def _from_table(table: IntArray, entity: IntArray) -> Spans:
         row, start, end, kind = (column.copy() for column in table.T)
         return Spans(row, start, end, kind, entity)
 
@@ -90,7 +90,7 @@ class Spans:
 
     @property
     def lost(self) -> bool:
-        """True where a publisher did not carry them, so that nobody knows where they are."""
+        """True if a publisher did not carry the spans, so that nobody knows their places."""
         return False
 
     def table(self) -> IntArray:
@@ -107,12 +107,12 @@ class Spans:
         return Spans(*(column[which] for column in columns))
 
     def renumbered(self, numbers: Sequence[int]) -> Spans:
-        """The same spans with `numbers[type]` in place of each type."""
+        """Copy with `numbers[type]` in place of each type."""
         new = np.array(numbers, dtype=np.int64)
         return Spans(self.row, self.start, self.end, new[self.type], self.entity)
 
     def take(self, rows: IntArray) -> Spans:
-        """The spans of the given rows in the given order; a row may be given twice."""
+        """Take the spans of some rows, in that order; a row may come twice."""
         first, last = (np.searchsorted(self.row, rows, side) for side in ("left", "right"))
         counts = last - first
         owner = np.repeat(np.arange(len(rows)), counts)
@@ -121,14 +121,14 @@ class Spans:
         return Spans(owner, self.start[at], self.end[at], self.type[at], self.entity[at])
 
     def outside(self, rows: BoolArray) -> Spans:
-        """The spans of the rows (rows,) that are not marked."""
+        """Spans outside the marked rows (rows,)."""
         return self.chosen(~rows[self.row])
 
 
 def mention_table(mentions: Iterable[Mention] | IntArray) -> IntArray:
     """(mentions, 4) row, start, end and type index."""
-    given = mentions if isinstance(mentions, np.ndarray) else list(mentions)
-    return np.array(given, dtype=np.int64).reshape(-1, 4)
+    rows = mentions if isinstance(mentions, np.ndarray) else list(mentions)
+    return np.array(rows, dtype=np.int64).reshape(-1, 4)
 
 
 def _names(texts: Sequence[str], table: IntArray) -> Iterator[tuple[int, str]]:
@@ -150,7 +150,7 @@ def _names(texts: Sequence[str], table: IntArray) -> Iterator[tuple[int, str]]:
 
 
 def _by_appearance(ids: IntArray) -> IntArray:
-    """The same ids, dense from 0 in the order in which they come first."""
+    """Renumber ids, dense from 0, in the order in which they come first."""
     _, first, which = np.unique(ids, return_index=True, return_inverse=True)
     number = np.empty(len(first), dtype=np.int64)
     number[np.argsort(first)] = np.arange(len(first))
@@ -158,12 +158,12 @@ def _by_appearance(ids: IntArray) -> IntArray:
 
 
 class LostSpans(Spans):
-    """Stands where a publisher did not carry spans: whoever asks for them is refused.
+    """Spans that a publisher did not carry: any access to them is refused.
 
     No spans at all would be taken for text without entities.
 
     Args:
-        publisher: name of the mechanism after which nobody knows where the spans are.
+        publisher: name of the mechanism after which nobody knows the places of the spans.
         what: the spans, as the refusal calls them.
     """
 
@@ -172,9 +172,9 @@ class LostSpans(Spans):
         object.__setattr__(self, "what", what)
 
     def _refuse(self) -> NoReturn:
-        told = self.__dict__
+        fields = self.__dict__
         raise CapabilityError(
-            f"{told['what']} are not known after {told['publisher']}, which carries "
+            f"{fields['what']} are not known after {fields['publisher']}, which carries "
             "them for nobody, or for those alone whose `reads` name them: leave it out, or what "
             "needs them"
         )
@@ -206,13 +206,13 @@ class LostSpans(Spans):
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """An annotation: what people or a program marked in the texts, and where they looked.
+    """Annotation: the marks of people or of a program, and the rows that they annotated.
 
     One tag a word is a layer as well: its spans are the words.
 
     Attributes:
-        spans: what is marked.
-        types: that `spans.type` numbers.
+        spans: marked pieces.
+        types: names of the types, by the numbers in `spans.type`.
         rows: (rows,) True for rows that are completely annotated. In the others a word without a
             span may still be one that nobody looked at: it must not be learnt as "outside".
     """
@@ -228,7 +228,7 @@ class Layer:
         types: tuple[str, ...],
         rows: BoolArray | None = None,
     ) -> Layer:
-        """A layer of (row, start, end, type index) mentions; all rows are complete by default.
+        """Build a layer of mentions (row, start, end, type); all rows are complete by default.
 
         Raises:
             InputError: if a span is not inside its text.

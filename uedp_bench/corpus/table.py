@@ -1,4 +1,4 @@
-"""The table itself: its columns, declared once, and what is derived from them."""
+"""The table itself: its columns, declared once, and values derived from them."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class Column:
 
     Attributes:
         name: the attribute of `Corpus` that holds it.
-        kind: what operations on rows do to it.
-        content: it tells what rows say. A publisher carries it, or it is gone.
+        kind: kind of the column, which knows the effect of operations on rows.
+        content: True if it tells the content of rows. A publisher carries it, or it is gone.
     """
 
     name: str
@@ -71,7 +71,7 @@ COLUMNS: tuple[Column, ...] = (
 """All columns, in the order in which a fingerprint looks at them. New ones come last."""
 
 CONTENT: tuple[str, ...] = tuple(column.name for column in COLUMNS if column.content)
-"""Columns, beside the text, that tell what rows say."""
+"""Columns, beside the text, that tell the content of rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,18 +88,18 @@ class Corpus:
         attributes: per name (rows,) index into `attribute_names[name]`, -1 for unknown.
         origin: (rows,) row of the source's corpus that this row was made from, -1 for a row that an
             attack planted.
-        targets: (rows,) what each text shall become, such as its translation, or None.
-        vectors: (rows, d) what a representation mechanism published, or None.
-        detector: how `entities` were found, None where they are the source's own labels.
+        targets: (rows,) target of each text, such as its translation, or None.
+        vectors: (rows, d) vectors that a representation mechanism published, or None.
+        detector: detection of `entities`; None where they are the source's own labels.
         layers: further annotations by name: "gold" is what people labelled.
         records: facts by user id, such as what a register knows of each person, or None. Users
             without rows, and those beyond its end, have none.
-        ids: (rows,) what the source calls each row, or None: `row_ids` names every row.
+        ids: (rows,) the source's id of each row, or None: `row_ids` names every row.
         row_names: stable names of rows, by which public choices are made
             (`corpus.public_numbers`); a row that is planted or rewritten keeps its own. None until
             `Source.load` gives them.
-        user_names: the same of users, by id. None where ids are the users' names, as in generated
-            text: then a user's id must depend on nobody else.
+        user_names: stable names of users, by id. None where ids are the users' names, as in
+            generated text: then a user's id must depend on nobody else.
         quotas: sentences on public choices that could not be made unit by unit, each of which a
             guarantee about these rows assumes.
 
@@ -138,8 +138,8 @@ class Corpus:
 
     def _columns(self) -> list[tuple[Column, Any]]:
         """The columns that this corpus has, with their values."""
-        found = [(column, getattr(self, column.name)) for column in COLUMNS]
-        return [(column, value) for column, value in found if value is not None]
+        columns = [(column, getattr(self, column.name)) for column in COLUMNS]
+        return [(column, value) for column, value in columns if value is not None]
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -215,19 +215,19 @@ class Corpus:
         return np.isin(self.split, [SPLITS.index(name) for name in splits])
 
     def only(self, *splits: str) -> Corpus:
-        """The rows of the named splits; user and entity ids are kept."""
+        """Take the rows of the named splits; user and entity ids are kept."""
         return self.take(np.flatnonzero(self.where(*splits)))
 
     def take(self, rows: IntArray) -> Corpus:
-        """The given rows in the given order; user and entity ids are kept.
+        """Take rows in an order; user and entity ids are kept.
 
-        A row may be given twice, as by a publisher that makes several rows of one.
+        A row may come twice, as by a publisher that makes several rows of one.
         """
         users = self.users[rows]
         return self._with({c.name: c.kind.take(value, rows, users) for c, value in self._columns()})
 
     def blank(self, rows: BoolArray) -> Corpus:
-        """The same rows, of which those that `rows` (rows,) marks have lost all that they said.
+        """Copy with the content of the marked rows (rows,) blanked.
 
         Text and every content column say nothing there, and a user who has no other row loses its
         facts. Labels, attributes, groups and split stay.
@@ -236,7 +236,7 @@ class Corpus:
         return self._with({c.name: c.kind.blank(v, rows, self.users) for c, v in content})
 
     def with_split(self, rows: BoolArray, split: str) -> Corpus:
-        """The same corpus with the given rows moved to another split."""
+        """Copy with the marked rows (rows,) moved to another split."""
         return replace(self, split=np.where(rows, SPLITS.index(split), self.split))
 
     def with_texts(
@@ -248,10 +248,10 @@ class Corpus:
         alignment: Alignment | None = None,
         targets: Sequence[str] | None = None,
     ) -> Corpus:
-        """The same rows with other texts and the mentions (row, start, end, type) in them.
+        """Copy with other texts and the mentions (row, start, end, type) in them.
 
-        With an alignment, mentions that are not given are the old ones where they went, and layers
-        follow. Whatever else told what the rows said is gone: without an alignment, old mentions
+        With an alignment, mentions and layers follow it, unless mentions are given. Everything else
+        that told the content of rows is gone: without an alignment, old mentions
         and layers; targets unless new ones are given; records always. Labels, attributes, groups
         and splits stay.
         """
@@ -271,19 +271,19 @@ class Corpus:
         )
 
     def with_vectors(self, vectors: FloatArray) -> Corpus:
-        """The same rows as vectors (rows, d); texts are empty, mention nothing and mean nothing."""
+        """Copy with vectors (rows, d) in place of texts, which are empty and mention nothing."""
         return replace(self.with_texts([""] * len(self)), vectors=vectors)
 
     def layer(self, name: str) -> Layer:
-        """The annotation of this name.
+        """Annotation of a name.
 
         Raises:
             CapabilityError: if the corpus has none, with those that it has.
         """
         if name not in self.layers:
             near = nearest(name, self.layers)
-            there = ", ".join(sorted(self.layers)) or "none"
-            hint = f"did you mean {near!r}?" if near else f"layers: {there}"
+            names = ", ".join(sorted(self.layers)) or "none"
+            hint = f"did you mean {near!r}?" if near else f"layers: {names}"
             raise CapabilityError(f"the corpus has no layer {name!r}; {hint}")
         return self.layers[name]
 
@@ -296,8 +296,8 @@ class Corpus:
         """(rows,) a name for each row that no other row of the run has.
 
         It is the source's row, or for a row that an attack planted a negative number by its place
-        in the corpus, and survives `only` and `take` for the former. What is drawn once for a row,
-        such as its noise, is keyed by it.
+        in the corpus, and survives `only` and `take` for the former. It keys draws that are
+        made once for a row, such as its noise.
         """
         return np.where(self.origin >= 0, self.origin, -2 - np.arange(len(self)))
 
@@ -325,13 +325,13 @@ def dense_ids(names: Sequence[str]) -> IntArray:
 
 
 def or_alone(users: IntArray) -> IntArray:
-    """Users of rows, for what is resampled together; one without a user (-1) is its own."""
+    """Users of rows, as units of resampling; a row without a user (-1) is a unit of its own."""
     alone = users < 0
     return np.where(alone, users.max(initial=-1) + np.cumsum(alone), users)
 
 
 def concatenate(first: Corpus, second: Corpus) -> Corpus:
-    """Rows of both, in order; ids of groups are shared, ids of entities are made anew.
+    """Join the rows of both, in order; ids of groups are shared, ids of entities are made anew.
 
     Raises:
         InputError: if the two do not declare the same groups, types and classes, or know different
@@ -347,8 +347,8 @@ def concatenate(first: Corpus, second: Corpus) -> Corpus:
     both: dict[str, Any] = {}
     for column in COLUMNS:
         sides = getattr(first, column.name), getattr(second, column.name)
-        there = all(side is not None for side in sides)
-        both[column.name] = column.kind.join(*sides, texts) if there else None
+        complete = all(side is not None for side in sides)
+        both[column.name] = column.kind.join(*sides, texts) if complete else None
     both["quotas"] = tuple(dict.fromkeys((*first.quotas, *second.quotas)))
     joined: Corpus = replace(first, **both)
     return joined

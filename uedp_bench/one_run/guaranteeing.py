@@ -162,7 +162,7 @@ def checked_ceilings(
     """
     limits = {}
     for attack, metrics in attacked.leakage.items():
-        judged = JudgedUsers.of(attacked.details[attack])
+        judged = JudgedUsers.from_details(attacked.details[attack])
         if judged is not None:
             limits[attack] = ceilings(metrics, judged, given, events)
             check_measured(metrics, judged, given, events, attack)
