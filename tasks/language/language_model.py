@@ -11,7 +11,7 @@ import numpy as np
 
 from uedp_bench.contracts.at_once import at_once
 from uedp_bench.contracts.learner import Batch, Losses, example_ids
-from uedp_bench.contracts.model import FeatureModule, StopsAtEnds
+from uedp_bench.contracts.model import CountsTargets, FeatureModule, StopsAtEnds
 from uedp_bench.contracts.pool_completer import AskedByText
 from uedp_bench.contracts.release import TokenScores
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
@@ -102,14 +102,17 @@ class LanguageReader(Reader):
         """See `Reader`.
 
         Raises:
-            InputError: if the network sees the token that it is to predict.
+            InputError: if the network sees the token that it is to predict, or rows beside a row
+                change its output.
         """
         from uedp_bench.models.networks.probes import Probe, log_probabilities
 
         model = self.model
         module: nn.Module = model.build(self.vocabulary, seed)
         name, limit = f"the network of the model {model.name!r}", model.max_length()
-        Probe(name, module, log_probabilities(module), self.vocabulary, limit).check_causal()
+        probe = Probe(name, module, log_probabilities(module), self.vocabulary, limit)
+        probe.check_causal()
+        probe.check_padding()
         return module
 
     def losses(self, module: nn.Module, batch: Batch) -> Losses:
@@ -152,11 +155,28 @@ class LanguageModelRelease(SupervisedRelease):
     reader: LanguageReader
 
     def token_logprobs(self, texts: Sequence[str]) -> list[TokenScores]:
-        """See `Scorer`.
+        """See `Scorer`; of the targets that count (`CountsTargets`).
 
-        A text past the model's limit is scored in windows, each from a begin token of its own. A
-        model that was trained elsewhere sees, in each but the first, as many tokens of the text
-        before as are half of a window: nobody here cut the rows that it was trained on.
+        Raises:
+            InputError: if a text has none.
+            UedpBenchError: if a log-probability is NaN.
+        """
+        scores, counted = self.scores_of_all_targets(texts), None
+        if isinstance(self.vocabulary, CountsTargets):
+            counted = self.vocabulary.counted(prepare(texts, self.reader.preprocessing))
+        if counted is None:
+            return scores
+        pairs = zip(scores, counted, strict=True)
+        return [
+            TokenScores(one.logp[some], one.mean[some], one.std[some], one.correct[some])
+            for one, some in pairs
+        ]
+
+    def scores_of_all_targets(self, texts: Sequence[str]) -> list[TokenScores]:
+        """Scores of every text, by which utility is measured.
+
+        A text past the model's limit is scored in windows, each from a begin token of its own. All
+        but the first see `LanguageModel.window_overlap` tokens of the text before.
 
         Raises:
             UedpBenchError: if a log-probability is NaN.
@@ -164,7 +184,7 @@ class LanguageModelRelease(SupervisedRelease):
         targets = encode_targets(texts, self.vocabulary, self.reader.preprocessing)
         limit = self.reader.model.max_length()
         width = None if limit is None else limit - 1
-        context = width // 2 if width and self.reader.model.trained_elsewhere else 0
+        context = self.reader.model.window_overlap(width) if width else 0
         cuts = [(row, cut) for row in targets for cut in windows_of(len(row), width, context)]
         windows = [row[start:end] for row, (start, _, end) in cuts]
         rows = TextRows.build(windows, self.vocabulary)
@@ -184,7 +204,8 @@ class LanguageModelRelease(SupervisedRelease):
 
     def row_losses(self, corpus: Corpus) -> FloatArray:
         """See `RowScorer`; of a model that was trained elsewhere, of rows past its limit too."""
-        if not self.reader.model.trained_elsewhere or self.reader.max_tokens is not None:
+        cut = self.reader.max_tokens is not None and not isinstance(self.vocabulary, CountsTargets)
+        if not self.reader.model.trained_elsewhere or cut:
             return super().row_losses(corpus)
         scores = self.token_logprobs(corpus.texts)
         return np.array([-score.logp.mean() for score in scores], dtype=np.float64)

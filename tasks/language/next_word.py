@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -14,7 +14,7 @@ from uedp_bench.contracts.model import LanguageModel
 from uedp_bench.contracts.release import Completer, Generator, RowScorer, Scorer, Tokenised
 from uedp_bench.corpus import BoolArray, FloatArray, or_alone
 from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.tasks.language.language_model import LanguageReader
+from uedp_bench.tasks.language.language_model import LanguageModelRelease, LanguageReader
 from uedp_bench.tasks.language.ngrams import COUNTED, UNKNOWN_WORDS, NGramModel
 from uedp_bench.tasks.tokens.rows import (
     Preprocessing,
@@ -112,7 +112,11 @@ class NextWord(SupervisedTask[NextWordParams]):
         if not len(test):
             raise InputError("the corpus has no row in the split 'test' to score")
         how = self.params.preprocessing
-        scores = release.token_logprobs(test.texts)
+        whole: Any = release
+        if isinstance(whole, LanguageModelRelease):
+            scores = whole.scores_of_all_targets(test.texts)
+        else:
+            scores = release.token_logprobs(test.texts)
         rows = TextRows.build(encode_targets(test.texts, vocabulary, how), vocabulary)
         words = np.array([len(text.split()) + 1.0 for text in prepare(test.texts, how)])
         users = or_alone(test.users)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 from uedp_bench.components.component import Component, P
-from uedp_bench.corpus import FeatureArray, IntArray
+from uedp_bench.corpus import BoolArray, FeatureArray, IntArray
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -120,6 +120,16 @@ class LanguageModel(TextModel[P]):
     def build(self, vocabulary: Vocabulary, seed: int) -> nn.Module:
         """The network with freshly drawn (by `seed`) or pretrained weights, on the CPU."""
 
+    def window_overlap(self, width: int) -> int:
+        """Tokens of a long text that each window but its first sees again, as context alone.
+
+        None by default: such a model was trained on rows that were cut there.
+
+        Args:
+            width: most targets of a window.
+        """
+        return 0
+
     def save_network(self, module: nn.Module, folder: Path) -> None:
         """Writes the weights of a module that `build` made; `load_network` reads them."""
         save_weights(module, folder / "weights.pt")
@@ -134,6 +144,19 @@ class NextTokenModule(Protocol):
 
     def __call__(self, tokens: Tensor, seeds: Tensor | None = None) -> Tensor:
         """(rows, length) token ids, (rows,) dropout seeds -> (rows, length, vocabulary) logits."""
+        ...
+
+
+@runtime_checkable
+class CountsTargets(Protocol):
+    """A vocabulary some of whose tokens attacks do not look at, such as those of questions."""
+
+    def counted(self, texts: Sequence[str]) -> list[BoolArray] | None:
+        """(targets,) of each text: True for targets whose scores count; None if all do.
+
+        Raises:
+            InputError: if a text has none.
+        """
         ...
 
 

@@ -73,6 +73,8 @@ class LoraParams(Params):
         PEFT.check()
         import torch
         from peft import LoraConfig, inject_adapter_in_model
+        from torch import nn
+        from transformers.pytorch_utils import Conv1D
 
         names: Any = list(self.lora_modules) or None
         config = LoraConfig(
@@ -87,8 +89,17 @@ class LoraParams(Params):
             try:
                 inject_adapter_in_model(config, network)
             except ValueError as error:
-                said = str(error).strip().splitlines()[0]
-                raise InputError(f"lora_modules is {list(self.lora_modules)}: {said}") from error
+                reason = str(error).strip().splitlines()[0]
+                if names is None:
+                    reason = "peft takes none of its own for a network of this kind"
+                ends = sorted({
+                    name.rpartition(".")[2] for name, part in network.named_modules()
+                    if isinstance(part, nn.Linear | Conv1D)
+                })  # fmt: skip
+                raise InputError(
+                    f"lora_modules is {list(self.lora_modules)}: {reason}; allowed are "
+                    f"'all-linear' or names among {', '.join(ends)}"
+                ) from error
 
 
 def whole(module: nn.Module) -> nn.Module:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from uedp_bench.components.component import MayBePath, Params
+from uedp_bench.components.component import MayBePath, Params, equals
 from uedp_bench.contracts.masked_model import MaskedLanguageModel, MaskedVocabulary
 from uedp_bench.contracts.model import (
     LanguageModel,
@@ -21,15 +21,17 @@ from uedp_bench.contracts.model import (
     save_weights,
 )
 from uedp_bench.errors import InputError
+from uedp_bench.models.vocabularies.chat import ChatVocabulary
 from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary
 from uedp_bench.text.pretrained import readable
 
 if TYPE_CHECKING:
     from torch import nn
 
+    from uedp_bench.models.networks.causal_transformer import TransformerNetwork
     from uedp_bench.models.networks.probes import Outputs, Probe
 
-_NETWORK, _WEIGHTS = "network", "weights.pt"
+_NETWORK, _WEIGHTS, _TOKENIZER = "network", "weights.pt", "tokenizer_config.json"
 
 
 class CheckpointParams(Params):
@@ -55,8 +57,43 @@ class CheckpointParams(Params):
         default=None,
         ge=3,
         description="tokens of a text past this many are left out, the first and last special "
-        "token among them; the model's own limit where not given",
+        "token among them; the model's own limit where not given; a causal model reads longer "
+        "texts in windows of so many",
     )
+    stride: int | None = Field(
+        default=None, ge=1,
+        description="tokens of each window of a causal model but the first that count, its last "
+        "ones; half of them where not given",
+        exclude_if=equals(None),
+    )  # fmt: skip
+    adapter: Annotated[str | None, MayBePath()] = Field(
+        default=None,
+        description="folder of LoRA adapters, which stay beside the weights of the causal model "
+        "`pretrained`; attacks compare with that model without them",
+        exclude_if=equals(None),
+    )
+    dtype: Literal["float32", "bfloat16", "float16"] = Field(
+        default="float32",
+        description="type of a causal model's weights; log-probabilities are computed in float32",
+        exclude_if=equals("float32"),
+    )
+    format: Literal["plain", "chat"] = Field(
+        default="plain",
+        description="'chat': a causal model reads rows through the chat template of its "
+        "tokenizer; a text is a JSON list of messages with role and content, or one answer",
+        exclude_if=equals("plain"),
+    )
+    answer_only: bool = Field(
+        default=False,
+        description="attacks see the scores of the tokens of answers alone; needs format 'chat'",
+        exclude_if=equals(False),
+    )
+
+    @model_validator(mode="after")
+    def _of_chats(self) -> CheckpointParams:
+        if self.answer_only and self.format != "chat":
+            raise ValueError("answer_only is true, and rows have no answers; give format: chat")
+        return self
 
 
 class Checkpoint(
@@ -89,16 +126,18 @@ class Checkpoint(
 
     def vocabulary(self, texts: Sequence[str], *, origin: str, private: bool) -> MaskedVocabulary:
         """The model's tokenizer, whatever the texts are."""
-        where = self.params.pretrained
-        return TokenizerVocabulary(
+        kind, options = self._reading
+        return kind(
             self._tokenizer,
-            origin=f"tokenizer of {where}",
+            origin=f"tokenizer of {self._where}",
             size=int(self._configuration.vocab_size),
+            **options,
         )
 
     def load_vocabulary(self, folder: Path) -> MaskedVocabulary:
         """See `TextModel`."""
-        return TokenizerVocabulary.load(folder)
+        kind, options = self._reading
+        return kind.load(folder, **options)
 
     def brings_vocabulary(self) -> bool:
         """Always."""
@@ -117,10 +156,21 @@ class Checkpoint(
         """The model `base`, or the network that adapters change; None where neither is known."""
         from uedp_bench.models.networks.saved_adapters import base_folder
 
-        base = self.params.base or base_folder(self._where, "checkpoint.pretrained")
+        p = self.params
+        base = p.base or base_folder(self._where, "checkpoint.pretrained")
+        base = base or (None if p.adapter is None else self._where)
         if base is None:
             return None
-        return Checkpoint(self.params.model_copy(update={"pretrained": base, "base": None}))
+        before = {"pretrained": base, "base": None, "adapter": None}
+        model = Checkpoint(p.model_copy(update=before))
+        if p.format == "chat" and not model._tokenizer.chat_template:  # one format for both
+            model._tokenizer.chat_template = self._tokenizer.chat_template
+        return model
+
+    def window_overlap(self, width: int) -> int:
+        """See `LanguageModel`: nobody here cut the rows that it was trained on."""
+        stride = self.params.stride
+        return width // 2 if stride is None else width - min(stride, width)
 
     # ---------------------------------------------------------------------- causal language models
 
@@ -130,12 +180,10 @@ class Checkpoint(
         Raises:
             InputError: if a prediction of the network changes with a later token.
         """
-        from uedp_bench.models.networks.causal_transformer import TransformerNetwork
         from uedp_bench.models.networks.probes import log_probabilities
-        from uedp_bench.models.networks.whole_checkpoint import whole_network
 
-        network = self._fitting(whole_network(self._where, "causal"), vocabulary)
-        module = TransformerNetwork(network)
+        module = self._causal(self._where, self.params.adapter)
+        self._fitting(module.network, vocabulary)
         probe = self._probe(module, log_probabilities(module), vocabulary)
         probe.check_causal()
         probe.check_rows()
@@ -147,10 +195,23 @@ class Checkpoint(
 
     def load_network(self, vocabulary: Vocabulary, folder: Path) -> nn.Module:
         """Reads what `save_network` wrote."""
+        from uedp_bench.models.networks.causal_transformer import ADAPTERS
+
+        adapter = folder / _NETWORK / ADAPTERS
+        return self._causal(str(folder / _NETWORK), str(adapter) if adapter.is_dir() else None)
+
+    def _causal(self, where: str, adapter: str | None) -> TransformerNetwork:
+        import torch
+
         from uedp_bench.models.networks.causal_transformer import TransformerNetwork
+        from uedp_bench.models.networks.saved_adapters import with_adapters
         from uedp_bench.models.networks.whole_checkpoint import whole_network
 
-        return TransformerNetwork(whole_network(str(folder / _NETWORK), "causal"))
+        load = partial(whole_network, kind="causal", dtype=getattr(torch, self.params.dtype))
+        if adapter is None:
+            return TransformerNetwork(load(where))
+        adapted = with_adapters(adapter, where, load, "checkpoint.adapter")
+        return TransformerNetwork(adapted.get_base_model(), adapted)
 
     # ---------------------------------------------------------------------- masked language models
 
@@ -242,6 +303,12 @@ class Checkpoint(
     def _where(self) -> str:
         return self.params.pretrained
 
+    @property
+    def _reading(self) -> tuple[type[TokenizerVocabulary], dict[str, Any]]:
+        if self.params.format == "plain":
+            return TokenizerVocabulary, {}
+        return ChatVocabulary, {"answer_only": self.params.answer_only}
+
     @cached_property
     def _tokenizer(self) -> Any:
         from transformers import AutoTokenizer
@@ -249,8 +316,10 @@ class Checkpoint(
         from uedp_bench.models.networks.saved_adapters import base_folder
 
         where, field = self._where, "checkpoint.pretrained"
+        if (adapter := self.params.adapter) and (Path(adapter) / _TOKENIZER).is_file():
+            where, field = adapter, "checkpoint.adapter"
         base = base_folder(where, field)
-        if base is not None and not (Path(where) / "tokenizer_config.json").is_file():
+        if base is not None and not (Path(where) / _TOKENIZER).is_file():
             where = base
         with readable(where, field):
             return AutoTokenizer.from_pretrained(where, trust_remote_code=False)
@@ -294,6 +363,13 @@ class Checkpoint(
         """
         if vocabulary is None:
             raise TypeError(f"{self.name} needs its vocabulary")
+        for name in ("adapter", "dtype", "format", "stride"):
+            value, field = getattr(self.params, name), CheckpointParams.model_fields[name]
+            if value != field.default:
+                raise InputError(
+                    f"checkpoint.{name} is {value!r}, and the task learns no causal language "
+                    f"model; allowed is {field.default!r}"
+                )
         text = "a b"
         own = list(self._tokenizer(text)["input_ids"])
         (inside,) = vocabulary.encode([text])

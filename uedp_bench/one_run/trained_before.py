@@ -64,7 +64,9 @@ def base_release(
 def _equal_share(one: nn.Module, other: nn.Module) -> float:
     """Share of the weights of a network that another one has too, at the same places."""
     there = dict(other.named_parameters())
-    weights = [(each, there.get(name)) for name, each in one.named_parameters()]
+    # peft moves a weight that it adapts into `base_layer`; its own have no twin.
+    names = [(name.replace(".base_layer", ""), each) for name, each in one.named_parameters()]
+    weights = [(each, there.get(name)) for name, each in names]
     same = sum(
         int((each == twin).sum()) for each, twin in weights
         if twin is not None and each.shape == twin.shape

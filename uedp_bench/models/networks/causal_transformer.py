@@ -31,6 +31,9 @@ from uedp_bench.text.pretrained import no_progress_bars
 NODES_AT_ONCE = 192
 """Nodes of one row: more cost attention between branches, fewer repeat their ancestors."""
 
+ADAPTERS = "adapter"
+"""Folder of adapters that are not merged, within that of their saved network."""
+
 
 class PackedRow(NamedTuple):
     """Some branches of a tree, every node after its parent.
@@ -103,13 +106,18 @@ class TransformerNetwork(nn.Module):
     that count from 0 are given for every row: ids of one row for all would give per-example
     gradients of the position embedding a batch of one.
 
+    Logits are float32 whatever the weights are: a log-softmax in half precision loses digits that
+    tell members from others.
+
     Args:
         network: a causal language model of `transformers`.
+        adapted: the `PeftModel` around it, where it has adapters that are not merged.
     """
 
-    def __init__(self, network: Any) -> None:
+    def __init__(self, network: Any, adapted: Any = None) -> None:
         super().__init__()
         self.network: Any = _one_function_gelu(network.eval())
+        self._adapted = (adapted,)  # in a tuple, so that its weights are not registered again
         takes = "position_ids" in inspect.signature(network.forward).parameters
         # Networks of RoBERTa's kind count from the position after padding's, and do so themselves.
         self._positions = takes and not starts_past_padding(network.base_model)
@@ -121,7 +129,7 @@ class TransformerNetwork(nn.Module):
 
     def forward(self, tokens: Tensor, seeds: Tensor | None = None) -> Tensor:
         """Logits (rows, length, vocabulary) of ids (rows, length); seeds have nothing to do."""
-        return self._run(self.network, tokens, 0, use_cache=False).logits  # type: ignore[no-any-return]
+        return self._run(self.network, tokens, 0, use_cache=False).logits.float()  # type: ignore[no-any-return]
 
     def outputs(self, tokens: Tensor, seeds: Tensor | None = None) -> Tensor:
         """(rows, length, size) what `output_layer` reads; see `FeatureModule`."""
@@ -153,7 +161,7 @@ class TransformerNetwork(nn.Module):
         cache = copy.deepcopy(cache)  # the library appends to it
         cache.batch_repeat_interleave(tokens.shape[0])
         out = self._run(self.network, tokens, length, use_cache=True, past_key_values=cache)
-        return out.logits  # type: ignore[no-any-return]
+        return out.logits.float()  # type: ignore[no-any-return]
 
     def tree_logits(self, start: Tensor, tree: TokenTree, asked: BoolArray) -> NodeLogits:
         """See `TreeNetwork`: many nodes are one row, in which each sees its ancestors.
@@ -169,7 +177,7 @@ class TransformerNetwork(nn.Module):
             return
         first = self._run(self.network, start, 0, use_cache=True)
         if asked[0]:
-            yield np.zeros(1, dtype=np.int64), first.logits[:, -1]
+            yield np.zeros(1, dtype=np.int64), first.logits[:, -1].float()
         state = first.past_key_values, start.shape[1]
         for row in rows:
             wanted = row.new & asked[row.nodes]
@@ -192,7 +200,7 @@ class TransformerNetwork(nn.Module):
             past_key_values=copy.deepcopy(cache),  # the library appends to it
             use_cache=True,
         )
-        return out.logits[0]  # type: ignore[no-any-return]
+        return out.logits[0].float()  # type: ignore[no-any-return]
 
     def _packs(self, start: Tensor, row: PackedRow) -> bool:
         """True if the deepest branch of a packed row has the logits that it has alone."""
@@ -200,9 +208,7 @@ class TransformerNetwork(nn.Module):
             return False
         branch = np.flatnonzero(row.sees[int(row.depths.argmax())])
         tokens = torch.from_numpy(row.tokens[branch][None]).to(start.device)
-        alone = self._run(
-            self.network, torch.cat([start, tokens], dim=1), 0, use_cache=False
-        ).logits
+        alone = self(torch.cat([start, tokens], dim=1))
         state = self.prefix_state(start)
         try:
             packed = self._packed(row, state)[torch.from_numpy(branch).to(start.device)]
@@ -212,9 +218,14 @@ class TransformerNetwork(nn.Module):
         return torch.allclose(packed, alone, rtol=1e-3, atol=1e-3, equal_nan=True)
 
     def save(self, folder: Path) -> None:
-        """Writes configuration and weights in the library's format."""
+        """Writes configuration and weights in the library's format, adapters beside them."""
+        (adapted,) = self._adapted
         with no_progress_bars():
-            self.network.save_pretrained(folder)
+            if adapted is None:
+                self.network.save_pretrained(folder)
+                return
+            copy.deepcopy(adapted).unload().save_pretrained(folder)
+            adapted.save_pretrained(folder / ADAPTERS)
 
     def _run(self, network: Any, tokens: Tensor, start: int, **options: Any) -> Any:
         if self._positions:

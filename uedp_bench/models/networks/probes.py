@@ -1,7 +1,7 @@
 """Probes of a network: what an output may not depend on, tried on random tokens.
 
 No private row is read. Outputs are compared relative to their own range, which rounding moves by
-about 1e-6 in single precision.
+about 1e-6 in single precision, and by a few units in the last place of a half-precision network.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from uedp_bench.contracts.model import Vocabulary
 from uedp_bench.errors import InputError
 
 NEAR = 1e-4
-"""Distance of two outputs, as a share of their range, that counts as rounding."""
+"""Distance of two outputs, as a share of their range, that counts as rounding in float32."""
+
+ULPS = 4.0
+"""The same of networks in half precision, in units of the last place of 1."""
 
 LONGEST = 1024
 """Tokens of the longest row that is tried; a longer limit is not."""
@@ -75,7 +78,7 @@ class Probe(NamedTuple):
         with _probing(self.module):
             logs = self.outputs(rows, torch.full((len(rows),), len(row)))
         for number, at in enumerate(places, 1):
-            if moved := _moved(logs[0, :at], logs[number, :at]):
+            if moved := _moved(logs[0, :at], logs[number, :at], self._near):
                 raise InputError(
                     f"{self.name} reads the tokens that it is to predict: other tokens from place "
                     f"{at + 1} on move its log-probabilities of earlier ones by {moved}. A "
@@ -112,7 +115,7 @@ class Probe(NamedTuple):
                 ) from error
         if alone.dim() > 1:
             beside = beside[: len(short)]
-        if moved := _moved(alone, beside):
+        if moved := _moved(alone, beside, self._near):
             raise InputError(
                 f"{self.name} gives a row another output beside a longer row than alone, so that "
                 f"the loss of a row is not its own: it moves by {moved}"
@@ -134,6 +137,11 @@ class Probe(NamedTuple):
                     f"{self.name} fails at a row of {self.limit} tokens, which its configuration "
                     f"allows: {_first_line(error)}. Give a smaller max_length"
                 ) from error
+
+    @property
+    def _near(self) -> float:
+        types = (weight.dtype for weight in self.module.parameters() if weight.is_floating_point())
+        return max((NEAR, *(ULPS * torch.finfo(each).eps for each in {*types})))
 
     @property
     def _length(self) -> int:
@@ -159,14 +167,14 @@ class Probe(NamedTuple):
         return torch.tensor(inner or [0])
 
 
-def _moved(first: Tensor, second: Tensor) -> str:
+def _moved(first: Tensor, second: Tensor, near: float) -> str:
     """Distance that outputs moved, and their range, in words; empty where rounding explains it."""
     first, second = first.double(), second.double()
     distance = torch.where(first == second, 0.0, (first - second).abs())
     finite = first[torch.isfinite(first)]
     span = float(finite.max() - finite.min()) if len(finite) else 0.0
     most = float(distance.max())
-    return "" if most <= NEAR * span else f"{most:.3g} of a range of {span:.3g}"
+    return "" if most <= near * span else f"{most:.3g} of a range of {span:.3g}"
 
 
 def _first_line(error: Exception) -> str:

@@ -37,7 +37,7 @@ def base_folder(where: str, field: str) -> str | None:
 
 
 def with_adapters(where: str, base: str, load: Callable[[str], Any], field: str) -> Any:
-    """The network of a base folder with a saved LoRA adapter merged into its weights.
+    """The network of a base folder around which peft has put a saved LoRA adapter: a `PeftModel`.
 
     Args:
         where: folder of the adapter.
@@ -55,7 +55,8 @@ def with_adapters(where: str, base: str, load: Callable[[str], Any], field: str)
         raise MissingExtraError(
             f"peft ({field} {where!r} is an adapter of {base!r})", "pip install 'uedp-bench[lora]'"
         ) from None
-    config = json.loads((Path(where) / ADAPTER).read_text(encoding="utf-8"))
+    with readable(where, field):
+        config = json.loads((Path(where) / ADAPTER).read_text(encoding="utf-8"))
     # peft imports the module that `megatron_core` names where there is a `megatron_config`.
     if (kind := config.get("peft_type")) != "LORA" or config.get("megatron_config"):
         raise InputError(
@@ -65,14 +66,14 @@ def with_adapters(where: str, base: str, load: Callable[[str], Any], field: str)
     network = _without_adapters(base, load)
     with readable(where, field), warnings.catch_warnings(record=True) as messages:
         warnings.simplefilter("always")
-        merged = PeftModel.from_pretrained(network, where).merge_and_unload()
+        adapted = PeftModel.from_pretrained(network, where)
     reports = [str(one.message) for one in messages]
     if missing := [text for text in reports if "missing adapter keys" in text]:
         raise InputError(
             f"{field} {where!r}: its weights are not those of an adapter of {base!r} "
             f"({missing[0][:200]})"
         )
-    return merged.eval()
+    return adapted.eval()
 
 
 def _without_adapters(base: str, load: Callable[[str], Any]) -> Any:

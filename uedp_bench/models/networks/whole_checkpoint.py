@@ -51,10 +51,16 @@ _NEAR = 1e-4
 """Distance of logits, relative to the largest, that rounding explains."""
 
 
-def whole_network(where: str, kind: Kind) -> Any:
+def whole_network(where: str, kind: Kind, dtype: torch.dtype = torch.float32) -> Any:
     """The network of a folder or hub id, on the CPU, in evaluation mode.
 
-    Code that comes with a model is never run. Saved LoRA adapters are merged into their network.
+    Code that comes with a model is never run. LoRA adapters in place of a network are merged into
+    theirs.
+
+    Args:
+        where: folder or hub id.
+        kind: what it was saved as.
+        dtype: of its weights.
 
     Raises:
         InputError: if it cannot be read, is of another kind, or its weights are not those of its
@@ -63,14 +69,20 @@ def whole_network(where: str, kind: Kind) -> Any:
     import transformers
 
     if (base := base_folder(where, FIELD)) is not None:
-        return with_adapters(where, base, lambda folder: whole_network(folder, kind), FIELD)
+        if dtype != torch.float32:  # merged weights would be rounded: another model
+            raise InputError(
+                f"{FIELD} {where!r} holds adapters, which are merged in float32 alone: give the "
+                "network that they change as pretrained, and this folder as checkpoint.adapter"
+            )
+        adapted = with_adapters(where, base, lambda folder: whole_network(folder, kind), FIELD)
+        return adapted.merge_and_unload()
     config = configuration(where)
     _check_kind(where, config, kind)
     auto = getattr(transformers, _KINDS[kind].auto)
     with readable(where, FIELD), no_progress_bars(), _no_reports():
         network, found = auto.from_pretrained(
             where,
-            dtype=torch.float32,
+            dtype=dtype,
             output_loading_info=True,
             ignore_mismatched_sizes=True,
             trust_remote_code=False,

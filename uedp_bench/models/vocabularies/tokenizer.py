@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from copy import copy
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from uedp_bench.errors import InputError
 
@@ -144,13 +144,11 @@ class TokenizerVocabulary:
         content = {"origin": self.origin, "private": self.private, "size": self.size}
         (folder / "vocabulary.json").write_text(json.dumps(content), encoding="utf-8")
 
-    @staticmethod
-    def load(folder: Path) -> TokenizerVocabulary:
-        """Reads what `save` wrote."""
+    @classmethod
+    def load(cls, folder: Path, **options: Any) -> Self:
+        """Reads what `save` wrote; options are further arguments of the class."""
         from transformers import AutoTokenizer
 
         content = json.loads((folder / "vocabulary.json").read_text(encoding="utf-8"))
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        return TokenizerVocabulary(
-            tokenizer, origin=content["origin"], private=content["private"], size=content["size"]
-        )
+        return cls(tokenizer, **content, **options)
