@@ -62,9 +62,9 @@ class NoiselessParams(MinibatchParams):
     )
     keep: Literal["best-on-valid", "last"] = Field(
         default="best-on-valid",
-        description="best-on-valid: of all epochs (and learning rates), the network with the least "
-        "loss on rows of the split valid is kept, and the last where there are no such rows; last: "
-        "that of the last epoch",
+        description="best-on-valid: of all epochs (and learning rates), the network that does best "
+        "on rows of the split valid is kept (classes: least expected error; else: least loss), and "
+        "the last where there are no such rows; last: that of the last epoch",
         exclude_if=equals("best-on-valid"),
     )
     learning_rate_factors: tuple[Annotated[float, Field(gt=0)], ...] = Field(

@@ -179,7 +179,7 @@ class DPNR(RepresentationMechanism[DPNRParams]):
     """Word dropout, extraction, normalisation to [0, 1], Laplace noise; trained with the same.
 
     Training (Algorithm 1) draws fresh noise and drops other words at every step, and keeps the
-    epoch with the least loss on the rows of `valid`, which are perturbed too. At inference
+    epoch that does best on the rows of `valid`, which are perturbed too. At inference
     (Algorithm 2) the owner of a text sends its perturbed representation, once.
     """
 

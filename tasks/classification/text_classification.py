@@ -76,7 +76,7 @@ class TextClassification(SupervisedTask[TextClassificationParams]):
     """
 
     name = "text-classification"
-    version = 2
+    version = 3
     source = (
         "Lyu, He and Li 2020 (DPNR), section 4; Meehan, Mrini and Chaudhuri 2022, section 5; Lai "
         "et al. 2022 (UeDP), section VI"

@@ -141,13 +141,13 @@ def test_the_table_says_which_network_each_row_kept():
     ]
     private = seeds("user-dp", 60.0, guarantees=PROVEN)
     assert choice_note(board_of(chosen, private)) == (
-        "network that is kept: noiseless: epoch with the least loss on rows of the split valid; "
+        "network that is kept: noiseless: epoch that does best on rows of the split valid; "
         "other rows: the last step, with settings fixed in advance"
     )
     assert choice_note(board_of(private)) == ""
     tried = seeds("noiseless", 50.0, apart={"learning_rate_factors": [0.1, 1.0]},
                   diagnostics={"best_epoch": 3, "best_learning_rate": 0.01})  # fmt: skip
-    assert "epoch and learning rate with the least loss" in choice_note(board_of(tried))
+    assert "epoch and learning rate that does best" in choice_note(board_of(tried))
     assert "other rows" not in choice_note(board_of(tried))
 
 

@@ -208,7 +208,7 @@ def _mechanisms(
     says = ["the upper end: no protection"]
     if valid:
         plain["learning_rate_factors"] = FACTORS
-        says.append("it keeps the epoch and learning rate with the least loss on rows of valid")
+        says.append("it keeps the epoch and learning rate that do best on rows of valid")
     found.append(Part("noiseless", plain, tuple(says)))
     if not public:
         return tuple(found), ("a mechanism with noise: without public text nothing is proven",)

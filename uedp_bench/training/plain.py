@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -10,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from uedp_bench.contracts.learner import Learner, Schedule, on_device, row_seeds
+from uedp_bench.contracts.learner import Learner, Losses, Schedule, on_device, row_seeds
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.contracts.saved_state import AttributeState
 from uedp_bench.corpus import IntArray
@@ -22,7 +23,9 @@ from uedp_bench.training.diagnostics import count_weights
 
 @dataclass(frozen=True)
 class BestOnValid:
-    """Keep the network of the epoch, and of the learning rate, with the least loss on valid rows.
+    """Keep the network of the epoch, and of the learning rate, that does best on valid rows.
+
+    Best is the least `ValidLosses.badness`.
 
     Attributes:
         factors: of the schedule's learning rate; each is tried from the same initial weights.
@@ -44,9 +47,9 @@ def train_plain(
     Args:
         schedule: how.
         learner: rows and module.
-        run: the series `PHASE_loss` is its; with `keep` also `valid_loss` and the diagnostics
-            `best_epoch` and `best_learning_rate`. Where several learning rates are tried, the
-            series of each end in `_at_RATE`.
+        run: the series `PHASE_loss` is its; with `keep` also those of `ValidLosses.log` and the
+            diagnostics `best_epoch` and `best_learning_rate`. Where several learning rates are
+            tried, the series of each end in `_at_RATE`.
         phase: names series and progress.
         rng: draws the order of rows, and dropout; that of training without noise by default.
         keep: rule that chooses among the epochs; None, or a corpus without rows in the split
@@ -104,18 +107,18 @@ def train_plain(
         if step + 1 < steps:
             continue
         name = f"_at_{rate:g}" if len(factors) > 1 else ""
-        loss = None if valid is None else valid.loss(learner, module, run.device)
-        if not (np.isfinite(now.nats) and np.isfinite(loss or 0.0)):
+        held = None if valid is None else valid.losses(learner, module, run.device)
+        if not (np.isfinite(now.nats) and (held is None or np.isfinite(held.nats))):
             now.diverged = True
             if trial + 1 == len(factors) and not now.best:
                 raise InputError("training diverged: the loss is not finite; lower learning_rate")
             continue
         run.log(f"{phase}_loss{name}", epoch + 1, now.nats / max(now.targets, 1))
-        if loss is None:
+        if held is None:
             continue
-        run.log(f"valid_loss{name}", epoch + 1, loss)
-        if loss < now.least:
-            now.best, now.least = _trained_state(module), loss
+        held.log(run, epoch + 1, name)
+        if held.badness < now.least:
+            now.best, now.least = _trained_state(module), held.badness
             run.note(best_epoch=epoch + 1, best_learning_rate=rate,
                      simulation_only=["best_epoch", "best_learning_rate"])  # fmt: skip
     module.load_state_dict(now.best, strict=False)
@@ -133,6 +136,47 @@ def _trained_state(module: nn.Module) -> dict[str, Any]:
         for name, value in module.state_dict().items()
         if name not in frozen
     }
+
+
+@dataclass(frozen=True)
+class ValidLosses:
+    """Losses of one network on the rows of the split `valid`.
+
+    Attributes:
+        nats: mean loss of a target.
+        expected_error: mean of 1 - p over the rows, p the probability of the row's class: the error
+            rate of answers drawn from the network. None where a row has several targets.
+    """
+
+    nats: float
+    expected_error: float | None = None
+
+    @classmethod
+    def of_batches(cls, losses: Sequence[Losses]) -> ValidLosses:
+        """Losses of all rows, from those of batches."""
+        nats = sum(float(batch.nats.sum()) for batch in losses)
+        targets = sum(float(batch.targets.sum()) for batch in losses)
+        mean = nats / max(targets, 1.0)
+        if not all(bool((batch.targets == 1).all()) for batch in losses):
+            return cls(mean)
+        wrong = torch.cat([-torch.expm1(-batch.nats.double()) for batch in losses])
+        return cls(mean, float(wrong.mean()))
+
+    @property
+    def badness(self) -> float:
+        """Measure by which networks are compared; the least is best.
+
+        It is the expected error where rows have classes: a few rows of which an overconfident
+        network is wrong decide about its mean loss, although it is right more often. Perplexity is
+        a function of the mean loss, which decides elsewhere.
+        """
+        return self.nats if self.expected_error is None else self.expected_error
+
+    def log(self, run: Run, epoch: int, suffix: str = "") -> None:
+        """Adds the losses to the series of a run."""
+        run.log(f"valid_loss{suffix}", epoch, self.nats)
+        if self.expected_error is not None:
+            run.log(f"valid_expected_error{suffix}", epoch, self.expected_error)
 
 
 @dataclass(frozen=True)
@@ -154,17 +198,16 @@ class _Valid:
         return cls(tuple((rows[at:][:_VALID_BATCH], seeds[at:][:_VALID_BATCH]) for at in ends))
 
     @denormals.as_zeros()
-    def loss(self, learner: Learner, module: nn.Module, device: str) -> float:
-        """Mean loss of a target in nats, in evaluation mode."""
-        nats = targets = 0.0
+    def losses(self, learner: Learner, module: nn.Module, device: str) -> ValidLosses:
+        """Losses in evaluation mode."""
         module.eval()
         with torch.no_grad():
-            for batch in self.batches:
-                losses = learner.losses(module, on_device(learner.batch(*batch), device))
-                nats += float(losses.nats.sum())
-                targets += float(losses.targets.sum())
+            losses = [
+                learner.losses(module, on_device(learner.batch(*batch), device))
+                for batch in self.batches
+            ]
         module.train()
-        return nats / max(targets, 1.0)
+        return ValidLosses.of_batches(losses)
 
 
 _VALID_BATCH = 64

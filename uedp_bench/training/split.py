@@ -17,6 +17,7 @@ from uedp_bench.contracts.saved_state import AttributeState
 from uedp_bench.corpus import IntArray
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.randomness.streams import Stream
+from uedp_bench.training.plain import ValidLosses
 
 
 class Draws(NamedTuple):
@@ -68,14 +69,15 @@ def train_split(
 ) -> nn.Module:
     """A trained copy of the learner's module, in evaluation mode.
 
-    After each epoch the loss on the rows of the split `valid` is measured, always with the same
-    noise, and the weights of the epoch where it is least are returned; those of the last epoch
+    After each epoch the rows of the split `valid` are scored, always with the same noise, and the
+    weights of the epoch with the least `ValidLosses.badness` are returned; those of the last epoch
     where there are no such rows.
 
     Args:
         how: to train.
         learner: rows and module.
-        run: the series `train_loss` and `valid_loss` and the diagnostic `best_epoch` are its.
+        run: the series `train_loss`, those of `ValidLosses.log` and the diagnostic `best_epoch` are
+            its.
         losses: of training rows.
         held: of `valid` rows.
         learns_too: what `losses` changes beside the module and the draws, by name, for
@@ -113,12 +115,13 @@ def train_split(
         if step + 1 < steps:
             continue
         run.log("train_loss", epoch + 1, _finite(now.total / max(now.count, 1)))
-        loss = float(-epoch)
+        badness = float(-epoch)
         if len(valid):
-            loss = _held_loss(module, valid, held, how.batch_size, _draws(of_valid))
-            run.log("valid_loss", epoch + 1, loss)
-        if loss < now.least:
-            now.best, now.least = copy.deepcopy(module.state_dict()), loss
+            scored = _held_losses(module, valid, held, how.batch_size, _draws(of_valid))
+            badness = _finite(scored.badness)
+            scored.log(run, epoch + 1)
+        if badness < now.least:
+            now.best, now.least = copy.deepcopy(module.state_dict()), badness
             run.note(best_epoch=epoch + 1, simulation_only=["best_epoch"])
     module.load_state_dict(now.best)
     run.count({"rows_train": how.epochs * len(rows)})
@@ -140,16 +143,15 @@ class _Progress(AttributeState):
         self.order, self.total, self.count = order, 0.0, 0
 
 
-def _held_loss(
+def _held_losses(
     module: nn.Module, valid: IntArray, held: RowLosses, batch_size: int, draws: Draws
-) -> float:
-    """The mean loss of a target of the valid rows, in evaluation mode."""
+) -> ValidLosses:
+    """Losses of the valid rows, in evaluation mode."""
     module.eval()
     with torch.no_grad():
-        found = [held(module, chosen, draws) for chosen in _batches(valid, batch_size)]
+        losses = [held(module, chosen, draws) for chosen in _batches(valid, batch_size)]
     module.train()
-    nats, targets = (float(sum(part.sum() for part in parts)) for parts in zip(*found, strict=True))
-    return _finite(nats / targets)
+    return ValidLosses.of_batches(losses)
 
 
 def _draws(streams: Stream) -> Draws:

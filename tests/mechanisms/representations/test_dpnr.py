@@ -168,8 +168,8 @@ def test_only_training_rows_are_trained_on_and_valid_rows_choose_the_epoch() -> 
     seen = np.unique(learner.corpus.split[learner.seen])
     assert set(seen) == {SPLITS.index("train"), SPLITS.index("valid")}
     assert run.counts["rows_train"] == 8 * learner.corpus.where("train").sum()
-    losses = [value for _, value in run.series["valid_loss"]]
-    best = int(np.argmin(losses))
+    errors = [value for _, value in run.series["valid_expected_error"]]
+    best = int(np.argmin(errors))
     assert run.diagnostics["best_epoch"] == best + 1 < 8
     shorter, _ = dpnr(epochs=best + 1, learning_rate=0.5, epsilon=0.5).train(
         learner, learner.corpus, split_run()
