@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field, model_validator
 
 from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
+from uedp_bench.contracts.clients import users_of
 from uedp_bench.contracts.mechanism import CorpusStats, Events, TrainingMechanism
 from uedp_bench.mechanisms.private_training.clip_policies import ClipParams
 from uedp_bench.mechanisms.private_training.dealing import dealt_anew
@@ -16,7 +17,7 @@ from uedp_bench.mechanisms.private_training.parameters import (
     ServerParams,
     UnitParams,
 )
-from uedp_bench.mechanisms.private_training.users import check_round, users_of
+from uedp_bench.mechanisms.private_training.users import check_round
 
 if TYPE_CHECKING:
     from torch import nn

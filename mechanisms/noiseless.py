@@ -105,8 +105,8 @@ class Noiseless(TrainingMechanism[NoiselessParams]):
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """Trains a copy of the learner's module."""
+        from uedp_bench.contracts.clients import users_of
         from uedp_bench.contracts.learner import Schedule
-        from uedp_bench.mechanisms.private_training.users import users_of
         from uedp_bench.training.plain import BestOnValid, train_plain
 
         p = self.params

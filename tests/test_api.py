@@ -6,6 +6,7 @@ import ast
 import importlib
 import inspect
 import itertools
+import pkgutil
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from uedp_bench import api
+from uedp_bench.api import events
 from uedp_bench.components.registry import Registry
 
 CONTRACTS = (
@@ -48,29 +50,44 @@ def imported(module: ast.AST) -> dict[str, str]:
     return dict(names(module))
 
 
-HOMES = imported(tree("uedp_bench.api"))
+MODULES = (
+    "uedp_bench.api",
+    *(f"uedp_bench.api.{module.name}" for module in pkgutil.iter_modules(api.__path__)),
+)
+PUBLIC = {module: importlib.import_module(module).__all__ for module in MODULES}
+HOMES = {name: home for module in MODULES for name, home in imported(tree(module)).items()}
 
 
-def test_what_is_imported_is_what_is_public():
-    assert sorted(HOMES) == sorted(api.__all__)
-    assert dir(api) == sorted(api.__all__)
-    assert len(api.__all__) == len(set(api.__all__)) == len(list(names(tree("uedp_bench.api"))))
+@pytest.mark.parametrize("module", MODULES)
+def test_imported_names_are_the_public_names(module):
+    stated = [name for name, _ in names(tree(module)) if name != "nearest"]
+    assert sorted(stated) == PUBLIC[module]
 
 
-def test_names_that_wait_for_torch_are_those_that_type_checkers_see():
-    (late,) = (node for node in tree("uedp_bench.api").body if isinstance(node, ast.If))
-    lazy = {name: module for module, names in api._WITH_TORCH.items() for name in names}
-    assert lazy == imported(late)
+def test_every_name_is_in_one_module():
+    places = [name for public in PUBLIC.values() for name in public]
+    assert len(places) == len(set(places))
 
 
-def test_an_unknown_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="'Federashun'"):
+def test_the_first_module_stays_small():
+    assert len(api.__all__) <= 64
+
+
+def test_a_name_of_another_module_is_refused_with_its_place():
+    with pytest.raises(ImportError, match=r"uedp_bench\.api\.training") as refusal:
+        from uedp_bench.api import Federation  # noqa: F401
+    assert refusal.value.name == "Federation"
+
+
+def test_an_unknown_name_is_refused_with_the_nearest_one():
+    with pytest.raises(AttributeError, match=r"'Federashun'.*Federation of .*\.training"):
         api.Federashun  # noqa: B018
 
 
-def test_every_public_name_says_what_it_is():
-    silent = [name for name in api.__all__ if not says(name, getattr(api, name))]
-    assert not silent
+@pytest.mark.parametrize("module", MODULES)
+def test_every_public_name_has_a_description(module):
+    owner = importlib.import_module(module)
+    assert not [name for name in PUBLIC[module] if not says(name, getattr(owner, name))]
 
 
 def says(name: str, value: object) -> bool:
@@ -97,7 +114,7 @@ def mentioned(contract: str) -> Iterator[tuple[str, str]]:
     for node in tree(f"uedp_bench.{contract}").body:
         if not isinstance(node, ast.ClassDef | ast.FunctionDef) or node.name.startswith("_"):
             continue
-        if node.name not in api.__all__:
+        if node.name not in HOMES:
             continue
         for part in [node, *node.body]:
             for hint in annotations(part):
@@ -129,12 +146,13 @@ def test_what_a_contract_mentions_is_public_too(contract):
     missing = {
         f"{name} (of {where})"
         for where, name in mentioned(contract)
-        if name in ours - type_variables and name not in {*api.__all__, *NOT_FOR_STRANGERS}
+        if name in ours - type_variables and name not in {*HOMES, *NOT_FOR_STRANGERS}
         if not name.startswith(("_", "MOST_"))  # limits of what a file may hold
     }
     assert not missing
 
 
 def test_the_registries_are_those_of_every_kind():
-    kinds = {"mechanisms", "attacks", "tasks", "sources", "models", "events"}
+    kinds = {"mechanisms", "attacks", "tasks", "sources", "models"}
     assert all(isinstance(getattr(api, kind), Registry) for kind in kinds)
+    assert isinstance(events.events, Registry)

@@ -58,6 +58,7 @@ STEPS = (
     "import uedp_bench.accounting.ledger",
     "from uedp_bench.bounds.lower_bounds import epsilon_lower_bound",
     "import uedp_bench.api",
+    "from uedp_bench.api import capabilities, events, networks, statistics, text",
     "import uedp_bench.mechanisms.deidentification.deidentify",
     "from uedp_bench.cli.main import run_cli; run_cli(['list', '--json'])",
     "run_cli('bound one-run --canaries 9 --guesses 9 --correct 9 --delta 0'.split())",

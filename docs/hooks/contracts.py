@@ -1,17 +1,20 @@
 """Prints contracts on the pages of `docs/registry` as the code has them.
 
-`<!-- contract: NAME ... -->` becomes the public part of these names of `uedp_bench.api`: signatures
-and docstrings, without bodies.
+`<!-- contract: NAME ... -->` becomes the public part of these names of `uedp_bench.api` and
+the modules in it: signatures and docstrings, without bodies.
 """
 
 from __future__ import annotations
 
 import ast
 import importlib
+import pkgutil
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from uedp_bench import api
 
 MARKED = re.compile(r"<!-- contract: ([\w ]+) -->\n")
 
@@ -30,7 +33,8 @@ def contract(name: str) -> Iterator[str]:
     """Lines of the contract of a public name.
 
     Raises:
-        LookupError: if `uedp_bench.api` has no such name, or its module does not define it.
+        LookupError: if `uedp_bench.api` and its modules lack the name, or its home does not
+            define it.
     """
     source = Path(str(importlib.import_module(home(name)).__file__)).read_text(encoding="utf-8")
     lines, body = source.splitlines(), ast.parse(source).body
@@ -49,11 +53,12 @@ def contract(name: str) -> Iterator[str]:
 
 def home(name: str) -> str:
     """The module that a public name is defined in."""
-    api = ast.parse(Path(str(importlib.import_module("uedp_bench.api").__file__)).read_text())
-    for node in ast.walk(api):
-        if isinstance(node, ast.ImportFrom) and name in [alias.name for alias in node.names]:
-            return str(node.module)
-    raise LookupError(f"uedp_bench.api has no {name}")
+    for module in ("", *(f".{part.name}" for part in pkgutil.iter_modules(api.__path__))):
+        source = Path(str(importlib.import_module(f"{api.__name__}{module}").__file__)).read_text()
+        for node in ast.parse(source).body:
+            if isinstance(node, ast.ImportFrom) and name in [alias.name for alias in node.names]:
+                return str(node.module)
+    raise LookupError(f"no module of uedp_bench.api has {name}")
 
 
 def defined(node: ast.stmt) -> list[str]:

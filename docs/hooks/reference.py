@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import pkgutil
 import textwrap
 from typing import Any
 
@@ -20,7 +21,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     pages = {
         "reference/command-line.md": command_line(),
         "reference/python.md": names("uedp_bench", _PYTHON, uedp_bench.__all__),
-        "reference/components.md": names("uedp_bench.api", _API, api.__all__),
+        "reference/components.md": components(),
     }
     for where, text in pages.items():
         files.append(File.generated(config, where, content=text))
@@ -34,9 +35,8 @@ used."""
 
 _API = """# Reference for components
 
-These names come from `uedp_bench.api`: what a mechanism, attack, task, source or model of your own
-imports. [Components of your own](../registry.md) has a page for each kind, with an example that
-runs."""
+A mechanism, attack, task, source or model of your own imports these names. [Components of your
+own](../registry.md) has a page for each kind, with an example that runs."""
 
 
 def command_line() -> str:
@@ -82,13 +82,31 @@ def _text(text: str) -> str:
     return _cell(text)
 
 
-def names(module: str, head: str, listed: Any) -> str:
-    """A page that documents names of a module, each where it is defined."""
+def components() -> str:
+    """Page of all names for authors of components, by the module to import them from."""
+    sections = []
+    for part in ("", *(f".{each.name}" for each in pkgutil.iter_modules(api.__path__))):
+        module = f"{api.__name__}{part}"
+        owner = importlib.import_module(module)
+        head = f"## `{module}`\n\n{str(owner.__doc__).splitlines()[0]}"
+        sections.append(names(module, head, owner.__all__, level=3))
+    return "\n\n".join([_API, *sections])
+
+
+def names(module: str, head: str, listed: Any, level: int = 2) -> str:
+    """Text that documents names of a module, each where it is defined.
+
+    Args:
+        module: module that has the names.
+        head: text above them.
+        listed: names to document; values that are neither class nor function are left out.
+        level: level of their headings.
+    """
     owner = importlib.import_module(module)
     entries = []
     for name in sorted(listed, key=str.lower):
         found = getattr(owner, name)
         home = getattr(found, "__module__", "")
         if home.startswith("uedp_bench") and (inspect.isclass(found) or inspect.isfunction(found)):
-            entries.append(f"## {name}\n\n::: {home}.{found.__qualname__}\n")
+            entries.append(f"{'#' * level} {name}\n\n::: {home}.{found.__qualname__}\n")
     return "\n\n".join([head, *entries])

@@ -15,6 +15,7 @@ from pydantic import Field, model_validator
 
 from uedp_bench.accounting.banded_factorization import BandedFactorization
 from uedp_bench.accounting.events import AnyEvent, Claim, Gaussian, PrivacyEvent, Protected
+from uedp_bench.contracts.clients import users_of
 from uedp_bench.contracts.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
 from uedp_bench.corpus import owner_numbers
 from uedp_bench.errors import InputError
@@ -25,7 +26,6 @@ from uedp_bench.mechanisms.private_training.users import (
     public_users,
     size_refusals,
     units_of,
-    users_of,
 )
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from uedp_bench.accounting.events import (
     Repeated,
     UserEntityGaussian,
 )
+from uedp_bench.contracts.clients import users_of
 from uedp_bench.contracts.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED
@@ -38,7 +39,6 @@ from uedp_bench.mechanisms.private_training.users import (
     public_users,
     size_refusals,
     units_of,
-    users_of,
 )
 
 if TYPE_CHECKING:

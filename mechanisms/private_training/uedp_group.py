@@ -18,11 +18,12 @@ from uedp_bench.accounting.events import (
     Repeated,
     SentenceSampledGaussian,
 )
+from uedp_bench.contracts.clients import users_of
 from uedp_bench.contracts.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
 from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED, ClipParams
 from uedp_bench.mechanisms.private_training.group_rounds import as_group_rounds
 from uedp_bench.mechanisms.private_training.parameters import ServerOptimizer, ServerParams
-from uedp_bench.mechanisms.private_training.users import capped_units, size_refusals, users_of
+from uedp_bench.mechanisms.private_training.users import capped_units, size_refusals
 
 if TYPE_CHECKING:
     from torch import nn

@@ -18,6 +18,7 @@ from uedp_bench.accounting.events import (
     TwoLevelUserEntityGaussian,
     UserEntityGaussian,
 )
+from uedp_bench.contracts.clients import users_of
 from uedp_bench.contracts.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
 from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED
 from uedp_bench.mechanisms.private_training.group_rounds import as_group_rounds
@@ -28,7 +29,6 @@ from uedp_bench.mechanisms.private_training.users import (
     public_users,
     size_refusals,
     units_of,
-    users_of,
 )
 
 if TYPE_CHECKING:

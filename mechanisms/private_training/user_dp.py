@@ -17,6 +17,7 @@ from uedp_bench.accounting.events import (
     Repeated,
 )
 from uedp_bench.components.component import equals
+from uedp_bench.contracts.clients import Unit, users_of
 from uedp_bench.contracts.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
 from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED
 from uedp_bench.mechanisms.private_training.dealing import dealt_anew
@@ -30,14 +31,12 @@ from uedp_bench.mechanisms.private_training.released_noise import (
     nothing_proven,
 )
 from uedp_bench.mechanisms.private_training.users import (
-    Unit,
     capped_weights,
     check_round,
     public_users,
     size_refusals,
     sizes_of,
     units_of,
-    users_of,
 )
 
 if TYPE_CHECKING:

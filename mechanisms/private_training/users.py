@@ -7,17 +7,13 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from uedp_bench.contracts.clients import clients_of
+from uedp_bench.contracts.clients import Unit
 from uedp_bench.contracts.mechanism import CorpusStats, PublicUnits
 from uedp_bench.corpus import Corpus, FloatArray, Index, row_numbers
 from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
     from uedp_bench.mechanisms.private_training.parameters import FederatedParams
-
-
-Unit = Literal["user", "client"]
-"""What takes part in a round."""
 
 
 def public_users(params: FederatedParams, stats: CorpusStats, name: str, of: Unit = "user") -> int:
@@ -96,22 +92,6 @@ def sizes_of(stats: CorpusStats, unit: Unit, name: str) -> CorpusStats:
             "(--set clients.count=20), in account and calibrate --set users=20"
         )
     return replace(stats, users=len(stats.clients), public=True)
-
-
-def users_of(corpus: Corpus, unit: Unit = "user") -> Index:
-    """Position of each user (or client) with training rows -> its training rows.
-
-    Raises:
-        InputError: if there is no training row, one belongs to nobody, or there are no clients.
-    """
-    rows = np.flatnonzero(corpus.where("train"))
-    if not len(rows):
-        raise InputError("the corpus has no training rows")
-    of = corpus.users if unit == "user" else clients_of(corpus)
-    if (of[rows] < 0).any():
-        raise InputError("a training row has no user: this mechanism needs a user for every row")
-    _, position = np.unique(of[rows], return_inverse=True)
-    return Index.build(position, rows, int(position.max()) + 1)
 
 
 def capped_weights(counts: np.ndarray, cap: int) -> FloatArray:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from types import ModuleType
 
 import pytest
@@ -68,4 +70,5 @@ def test_a_contract_has_signatures_and_docstrings_without_bodies(contracts):
 
 def test_every_public_name_is_on_a_page_but_the_registries(contracts):
     there = set().union(*(names_on(page, contracts) for page in PAGES))
-    assert set(api.__all__) - there == set(REGISTRIES)
+    parts = [import_module(f"{api.__name__}.{part.name}") for part in iter_modules(api.__path__)]
+    assert {name for module in (api, *parts) for name in module.__all__} - there == set(REGISTRIES)

@@ -20,7 +20,8 @@ from uedp_bench.store.saved_release import load_release
 ENSEMBLE = '''
 from dataclasses import replace
 
-from uedp_bench.api import ModuleSet, mechanisms
+from uedp_bench.api import mechanisms
+from uedp_bench.api.training import ModuleSet
 from uedp_bench.mechanisms.noiseless import Noiseless
 
 

@@ -67,7 +67,8 @@ def test_a_release_that_draws_noise_when_asked_is_for_its_owner_alone(tmp_path):
 
 
 READER = """
-from uedp_bench.api import Attack, Leakage, Params, Planted, Scorer, attacks
+from uedp_bench.api import Attack, Leakage, Params, Planted, attacks
+from uedp_bench.api.capabilities import Scorer
 from uedp_bench.contracts.results import Sample
 
 @attacks.register

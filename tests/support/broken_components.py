@@ -13,15 +13,10 @@ from uedp_bench.api import (
     Corpus,
     Estimate,
     Leakage,
-    Learner,
-    Losses,
     Metric,
-    NonPrivate,
     Params,
     Planted,
-    PrivacyEvent,
     PublishingMechanism,
-    RowScorer,
     Source,
     SourceParams,
     TrainingMechanism,
@@ -30,6 +25,9 @@ from uedp_bench.api import (
     sources,
     tasks,
 )
+from uedp_bench.api.capabilities import RowScorer
+from uedp_bench.api.events import NonPrivate, PrivacyEvent
+from uedp_bench.api.networks import Learner, Losses
 from uedp_bench.components.registry import tasks as known_tasks
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from uedp_bench.api import DiscretePair, Event, Neighbours, events
+from uedp_bench.api.events import DiscretePair, Event, Neighbours, events
 
 
 @events.register

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from uedp_bench.api import PrivacyEvent, events, mechanisms
+from uedp_bench.api import mechanisms
+from uedp_bench.api.events import PrivacyEvent, events
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from uedp_bench.api import Attack, Estimate, Leakage, Metric, Params, Planted, RowScorer, attacks
+from uedp_bench.api import Attack, Estimate, Leakage, Metric, Params, Planted, attacks
+from uedp_bench.api.capabilities import RowScorer
 
 
 class CountingParams(Params):

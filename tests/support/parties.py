@@ -11,16 +11,14 @@ from uedp_bench.api import (
     Attack,
     Estimate,
     Leakage,
-    NonPrivate,
     Params,
     Planted,
-    PrivacyEvent,
-    Size,
     TrainingMechanism,
-    Transcript,
     attacks,
     mechanisms,
 )
+from uedp_bench.api.capabilities import Size, Transcript
+from uedp_bench.api.events import NonPrivate, PrivacyEvent
 
 ROUNDS = 3
 CLIENTS = 2

@@ -14,29 +14,23 @@ import torch
 from torch import Tensor, nn
 
 from uedp_bench.api import (
-    Batch,
     BoolArray,
     Corpus,
     Estimate,
     FloatArray,
     IntArray,
-    Learner,
-    Losses,
     Metric,
     Params,
     Release,
     Run,
     Task,
     TrainedRelease,
-    Vocabulary,
-    WordCounts,
-    capability,
-    load_modules,
-    mean_estimate,
-    modules_of,
-    save_modules,
     tasks,
 )
+from uedp_bench.api.capabilities import capability
+from uedp_bench.api.networks import Batch, Learner, Losses, Vocabulary, WordCounts
+from uedp_bench.api.statistics import mean_estimate
+from uedp_bench.api.training import load_modules, modules_of, save_modules
 
 
 @capability(lambda release, rows: release.ratings(rows))

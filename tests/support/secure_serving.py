@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from uedp_bench.api import Params, PrivacyEvent, SecureComputation, ServingMechanism, mechanisms
+from uedp_bench.api import Params, ServingMechanism, mechanisms
+from uedp_bench.api.events import PrivacyEvent, SecureComputation
 
 EVENTS = (
     PrivacyEvent(

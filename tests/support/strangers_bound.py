@@ -1,28 +1,19 @@
 """A stranger's mechanism: a clip bound that steps up or down by what a noisy count says."""
 
-from uedp_bench.api import (
-    Corpus,
-    CorpusStats,
+from uedp_bench.api import Corpus, CorpusStats, Events, Params, Run, TrainingMechanism, mechanisms
+from uedp_bench.api.events import Gaussian, PoissonSampled, PrivacyEvent, Repeated
+from uedp_bench.api.networks import Learner
+from uedp_bench.api.text import users_of
+from uedp_bench.api.training import (
     Count,
-    Events,
     Federation,
-    Gaussian,
     IndependentGaussian,
-    Learner,
     Limits,
     LocalTraining,
-    Params,
-    PoissonSampled,
     PoissonSampler,
-    PrivacyEvent,
-    Repeated,
-    Run,
     Seen,
     SgdServer,
-    TrainingMechanism,
-    mechanisms,
     train_federated,
-    users_of,
 )
 
 

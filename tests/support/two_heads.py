@@ -10,22 +10,10 @@ import torch
 from pydantic import Field
 from torch import nn
 
-from uedp_bench.api import (
-    Batch,
-    Classifier,
-    Corpus,
-    Learner,
-    Losses,
-    Metric,
-    Params,
-    Role,
-    Schedule,
-    SourceRef,
-    Task,
-    mean_estimate,
-    take_over,
-    tasks,
-)
+from uedp_bench.api import Corpus, Metric, Params, SourceRef, Task, tasks
+from uedp_bench.api.capabilities import Classifier
+from uedp_bench.api.networks import Batch, Learner, Losses, Role, Schedule, take_over
+from uedp_bench.api.statistics import mean_estimate
 from uedp_bench.contracts.release import TrainedRelease
 
 BUCKETS, WIDTH = 64, 8

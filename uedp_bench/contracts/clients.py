@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from uedp_bench.corpus import Corpus, FloatArray, IntArray, owner_numbers, row_numbers
+from uedp_bench.corpus import Corpus, FloatArray, Index, IntArray, owner_numbers, row_numbers
 from uedp_bench.errors import InputError
 from uedp_bench.randomness.streams import shared_stream
 
@@ -25,6 +25,10 @@ MOST_CLIENTS = 100_000
 
 MOST_ALPHA = 1e6
 """Shares of so large a parameter differ by a thousandth; sums of far larger ones overflow."""
+
+
+Unit = Literal["user", "client"]
+"""A participant of a round: a user, or a client."""
 
 
 class Clients(BaseModel):
@@ -115,6 +119,22 @@ def clients_of(corpus: Corpus) -> IntArray:
     if CLIENT not in corpus.groups:
         raise InputError(NO_CLIENTS, mends=("clients.count=10",))
     return corpus.groups[CLIENT]
+
+
+def users_of(corpus: Corpus, unit: Unit = "user") -> Index:
+    """Position of each user (or client) with training rows -> its training rows.
+
+    Raises:
+        InputError: if there is no training row, one belongs to nobody, or there are no clients.
+    """
+    rows = np.flatnonzero(corpus.where("train"))
+    if not len(rows):
+        raise InputError("the corpus has no training rows")
+    of = corpus.users if unit == "user" else clients_of(corpus)
+    if (of[rows] < 0).any():
+        raise InputError("a training row has no user: this mechanism needs a user for every row")
+    _, position = np.unique(of[rows], return_inverse=True)
+    return Index.build(position, rows, int(position.max()) + 1)
 
 
 def _client(numbers: FloatArray, shares: FloatArray) -> IntArray:

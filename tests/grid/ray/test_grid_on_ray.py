@@ -27,7 +27,8 @@ from uedp_bench.one_run.execution import Execution
 pytest.importorskip("ray", reason="needs Ray: install the extra cluster")
 LOST_ONCE = Path(__file__).parent / "lost_once.py"
 PLUG_IN = """
-from uedp_bench.api import NonPrivate, Params, PrivacyEvent, PublishingMechanism, mechanisms
+from uedp_bench.api import Params, PublishingMechanism, mechanisms
+from uedp_bench.api.events import NonPrivate, PrivacyEvent
 
 EVENTS = (PrivacyEvent(unit="record", event=NonPrivate(reason="the first half stays")),)
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 from learners import NetworkLearner, flat, run_of
 
+from uedp_bench.contracts.clients import users_of
 from uedp_bench.mechanisms.noiseless import Noiseless
 from uedp_bench.mechanisms.private_training.dp_ftrl import DPFTRL
 from uedp_bench.mechanisms.private_training.dp_sgd import DPSGD
@@ -16,7 +17,6 @@ from uedp_bench.mechanisms.private_training.uedp import UeDP
 from uedp_bench.mechanisms.private_training.uedp_group import UeDPGroup
 from uedp_bench.mechanisms.private_training.uedp_spread import UeDPSpread
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
-from uedp_bench.mechanisms.private_training.users import users_of
 
 ROWS, HELD_OUT = 12, 3
 EVERYBODY = {"users": 9, "users_per_round": 9, "rounds": 2}

@@ -22,13 +22,14 @@ from toy import ToyLearner
 
 from uedp_bench.accounting.accountants.user_entity import moved
 from uedp_bench.accounting.events import Protected, TwoLevelUserEntityGaussian
+from uedp_bench.contracts.clients import users_of
 from uedp_bench.contracts.mechanism import TrainingMechanism
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.mechanisms.private_training.uedp import UeDP
 from uedp_bench.mechanisms.private_training.uedp_group import UeDPGroup
 from uedp_bench.mechanisms.private_training.uedp_spread import UeDPSpread
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
-from uedp_bench.mechanisms.private_training.users import capped_units, users_of
+from uedp_bench.mechanisms.private_training.users import capped_units
 from uedp_bench.randomness.streams import Stream
 
 CLIP, SENTENCE_CLIP, USERS = 0.7, 0.2, 5

@@ -15,7 +15,7 @@ from masked_rows import STATS, rows_of_words
 from text_encoders import HashedWords, MeanOfWords
 from torch import Tensor, nn
 
-from uedp_bench.api import Reader, SupervisedParams, SupervisedTask
+from uedp_bench.api.networks import Reader, SupervisedParams, SupervisedTask
 from uedp_bench.components.metric import Metric
 from uedp_bench.components.registry import models, tasks
 from uedp_bench.contracts.learner import Batch, Losses

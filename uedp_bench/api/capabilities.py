@@ -1,0 +1,38 @@
+"""Capabilities: what a release can be asked, and what parties send each other."""
+
+from uedp_bench.contracts.asking import class_labels as class_labels
+from uedp_bench.contracts.asking import seen_of as seen_of
+from uedp_bench.contracts.release import Channel as Channel
+from uedp_bench.contracts.release import Classifier as Classifier
+from uedp_bench.contracts.release import Completer as Completer
+from uedp_bench.contracts.release import Deidentified as Deidentified
+from uedp_bench.contracts.release import Encoder as Encoder
+from uedp_bench.contracts.release import EntityDetector as EntityDetector
+from uedp_bench.contracts.release import Generator as Generator
+from uedp_bench.contracts.release import LabelOnly as LabelOnly
+from uedp_bench.contracts.release import PairScorer as PairScorer
+from uedp_bench.contracts.release import Predictor as Predictor
+from uedp_bench.contracts.release import Published as Published
+from uedp_bench.contracts.release import Question as Question
+from uedp_bench.contracts.release import RowScorer as RowScorer
+from uedp_bench.contracts.release import Scorer as Scorer
+from uedp_bench.contracts.release import SplitRelease as SplitRelease
+from uedp_bench.contracts.release import Tagger as Tagger
+from uedp_bench.contracts.release import Tokenised as Tokenised
+from uedp_bench.contracts.release import TokenScores as TokenScores
+from uedp_bench.contracts.release import Translator as Translator
+from uedp_bench.contracts.release import Updates as Updates
+from uedp_bench.contracts.release import capability as capability
+from uedp_bench.contracts.served_release import Compilable as Compilable
+from uedp_bench.contracts.served_release import OpenedMessages as OpenedMessages
+from uedp_bench.contracts.served_release import PlainNetwork as PlainNetwork
+from uedp_bench.contracts.served_release import PublicInputs as PublicInputs
+from uedp_bench.contracts.served_release import ServedRelease as ServedRelease
+from uedp_bench.contracts.transcript import Message as Message
+from uedp_bench.contracts.transcript import Messages as Messages
+from uedp_bench.contracts.transcript import Sent as Sent
+from uedp_bench.contracts.transcript import Size as Size
+from uedp_bench.contracts.transcript import Transcript as Transcript
+from uedp_bench.text.word_occurrences import WordChannel as WordChannel
+
+__all__ = sorted(name for name in globals() if not name.startswith("_"))
