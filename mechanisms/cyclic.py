@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.contracts.clients import clients_of
-from uedp_bench.contracts.mechanism import CorpusStats, Events, TrainingMechanism
+from uedp_bench.api import CorpusStats, Events, TrainingMechanism
+from uedp_bench.api.text import clients_of
 from uedp_bench.mechanisms.noiseless import TRAINED_WITHOUT_NOISE, MinibatchParams
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from uedp_bench.contracts.learner import Learner
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import Corpus
+    from uedp_bench.api import Corpus, Run
+    from uedp_bench.api.networks import Learner
 
 
 class CyclicParams(MinibatchParams):
@@ -56,7 +55,7 @@ class Cyclic(TrainingMechanism[CyclicParams]):
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """Trains on the rows of one client after the other."""
-        from uedp_bench.contracts.learner import Schedule
+        from uedp_bench.api.networks import Schedule
         from uedp_bench.training.visits import Visits, in_order, train_visits
 
         p, dealt = self.params, clients_of(corpus)

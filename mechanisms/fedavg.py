@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, model_validator
 
-from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
-from uedp_bench.contracts.clients import users_of
-from uedp_bench.contracts.mechanism import CorpusStats, Events, TrainingMechanism
+from uedp_bench.api import CorpusStats, Events, TrainingMechanism
+from uedp_bench.api.events import NonPrivate, PrivacyEvent
+from uedp_bench.api.text import users_of
 from uedp_bench.mechanisms.private_training.clip_policies import ClipParams
 from uedp_bench.mechanisms.private_training.dealing import dealt_anew
 from uedp_bench.mechanisms.private_training.parameters import (
@@ -22,11 +22,9 @@ from uedp_bench.mechanisms.private_training.users import check_round
 if TYPE_CHECKING:
     from torch import nn
 
-    from uedp_bench.contracts.learner import Learner
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import Corpus
-    from uedp_bench.training.bounds import Bound
-    from uedp_bench.training.sampling import Sampler
+    from uedp_bench.api import Corpus, Run
+    from uedp_bench.api.networks import Learner
+    from uedp_bench.api.training import Bound, Sampler
 
 
 class FedAvgParams(ServerParams, LocalParams, ClipParams, RoundParams, UnitParams):
@@ -79,7 +77,7 @@ class FedAvgParams(ServerParams, LocalParams, ClipParams, RoundParams, UnitParam
 
     def bounded(self) -> Bound:
         """What a user's update is clipped to."""
-        from uedp_bench.training.bounds import Unbounded
+        from uedp_bench.api.training import Unbounded
 
         if self.clip is None:
             return Unbounded()
@@ -87,7 +85,7 @@ class FedAvgParams(ServerParams, LocalParams, ClipParams, RoundParams, UnitParam
 
     def sampler(self, population: int) -> Sampler:
         """The sampler of so many users, who are enough for a round."""
-        from uedp_bench.training.sampling import FixedSizeSampler, PoissonSampler
+        from uedp_bench.api.training import FixedSizeSampler, PoissonSampler
 
         if self.sampling == "fixed":
             return FixedSizeSampler(population, self.users_per_round)
@@ -125,9 +123,7 @@ class FedAvg(TrainingMechanism[FedAvgParams]):
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """Trains on the users of the training split."""
-        from uedp_bench.training.federated import train_federated
-        from uedp_bench.training.federation import Federation
-        from uedp_bench.training.noise import IndependentGaussian
+        from uedp_bench.api.training import Federation, IndependentGaussian, train_federated
 
         p = self.params
         if p.iid:

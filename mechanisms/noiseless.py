@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
-from uedp_bench.components.component import Params, equals
-from uedp_bench.contracts.mechanism import CorpusStats, Events, TrainingMechanism
+from uedp_bench.api import CorpusStats, Events, Params, TrainingMechanism, equals
+from uedp_bench.api.events import NonPrivate, PrivacyEvent
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from uedp_bench.contracts.learner import Learner
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import Corpus
+    from uedp_bench.api import Corpus, Run
+    from uedp_bench.api.networks import Learner
 
 
 TRAINED_WITHOUT_NOISE: Events = (
@@ -105,9 +103,10 @@ class Noiseless(TrainingMechanism[NoiselessParams]):
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """Trains a copy of the learner's module."""
-        from uedp_bench.contracts.clients import users_of
-        from uedp_bench.contracts.learner import Schedule
-        from uedp_bench.training.plain import BestOnValid, train_plain
+        from uedp_bench.api.networks import Schedule
+        from uedp_bench.api.text import users_of
+        from uedp_bench.api.training import train_plain
+        from uedp_bench.training.plain import BestOnValid
 
         p = self.params
         if p.order == "by-user":

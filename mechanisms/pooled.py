@@ -6,18 +6,17 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
-from uedp_bench.contracts.clients import clients_of
-from uedp_bench.contracts.mechanism import CorpusStats, Events
+from uedp_bench.api import CorpusStats, Events
+from uedp_bench.api.events import NonPrivate, PrivacyEvent
+from uedp_bench.api.text import clients_of
 from uedp_bench.corpus import some_texts
 from uedp_bench.mechanisms.noiseless import Noiseless
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from uedp_bench.contracts.learner import Learner
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import Corpus
+    from uedp_bench.api import Corpus, Run
+    from uedp_bench.api.networks import Learner
 
 
 _READ = "clients gave their text to the operator, who read it"

@@ -5,16 +5,14 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING
 
-from uedp_bench.accounting.events import PrivacyEvent, PureDP
-from uedp_bench.components.component import Params
-from uedp_bench.contracts.mechanism import CorpusStats, Events, TrainingMechanism
+from uedp_bench.api import CorpusStats, Events, Params, TrainingMechanism
+from uedp_bench.api.events import PrivacyEvent, PureDP
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from uedp_bench.contracts.learner import Learner
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import Corpus
+    from uedp_bench.api import Corpus, Run
+    from uedp_bench.api.networks import Learner
 
 ASSUMPTIONS = ("vocabulary and initial weights do not depend on private text",)
 

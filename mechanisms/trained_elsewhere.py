@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from uedp_bench.accounting.declared_claim import DeclaredTraining
-from uedp_bench.accounting.events import Claim
-from uedp_bench.components.component import MayBePath
-from uedp_bench.contracts.mechanism import CorpusStats, Elsewhere, Events, TrainingMechanism
+from uedp_bench.api import CorpusStats, Elsewhere, Events, MayBePath, TrainingMechanism
+from uedp_bench.api.events import Claim
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from uedp_bench.contracts.learner import Learner
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import Corpus
+    from uedp_bench.api import Corpus, Run
+    from uedp_bench.api.networks import Learner
 
 
 class TrainedElsewhereParams(DeclaredTraining):

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.components.component import Params
-from uedp_bench.components.metric import Metric
-from uedp_bench.contracts.release import Channel
-from uedp_bench.corpus import or_alone
-from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.statistics.intervals import fraction_estimate, mean_estimate, ratio_estimate
+from uedp_bench.api import CapabilityError, InputError, Metric, Params
+from uedp_bench.api.capabilities import Channel
+from uedp_bench.api.statistics import fraction_estimate, mean_estimate, ratio_estimate
+from uedp_bench.api.text import or_alone
 from uedp_bench.tasks.untrained import UntrainedTask
 from uedp_bench.text.word_occurrences import (
     Occurrences,
@@ -23,10 +21,8 @@ from uedp_bench.text.word_occurrences import (
 )
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.release import Release
-    from uedp_bench.contracts.results import Estimate
-    from uedp_bench.corpus import Corpus
-    from uedp_bench.text.word_occurrences import WordChannel
+    from uedp_bench.api import Corpus, Estimate, Release
+    from uedp_bench.api.capabilities import WordChannel
 
 
 class WordSubstitutionParams(Params):

@@ -7,6 +7,7 @@ import importlib
 import inspect
 import itertools
 import pkgutil
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -17,6 +18,7 @@ from uedp_bench import api
 from uedp_bench.api import events
 from uedp_bench.components.registry import Registry
 
+ROOT = Path(__file__).parents[1]
 CONTRACTS = (
     "accounting.event_contract",
     "components.component", "contracts.leakage", "contracts.learner", "contracts.mechanism",
@@ -55,7 +57,12 @@ MODULES = (
     *(f"uedp_bench.api.{module.name}" for module in pkgutil.iter_modules(api.__path__)),
 )
 PUBLIC = {module: importlib.import_module(module).__all__ for module in MODULES}
-HOMES = {name: home for module in MODULES for name, home in imported(tree(module)).items()}
+HOMES = {
+    name: home
+    for module, public in PUBLIC.items()
+    for name, home in imported(tree(module)).items()
+    if name in public
+}
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -156,3 +163,26 @@ def test_the_registries_are_those_of_every_kind():
     kinds = {"mechanisms", "attacks", "tasks", "sources", "models"}
     assert all(isinstance(getattr(api, kind), Registry) for kind in kinds)
     assert isinstance(events.events, Registry)
+
+
+OF_THIS_PACKAGE = {"DATASETS", "SACREBLEU", "SENTENCEPIECE", "of_embedding"}
+LIMITS = {"MOST_CLIENTS", "MOST_SAMPLES"}
+"""Requirements that extras of this package meet, and limits of what a file may hold."""
+
+
+def component_files() -> list[str]:
+    """Modules of the built-in components, as the entry points name them."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    kinds = (kind for group, kind in project["entry-points"].items() if "events" not in group)
+    return sorted({place.split(":")[0] for kind in kinds for place in kind.values()})
+
+
+@pytest.mark.parametrize("module", component_files())
+def test_a_built_in_imports_public_names_from_the_api(module):
+    elsewhere = {
+        (name, home)
+        for name, home in names(tree(module))
+        if not home.startswith("uedp_bench.api")
+        if home.split(".")[1] in ("components", "contracts") or HOMES.get(name) == home
+    }
+    assert {name for name, _ in elsewhere} <= OF_THIS_PACKAGE | LIMITS

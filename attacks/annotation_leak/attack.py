@@ -9,21 +9,26 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.components.component import Params
-from uedp_bench.components.metric import Metric
-from uedp_bench.contracts.leakage import Attack, Leakage, Planted
-from uedp_bench.contracts.release import RowScorer, Tagger
-from uedp_bench.contracts.results import Estimate
-from uedp_bench.corpus import BoolArray, Corpus, IntArray, normal_surface
-from uedp_bench.corpus.alignment import COPIED, REPLACED, Alignment
-from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.statistics.intervals import mean_estimate
-from uedp_bench.statistics.roc import Scores, auc_estimate
+from uedp_bench.api import (
+    Attack,
+    BoolArray,
+    CapabilityError,
+    Corpus,
+    Estimate,
+    InputError,
+    IntArray,
+    Leakage,
+    Metric,
+    Params,
+    Planted,
+)
+from uedp_bench.api.capabilities import RowScorer, Tagger
+from uedp_bench.api.statistics import Scores, auc_estimate, mean_estimate
+from uedp_bench.api.text import Alignment, normal_surface
+from uedp_bench.corpus.alignment import COPIED, REPLACED
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.release import Release
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import BoolArray, Corpus, FloatArray
+    from uedp_bench.api import BoolArray, Corpus, FloatArray, Release, Run
 
 
 class Place(NamedTuple):

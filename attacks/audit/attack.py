@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from pydantic import Field, model_validator
 
+from uedp_bench.api import Attack, InputError, Leakage, Metric, Params, Run, equals
+from uedp_bench.api.capabilities import Completer, RowScorer, Updates
 from uedp_bench.attacks._planting import person_type
 from uedp_bench.attacks.audit.canaries import (
     AuditCanary,
@@ -44,17 +46,10 @@ from uedp_bench.bounds.audits import (
     headline,
     lower_bounds,
 )
-from uedp_bench.components.component import Params, equals
-from uedp_bench.components.metric import Metric
-from uedp_bench.contracts.leakage import Attack, Leakage
-from uedp_bench.contracts.release import Completer, RowScorer, Updates
-from uedp_bench.contracts.run_context import Run
-from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
-    from uedp_bench.accounting.events import PrivacyEvent
-    from uedp_bench.contracts.release import Release
-    from uedp_bench.corpus import BoolArray, Corpus, FloatArray
+    from uedp_bench.api import BoolArray, Corpus, FloatArray, Release
+    from uedp_bench.api.events import PrivacyEvent
 
 NOT_INJECTED = (
     "no update was replaced: the mechanism does not train in rounds of clipped updates, or no "

@@ -10,6 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
+from uedp_bench.api import Attack, CapabilityError, Estimate, Leakage, Metric, Params, Planted
+from uedp_bench.api.capabilities import Published, published_of, seen_of
+from uedp_bench.api.networks import TranslationModel
+from uedp_bench.api.statistics import mean_estimate
+from uedp_bench.api.text import or_alone
 from uedp_bench.attacks.fragment_reassembly.assembly import (
     Fragment,
     Rules,
@@ -17,22 +22,10 @@ from uedp_bench.attacks.fragment_reassembly.assembly import (
     assemble,
     words_of,
 )
-from uedp_bench.components.component import Params
-from uedp_bench.components.metric import Metric
-from uedp_bench.contracts.asking import published_of, seen_of
-from uedp_bench.contracts.leakage import Attack, Leakage, Planted
-from uedp_bench.contracts.model import TranslationModel
-from uedp_bench.contracts.release import Published
-from uedp_bench.contracts.results import Estimate
-from uedp_bench.corpus import or_alone
-from uedp_bench.errors import CapabilityError
-from uedp_bench.statistics.intervals import mean_estimate
 from uedp_bench.statistics.resampling import RESAMPLES, percentiles
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.release import Release
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
+    from uedp_bench.api import BoolArray, Corpus, FloatArray, IntArray, Release, Run
 
 
 class CommonRuns:

@@ -8,6 +8,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from pydantic import Field
 
+from uedp_bench.api import (
+    Attack,
+    BoolArray,
+    CapabilityError,
+    Estimate,
+    InputError,
+    IntArray,
+    Leakage,
+    Metric,
+    Params,
+    Planted,
+    TrainedRelease,
+)
+from uedp_bench.api.capabilities import ServedRelease, Transcript
+from uedp_bench.api.statistics import ratio_estimate
 from uedp_bench.attacks.gradient_inversion.found_tokens import found_tokens
 from uedp_bench.attacks.gradient_inversion.layers import Layers
 from uedp_bench.attacks.gradient_inversion.private_text import (
@@ -17,23 +32,10 @@ from uedp_bench.attacks.gradient_inversion.private_text import (
 )
 from uedp_bench.attacks.gradient_inversion.seen_updates import Seen, number_of, seen_by
 from uedp_bench.attacks.gradient_inversion.short_rows import ShortRows
-from uedp_bench.components.component import Params
-from uedp_bench.components.metric import Metric
-from uedp_bench.contracts.leakage import Attack, Leakage, Planted
-from uedp_bench.contracts.release import TrainedRelease
-from uedp_bench.contracts.results import Estimate
-from uedp_bench.contracts.served_release import ServedRelease
-from uedp_bench.contracts.transcript import Transcript
-from uedp_bench.corpus import BoolArray, IntArray
-from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.statistics.intervals import ratio_estimate
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.model import Vocabulary
-    from uedp_bench.contracts.release import Release
-    from uedp_bench.contracts.results import Estimate
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import BoolArray, Corpus
+    from uedp_bench.api import BoolArray, Corpus, Estimate, Release, Run
+    from uedp_bench.api.networks import Vocabulary
 
 
 @dataclass(eq=False)

@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
+from uedp_bench.api import Attack, CapabilityError, InputError, Leakage, Params, equals
+from uedp_bench.api.capabilities import Classifier, LabelOnly, RowScorer, Scorer, published_of
+from uedp_bench.api.text import user_numbers
 from uedp_bench.attacks.membership.asked_rows import (
     Asked,
     AskedClasses,
@@ -31,20 +34,12 @@ from uedp_bench.attacks.membership.reference_model import HowCompared, language_
 from uedp_bench.attacks.membership.score_metrics import METRICS, loss_gap, report
 from uedp_bench.attacks.membership.shadow_models import Shadows, shadow_scores
 from uedp_bench.attacks.membership.stored_scores import contradictions
-from uedp_bench.components.component import Params, equals
-from uedp_bench.contracts.asking import published_of
-from uedp_bench.contracts.leakage import Attack, Leakage
-from uedp_bench.contracts.release import Classifier, LabelOnly, RowScorer, Scorer
-from uedp_bench.corpus import distinct, user_numbers
-from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.corpus import distinct
 
 if TYPE_CHECKING:
+    from uedp_bench.api import BoolArray, Corpus, Estimate, IntArray, Release, Run
     from uedp_bench.attacks.membership.asked_rows import Confidences
     from uedp_bench.attacks.membership.records import Records, Score
-    from uedp_bench.contracts.release import Release
-    from uedp_bench.contracts.results import Estimate
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import BoolArray, Corpus, IntArray
 
 __all__ = ["Membership", "MembershipParams", "PlantedMembership"]
 

@@ -7,19 +7,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
+from uedp_bench.api import CapabilityError, Leakage, Metric
+from uedp_bench.api.capabilities import Generator, Tokenised
+from uedp_bench.api.statistics import fraction_estimate
 from uedp_bench.attacks.names.sides import NameAttack, NameIndex, NameParams
-from uedp_bench.components.metric import Metric
-from uedp_bench.contracts.leakage import Leakage
-from uedp_bench.contracts.release import Generator, Tokenised
-from uedp_bench.errors import CapabilityError
-from uedp_bench.statistics.intervals import fraction_estimate
 from uedp_bench.statistics.resampling import checked
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.leakage import Planted
-    from uedp_bench.contracts.release import Release
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import Corpus, IntArray
+    from uedp_bench.api import Corpus, IntArray, Planted, Release, Run
 
 NUMBERS_AT_ONCE = 2**23
 """Log-probabilities that are asked for at once (64 MB)."""

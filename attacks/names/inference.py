@@ -8,22 +8,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from pydantic import Field
 
+from uedp_bench.api import CapabilityError, InputError, Leakage, Metric
+from uedp_bench.api.capabilities import Completer
+from uedp_bench.api.statistics import Scores, auc_estimate, mean_estimate
 from uedp_bench.attacks.names.sides import NameAttack, NameParams
-from uedp_bench.components.metric import Metric
-from uedp_bench.contracts.leakage import Leakage
-from uedp_bench.contracts.release import Completer
-from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.statistics.intervals import mean_estimate
 from uedp_bench.statistics.resampling import checked
-from uedp_bench.statistics.roc import Scores, auc_estimate
 
 if TYPE_CHECKING:
+    from uedp_bench.api import Corpus, Estimate, FloatArray, IntArray, Planted, Release, Run
     from uedp_bench.attacks.names.sides import NameSides, Side
-    from uedp_bench.contracts.leakage import Planted
-    from uedp_bench.contracts.release import Release
-    from uedp_bench.contracts.results import Estimate
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import Corpus, FloatArray, IntArray
 
 
 _WORD = re.compile(r"\S+")

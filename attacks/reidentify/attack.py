@@ -11,6 +11,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from pydantic import Field
 
+from uedp_bench.api import (
+    Attack,
+    CapabilityError,
+    Estimate,
+    InputError,
+    Leakage,
+    Metric,
+    Params,
+    Planted,
+)
+from uedp_bench.api.capabilities import Encoder, Published
+from uedp_bench.api.statistics import mean_estimate
 from uedp_bench.attacks.reidentify.linking import (
     Division,
     TextProfiles,
@@ -18,20 +30,11 @@ from uedp_bench.attacks.reidentify.linking import (
     divide,
     recalls,
 )
-from uedp_bench.components.component import Params
-from uedp_bench.components.metric import Metric
-from uedp_bench.contracts.leakage import Attack, Leakage, Planted
-from uedp_bench.contracts.release import Encoder, Published
-from uedp_bench.contracts.results import Estimate
-from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.statistics.intervals import mean_estimate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from uedp_bench.contracts.release import Release
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
+    from uedp_bench.api import BoolArray, Corpus, FloatArray, IntArray, Release, Run
 
 RANKS = (1, 10)
 

@@ -11,6 +11,24 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
+from uedp_bench.api import (
+    Attack,
+    BoolArray,
+    CapabilityError,
+    Corpus,
+    Estimate,
+    FloatArray,
+    InputError,
+    IntArray,
+    Leakage,
+    Metric,
+    Planted,
+    Release,
+    equals,
+)
+from uedp_bench.api.capabilities import Classifier, Encoder
+from uedp_bench.api.statistics import mean_estimate
+from uedp_bench.api.text import or_alone
 from uedp_bench.attacks._true_classes import true_classes
 from uedp_bench.attacks.representations.empirical_privacy import (
     PRESENCE,
@@ -27,19 +45,11 @@ from uedp_bench.attacks.representations.perceptron import (
 )
 from uedp_bench.attacks.representations.projection import Colour, Method, projection
 from uedp_bench.attacks.representations.released_rows import Seen, check_splits, see
-from uedp_bench.components.component import equals
-from uedp_bench.components.metric import Metric
-from uedp_bench.contracts.leakage import Attack, Leakage, Planted
-from uedp_bench.contracts.release import Classifier, Encoder, Release
-from uedp_bench.contracts.results import Estimate
-from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray, or_alone
-from uedp_bench.errors import CapabilityError, InputError, nearest
-from uedp_bench.statistics.intervals import mean_estimate, sum_of_ratios_estimate
+from uedp_bench.errors import nearest
+from uedp_bench.statistics.intervals import sum_of_ratios_estimate
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.release import Release
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import Corpus, FloatArray, IntArray
+    from uedp_bench.api import Corpus, FloatArray, IntArray, Release, Run
 
 Fairness = tuple[dict[str, Estimate], dict[str, Any]]
 

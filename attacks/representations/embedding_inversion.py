@@ -14,22 +14,28 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from pydantic import Field
 
+from uedp_bench.api import (
+    Attack,
+    BoolArray,
+    CapabilityError,
+    FloatArray,
+    InputError,
+    IntArray,
+    Leakage,
+    Metric,
+    Planted,
+    Sample,
+)
+from uedp_bench.api.capabilities import Encoder
+from uedp_bench.api.statistics import mean_estimate, ratio_estimate
+from uedp_bench.api.text import normal_surface, or_alone
 from uedp_bench.attacks._true_classes import true_classes
 from uedp_bench.attacks.representations.perceptron import Examples, PerceptronParams, blocks, fit
 from uedp_bench.attacks.representations.released_rows import Seen, check_splits, see
-from uedp_bench.components.metric import Metric
-from uedp_bench.contracts.leakage import Attack, Leakage, Planted
-from uedp_bench.contracts.release import Encoder
-from uedp_bench.contracts.results import MOST_SAMPLES, Sample
-from uedp_bench.corpus import BoolArray, FloatArray, IntArray, normal_surface, or_alone
-from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.statistics.intervals import mean_estimate, ratio_estimate
+from uedp_bench.contracts.results import MOST_SAMPLES
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.release import Release
-    from uedp_bench.contracts.results import Estimate
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import Corpus
+    from uedp_bench.api import Corpus, Estimate, Release, Run
 
 Predictor = Callable[[IntArray], FloatArray]
 

@@ -16,6 +16,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from uedp_bench.api import Attack, Estimate, FloatArray, InputError, Leakage, Metric
+from uedp_bench.api.capabilities import Completer, Generator, PairScorer, Tokenised
+from uedp_bench.api.networks import by_pool
+from uedp_bench.api.statistics import fraction_estimate, mean_estimate
+from uedp_bench.api.text import normal_surface, or_alone
 from uedp_bench.attacks._inserting import inserted
 from uedp_bench.attacks._planting import pool_words, replace_rows
 from uedp_bench.attacks.secret_sharer.beam import BeamSearch
@@ -34,21 +39,11 @@ from uedp_bench.attacks.secret_sharer.gap_filling import fill_gaps
 from uedp_bench.attacks.secret_sharer.parameters import SecretSharerParams
 from uedp_bench.attacks.secret_sharer.planter import CanaryPlanter
 from uedp_bench.attacks.secret_sharer.stored_canaries import contradictions
-from uedp_bench.components.metric import Metric
-from uedp_bench.contracts.leakage import Attack, Leakage
-from uedp_bench.contracts.pool_completer import by_pool
-from uedp_bench.contracts.release import Completer, Generator, PairScorer, Tokenised
-from uedp_bench.contracts.results import Estimate
-from uedp_bench.corpus import FloatArray, normal_surface, or_alone
-from uedp_bench.errors import InputError
 from uedp_bench.statistics.exposure import NULL_MEAN, ranks
-from uedp_bench.statistics.intervals import fraction_estimate, mean_estimate
 from uedp_bench.statistics.resampling import checked
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.release import Release
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import BoolArray, Corpus, IntArray
+    from uedp_bench.api import BoolArray, Corpus, IntArray, Release, Run
 
 
 @dataclass(frozen=True)

@@ -9,22 +9,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from pydantic import Field
 
+from uedp_bench.api import Attack, CapabilityError, InputError, Leakage, Metric, Params, Planted
+from uedp_bench.api.capabilities import (
+    Classifier,
+    Compilable,
+    LabelOnly,
+    PublicInputs,
+    class_labels,
+)
+from uedp_bench.api.statistics import mean_estimate
+from uedp_bench.api.text import or_alone
 from uedp_bench.attacks._true_classes import true_classes
-from uedp_bench.components.component import Params
-from uedp_bench.components.metric import Metric
-from uedp_bench.contracts.asking import class_labels
-from uedp_bench.contracts.leakage import Attack, Leakage, Planted
-from uedp_bench.contracts.release import Classifier, LabelOnly
-from uedp_bench.contracts.served_release import Compilable, PublicInputs
-from uedp_bench.corpus import or_alone
-from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.statistics.intervals import mean_estimate
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.release import Release
-    from uedp_bench.contracts.results import Estimate
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import Corpus, FloatArray, IntArray
+    from uedp_bench.api import Corpus, Estimate, FloatArray, IntArray, Release, Run
 
 NO_PUBLIC = "there is no public row to ask about: the source has no split 'public'"
 """Why the attack is left out of runs without public rows."""

@@ -13,18 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from uedp_bench.components.component import Params, equals
-from uedp_bench.components.metric import Metric
-from uedp_bench.contracts.leakage import Attack, Leakage, Planted
-from uedp_bench.contracts.results import Estimate
-from uedp_bench.contracts.served_release import OpenedMessages
-from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.statistics.roc import Scores, auc_estimate
+from uedp_bench.api import (
+    Attack,
+    CapabilityError,
+    Estimate,
+    InputError,
+    Leakage,
+    Metric,
+    Params,
+    Planted,
+    equals,
+)
+from uedp_bench.api.capabilities import OpenedMessages
+from uedp_bench.api.statistics import Scores, auc_estimate
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.release import Release
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import Corpus, FloatArray
+    from uedp_bench.api import Corpus, FloatArray, Release, Run
 
 ByteArray = NDArray[np.uint8]
 """Opened bytes, an execution a row."""

@@ -8,24 +8,17 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import numpy as np
 from pydantic import Field, model_validator
 
+from uedp_bench.api import Attack, Estimate, InputError, Leakage, Metric, Params, Planted
+from uedp_bench.api.capabilities import Tokenised
+from uedp_bench.api.statistics import Scores, auc_estimate, fraction_estimate
+from uedp_bench.api.text import normal_surface, or_alone
 from uedp_bench.attacks._inserting import inserted
-from uedp_bench.components.component import Params
-from uedp_bench.components.metric import Metric
-from uedp_bench.contracts.leakage import Attack, Leakage, Planted
-from uedp_bench.contracts.release import Tokenised
-from uedp_bench.contracts.results import Estimate
-from uedp_bench.corpus import normal_surface, or_alone
-from uedp_bench.errors import InputError
-from uedp_bench.statistics.intervals import fraction_estimate
-from uedp_bench.statistics.roc import Scores, auc_estimate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from uedp_bench.contracts.model import Vocabulary
-    from uedp_bench.contracts.release import Release
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import Corpus, IntArray
+    from uedp_bench.api import Corpus, IntArray, Release, Run
+    from uedp_bench.api.networks import Vocabulary
 
 _CONSONANTS, _VOWELS = "bdfghklmnprstvz", "aeiou"
 _SYLLABLES = 4

@@ -15,24 +15,35 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
+from uedp_bench.api import (
+    Attack,
+    CapabilityError,
+    Corpus,
+    Estimate,
+    Leakage,
+    MayBePath,
+    Metric,
+    Params,
+    Planted,
+    Sample,
+)
+from uedp_bench.api.capabilities import (
+    Channel,
+    Published,
+    WordChannel,
+    published_of,
+    word_channel_of,
+)
+from uedp_bench.api.statistics import mean_estimate, ratio_estimate
+from uedp_bench.api.text import normal_surface, or_alone
 from uedp_bench.attacks.word_reconstruction.masked_model import Case, masked_guesses
 from uedp_bench.attacks.word_reconstruction.posterior import Posterior, guess_errors
-from uedp_bench.components.component import MayBePath, Params
-from uedp_bench.components.metric import Metric
-from uedp_bench.contracts.asking import published_of, word_channel_of
-from uedp_bench.contracts.leakage import Attack, Leakage, Planted
-from uedp_bench.contracts.release import Channel, Published
-from uedp_bench.contracts.results import MOST_SAMPLES, Estimate, Sample
-from uedp_bench.corpus import Corpus, normal_surface, or_alone
-from uedp_bench.errors import CapabilityError
-from uedp_bench.statistics.intervals import mean_estimate, ratio_estimate
-from uedp_bench.text.word_occurrences import Occurrences, Prior, WordChannel, draw
+from uedp_bench.contracts.results import MOST_SAMPLES
+from uedp_bench.text.word_occurrences import Occurrences, Prior, draw
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.release import Release
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import Corpus, FloatArray, IntArray
-    from uedp_bench.text.word_occurrences import WordChannel
+    from uedp_bench.api import Corpus, FloatArray, IntArray, Release, Run
+    from uedp_bench.api.capabilities import WordChannel
 
 
 Split = Callable[[str], list[str]]

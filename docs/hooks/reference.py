@@ -108,5 +108,8 @@ def names(module: str, head: str, listed: Any, level: int = 2) -> str:
         found = getattr(owner, name)
         home = getattr(found, "__module__", "")
         if home.startswith("uedp_bench") and (inspect.isclass(found) or inspect.isfunction(found)):
-            entries.append(f"{'#' * level} {name}\n\n::: {home}.{found.__qualname__}\n")
+            entries.append(
+                f"{'#' * level} {name}\n\n::: {home}.{found.__qualname__}\n"
+                f"    options:\n      heading_level: {level + 1}\n"
+            )
     return "\n\n".join([head, *entries])

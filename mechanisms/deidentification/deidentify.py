@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import Field, model_validator
 
-from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
-from uedp_bench.contracts.mechanism import CorpusStats, Events, PublishingMechanism
-from uedp_bench.corpus import Edit, Layer, Rewriting
-from uedp_bench.errors import InputError, nearest
+from uedp_bench.api import CorpusStats, Events, InputError, Layer, PublishingMechanism
+from uedp_bench.api.events import NonPrivate, PrivacyEvent
+from uedp_bench.api.text import Edit, Rewriting
+from uedp_bench.errors import nearest
 from uedp_bench.mechanisms.deidentification.detector import (
     OWN,
     DetectorParams,
@@ -32,9 +32,8 @@ from uedp_bench.mechanisms.deidentification.mentions import (
 from uedp_bench.mechanisms.deidentification.public_list import PublicList
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.release import EntityDetector
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import Corpus, IntArray
+    from uedp_bench.api import Corpus, IntArray, Run
+    from uedp_bench.api.capabilities import EntityDetector
 
 _LIST = "deidentify.public_list"
 

@@ -14,15 +14,14 @@ from uedp_bench.mechanisms.documents.sentence_mechanism import Documents
 from uedp_bench.mechanisms.documents.tukey_depth import Depth, TukeyDepth
 
 if TYPE_CHECKING:
-    from uedp_bench.corpus import FloatArray, IntArray
+    from uedp_bench.api import FloatArray, IntArray
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from uedp_bench.accounting.events import Claim
 from uedp_bench.accounting.published_systems import DeepCandidate as System
-from uedp_bench.contracts.mechanism import CorpusStats, Events
-from uedp_bench.errors import InputError
+from uedp_bench.api import CorpusStats, Events, InputError
+from uedp_bench.api.events import Claim
 from uedp_bench.io.array_cache import load_arrays, save_arrays
 from uedp_bench.io.cache_folder import cache_folder
 from uedp_bench.mechanisms.documents.recoder import (
@@ -39,8 +38,7 @@ from uedp_bench.mechanisms.documents.sentence_mechanism import (
 )
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import FloatArray
+    from uedp_bench.api import FloatArray, Run
 
 PROJECTIONS = tuple(range(10, 101, 10))
 """Numbers of projections among which one is chosen."""

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.accounting.events import Claim, LaplaceVector, PrivacyEvent
-from uedp_bench.components.component import equals
-from uedp_bench.contracts.mechanism import CorpusStats, Events
-from uedp_bench.errors import InputError, PrivacyError
+from uedp_bench.api import CorpusStats, Events, InputError, PrivacyError, equals
+from uedp_bench.api.events import Claim, LaplaceVector, PrivacyEvent
 from uedp_bench.mechanisms._local_noise import add_laplace
 from uedp_bench.mechanisms.documents.sentence_mechanism import (
     ASSUMPTIONS,
@@ -21,8 +19,7 @@ from uedp_bench.mechanisms.documents.sentence_mechanism import (
 )
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import FloatArray
+    from uedp_bench.api import FloatArray, Run
 
 Box = tuple["FloatArray", "FloatArray"]
 """(d,) lower and (d,) upper ends."""

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
-from uedp_bench.contracts.mechanism import CorpusStats, Events
+from uedp_bench.api import CorpusStats, Events
+from uedp_bench.api.events import NonPrivate, PrivacyEvent
 from uedp_bench.mechanisms._noisy_union import VotingUnit
 from uedp_bench.mechanisms.fragments.extraction import PhraseMechanism, PhraseParams
 from uedp_bench.mechanisms.fragments.votes import phrases_of_voters
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import Corpus
+    from uedp_bench.api import Corpus, Run
 
 EVENTS: Events = tuple(
     PrivacyEvent(

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
-from uedp_bench.contracts.mechanism import CorpusStats, Events
+from uedp_bench.api import CorpusStats, Events
+from uedp_bench.api.events import NonPrivate, PrivacyEvent
 from uedp_bench.mechanisms._noisy_union import Choice, NoisyUnion, UnionRecord, VotingUnit
 from uedp_bench.mechanisms.fragments.extraction import Phrase, PhraseMechanism, PhraseParams
 from uedp_bench.mechanisms.fragments.votes import Counts, phrases_of_voters
@@ -15,9 +15,8 @@ from uedp_bench.mechanisms.fragments.votes import Counts, phrases_of_voters
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from uedp_bench.accounting.events import PrivacyUnit
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import Corpus
+    from uedp_bench.api import Corpus, Run
+    from uedp_bench.api.events import PrivacyUnit
 
 ALIGNED_IN_PRIVATE = (
     "trained_on is private: the alignment was learnt from all private rows, so that each of them "

@@ -13,12 +13,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field, model_validator
 
-from uedp_bench.accounting.banded_factorization import BandedFactorization
-from uedp_bench.accounting.events import AnyEvent, Claim, Gaussian, PrivacyEvent, Protected
-from uedp_bench.contracts.clients import users_of
-from uedp_bench.contracts.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
-from uedp_bench.corpus import owner_numbers
-from uedp_bench.errors import InputError
+from uedp_bench.api import CorpusStats, Events, InputError, PublicUnits, TrainingMechanism
+from uedp_bench.api.events import (
+    AnyEvent,
+    BandedFactorization,
+    Claim,
+    Gaussian,
+    PrivacyEvent,
+    Protected,
+)
+from uedp_bench.api.text import owner_numbers, users_of
 from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED
 from uedp_bench.mechanisms.private_training.parameters import FederatedParams
 from uedp_bench.mechanisms.private_training.users import (
@@ -31,11 +35,9 @@ from uedp_bench.mechanisms.private_training.users import (
 if TYPE_CHECKING:
     from torch import nn
 
-    from uedp_bench.contracts.learner import Learner
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import Corpus, Index
-    from uedp_bench.training.participation import Participation
-    from uedp_bench.training.sampling import Sampler
+    from uedp_bench.api import Corpus, Index, Run
+    from uedp_bench.api.networks import Learner
+    from uedp_bench.api.training import Participation, Sampler
 
 ASSUMPTIONS = (
     "number of users, cohorts, rounds, clip bound, weights' cap, coefficients and noise are public "
@@ -131,9 +133,7 @@ class DPFTRL(TrainingMechanism[DPFTRLParams]):
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """Trains on the users of the training split, one cohort a round."""
-        from uedp_bench.training.correlated_noise import BandedNoise
-        from uedp_bench.training.federated import train_federated
-        from uedp_bench.training.federation import Federation
+        from uedp_bench.api.training import BandedNoise, Federation, train_federated
 
         p, units = self.params, users_of(corpus)
         users = public_users(p, run.stats, self.name)
@@ -162,7 +162,7 @@ class DPFTRL(TrainingMechanism[DPFTRLParams]):
 
     def _schedule(self, users: int) -> Participation:
         """Cohorts of about `users_per_round` in turns."""
-        from uedp_bench.training.participation import Participation
+        from uedp_bench.api.training import Participation
 
         cohorts = users // self.params.users_per_round
         return Participation(
@@ -170,7 +170,7 @@ class DPFTRL(TrainingMechanism[DPFTRLParams]):
         )
 
     def _sampler(self, corpus: Corpus, units: Index, schedule: Participation, run: Run) -> Sampler:
-        from uedp_bench.training.participation import CyclicCohorts, Guarded
+        from uedp_bench.api.training import CyclicCohorts, Guarded
 
         cohorts = schedule.separation
         # A number of each user's own: that somebody comes or goes moves nobody else (C8).

@@ -8,28 +8,25 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from uedp_bench.accounting.events import (
-    AnyEvent,
-    Claim,
-    Gaussian,
-    PoissonSampled,
-    PrivacyEvent,
-    Repeated,
+from uedp_bench.api import (
+    CorpusStats,
+    Events,
+    Index,
+    InputError,
+    PublicUnits,
+    TrainingMechanism,
+    equals,
 )
-from uedp_bench.components.component import equals
-from uedp_bench.contracts.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
-from uedp_bench.corpus import Index
-from uedp_bench.errors import InputError
+from uedp_bench.api.events import AnyEvent, Claim, Gaussian, PoissonSampled, PrivacyEvent, Repeated
 from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED, ClipParams
 from uedp_bench.mechanisms.private_training.parameters import DECAY_TAKES, check_decay, decay_of
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from uedp_bench.contracts.learner import Learner
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import Corpus
-    from uedp_bench.training.server import ServerStep
+    from uedp_bench.api import Corpus, Run
+    from uedp_bench.api.networks import Learner
+    from uedp_bench.api.training import ServerStep
 
 ASSUMPTIONS = (
     "number of records, sampling rate, clip bound and noise are public constants",
@@ -65,8 +62,7 @@ class DPSGDParams(ClipParams):
 
     def server(self) -> ServerStep:
         """The step along the noisy mean gradient."""
-        from uedp_bench.training.lamb import LambServer
-        from uedp_bench.training.server import AdamServer, SgdServer
+        from uedp_bench.api.training import AdamServer, LambServer, SgdServer
 
         rate, decay = self.learning_rate, decay_of(self.weight_decay)
         if self.optimizer == "lamb":
@@ -120,11 +116,13 @@ class DPSGD(TrainingMechanism[DPSGDParams]):
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """A record is a unit of one row whose local training is one gradient."""
-        from uedp_bench.training.federated import train_federated
-        from uedp_bench.training.federation import Federation
-        from uedp_bench.training.local import LocalTraining
-        from uedp_bench.training.noise import IndependentGaussian
-        from uedp_bench.training.sampling import PoissonSampler
+        from uedp_bench.api.training import (
+            Federation,
+            IndependentGaussian,
+            LocalTraining,
+            PoissonSampler,
+            train_federated,
+        )
 
         p = self.params
         rows = np.flatnonzero(corpus.where("train"))

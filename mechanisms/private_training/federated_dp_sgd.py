@@ -10,30 +10,36 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from uedp_bench.accounting.events import (
+from uedp_bench.accounting.published_systems import federated_ner_claim
+from uedp_bench.api import (
+    CorpusStats,
+    Events,
+    Index,
+    InputError,
+    IntArray,
+    PublicUnits,
+    TrainingMechanism,
+)
+from uedp_bench.api.events import (
     AnyEvent,
     Claim,
     Gaussian,
+    Parallel,
     PoissonSampled,
     PrivacyEvent,
     Repeated,
 )
-from uedp_bench.accounting.parallel import Parallel
-from uedp_bench.accounting.published_systems import federated_ner_claim
-from uedp_bench.contracts.clients import MOST_CLIENTS, clients_of
-from uedp_bench.contracts.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
-from uedp_bench.corpus import Index, IntArray, owner_numbers, row_numbers
-from uedp_bench.errors import InputError
+from uedp_bench.api.text import clients_of, owner_numbers, row_numbers
+from uedp_bench.contracts.clients import MOST_CLIENTS
 from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED
 from uedp_bench.mechanisms.private_training.parameters import ServerParams
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from uedp_bench.contracts.learner import Learner
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import Corpus
-    from uedp_bench.training.bounds import Bound
+    from uedp_bench.api import Corpus, Run
+    from uedp_bench.api.networks import Learner
+    from uedp_bench.api.training import Bound
     from uedp_bench.training.clients import PrivateSteps
 
 ASSUMPTIONS = (
@@ -117,7 +123,7 @@ class FederatedDPSGDParams(ServerParams):
 
     def bound(self) -> Bound:
         """What no record's gradient exceeds."""
-        from uedp_bench.training.bounds import FlatBound, PerLayerBound
+        from uedp_bench.api.training import FlatBound, PerLayerBound
 
         return FlatBound(self.clip) if self.clip_policy == "flat" else PerLayerBound(self.clip)
 
@@ -177,11 +183,13 @@ class FederatedDPSGD(TrainingMechanism[FederatedDPSGDParams]):
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """A client is a unit whose local work is DP-SGD; the server averages what is noisy."""
-        from uedp_bench.training.bounds import Unbounded
-        from uedp_bench.training.federated import train_federated
-        from uedp_bench.training.federation import Federation
-        from uedp_bench.training.noise import IndependentGaussian
-        from uedp_bench.training.sampling import PoissonSampler
+        from uedp_bench.api.training import (
+            Federation,
+            IndependentGaussian,
+            PoissonSampler,
+            Unbounded,
+            train_federated,
+        )
 
         p, shares = self.params, np.array(self._shares(run.stats))
         dealt = clients_of(corpus)
@@ -211,8 +219,8 @@ class FederatedDPSGD(TrainingMechanism[FederatedDPSGDParams]):
         return trained.module, self._event(by_round)
 
     def _local(self, run: Run) -> PrivateSteps:
+        from uedp_bench.api.training import AdamServer, SgdServer
         from uedp_bench.training.clients import PrivateSteps
-        from uedp_bench.training.server import AdamServer, SgdServer
 
         p, steps = self.params, self._steps(run.stats)
         return PrivateSteps(

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 from pydantic import Field, model_validator
 
-from uedp_bench.accounting.events import (
+from uedp_bench.api import CorpusStats, Events, InputError, PublicUnits, TrainingMechanism
+from uedp_bench.api.events import (
     AnyEvent,
     Claim,
     Gaussian,
@@ -20,9 +21,7 @@ from uedp_bench.accounting.events import (
     Repeated,
     UserEntityGaussian,
 )
-from uedp_bench.contracts.clients import users_of
-from uedp_bench.contracts.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
-from uedp_bench.errors import InputError
+from uedp_bench.api.text import users_of
 from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED
 from uedp_bench.mechanisms.private_training.group_rounds import as_group_rounds
 from uedp_bench.mechanisms.private_training.parameters import FederatedParams
@@ -44,9 +43,8 @@ from uedp_bench.mechanisms.private_training.users import (
 if TYPE_CHECKING:
     from torch import nn
 
-    from uedp_bench.contracts.learner import Learner
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import Corpus, FloatArray
+    from uedp_bench.api import Corpus, FloatArray, Run
+    from uedp_bench.api.networks import Learner
     from uedp_bench.training.cohort import RowWeights
 
 ASSUMPTIONS = (
@@ -169,10 +167,12 @@ class UeDP(TrainingMechanism[UeDPParams]):
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """Trains on the users of the training split."""
-        from uedp_bench.training.federated import train_federated
-        from uedp_bench.training.federation import Federation
-        from uedp_bench.training.noise import IndependentGaussian
-        from uedp_bench.training.sampling import PoissonSampler
+        from uedp_bench.api.training import (
+            Federation,
+            IndependentGaussian,
+            PoissonSampler,
+            train_federated,
+        )
 
         p, units = self.params, users_of(corpus)
         users = self._users(run.stats)

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.accounting.events import (
+from uedp_bench.api import CorpusStats, Events, PublicUnits, TrainingMechanism
+from uedp_bench.api.events import (
     AnyEvent,
     PrivacyEvent,
     Protected,
     Repeated,
     SentenceSampledGaussian,
 )
-from uedp_bench.contracts.clients import users_of
-from uedp_bench.contracts.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
+from uedp_bench.api.text import users_of
 from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED, ClipParams
 from uedp_bench.mechanisms.private_training.group_rounds import as_group_rounds
 from uedp_bench.mechanisms.private_training.parameters import ServerOptimizer, ServerParams
@@ -28,9 +28,8 @@ from uedp_bench.mechanisms.private_training.users import capped_units, size_refu
 if TYPE_CHECKING:
     from torch import nn
 
-    from uedp_bench.contracts.learner import Learner
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import Corpus
+    from uedp_bench.api import Corpus, Run
+    from uedp_bench.api.networks import Learner
 
 ASSUMPTIONS = (
     "every sentence is drawn with an independent coin; its gradient depends on it and the weights "
@@ -113,12 +112,14 @@ class UeDPGroup(TrainingMechanism[UeDPGroupParams]):
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """A sentence is a unit of one row whose local training is one gradient."""
-        from uedp_bench.corpus import Index
-        from uedp_bench.training.federated import train_federated
-        from uedp_bench.training.federation import Federation
-        from uedp_bench.training.local import LocalTraining
-        from uedp_bench.training.noise import IndependentGaussian
-        from uedp_bench.training.sampling import PoissonSampler
+        from uedp_bench.api import Index
+        from uedp_bench.api.training import (
+            Federation,
+            IndependentGaussian,
+            LocalTraining,
+            PoissonSampler,
+            train_federated,
+        )
 
         p, units = self.params, users_of(corpus)
         capped = capped_units(units, p.sentences_per_user, corpus)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, model_validator
 
-from uedp_bench.accounting.events import (
+from uedp_bench.api import CorpusStats, Events, PublicUnits, TrainingMechanism
+from uedp_bench.api.events import (
     AnyEvent,
     PrivacyEvent,
     Protected,
@@ -18,8 +19,7 @@ from uedp_bench.accounting.events import (
     TwoLevelUserEntityGaussian,
     UserEntityGaussian,
 )
-from uedp_bench.contracts.clients import users_of
-from uedp_bench.contracts.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
+from uedp_bench.api.text import users_of
 from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED
 from uedp_bench.mechanisms.private_training.group_rounds import as_group_rounds
 from uedp_bench.mechanisms.private_training.parameters import FederatedParams
@@ -34,10 +34,9 @@ from uedp_bench.mechanisms.private_training.users import (
 if TYPE_CHECKING:
     from torch import nn
 
-    from uedp_bench.contracts.learner import Learner
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import Corpus, Index
-    from uedp_bench.training.federation import Federation
+    from uedp_bench.api import Corpus, Index, Run
+    from uedp_bench.api.networks import Learner
+    from uedp_bench.api.training import Federation
 
 ASSUMPTIONS = (
     "every user is drawn with an independent coin; every update is clipped, whatever its data",
@@ -152,7 +151,7 @@ class UeDPSpread(TrainingMechanism[UeDPSpreadParams]):
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """Trains on the users of the training split."""
-        from uedp_bench.training.federated import train_federated
+        from uedp_bench.api.training import train_federated
 
         p, everything = self.params, users_of(corpus)
         units = capped_units(everything, p.sentences_per_user, corpus)
@@ -164,10 +163,12 @@ class UeDPSpread(TrainingMechanism[UeDPSpreadParams]):
         return trained.module, self._events(rounds)
 
     def _federation(self, units: Index, users: int) -> Federation:
-        from uedp_bench.training.bounds import TwoLevelBound
-        from uedp_bench.training.federation import Federation
-        from uedp_bench.training.noise import IndependentGaussian
-        from uedp_bench.training.sampling import PoissonSampler
+        from uedp_bench.api.training import (
+            Federation,
+            IndependentGaussian,
+            PoissonSampler,
+            TwoLevelBound,
+        )
 
         p, noise = self.params, self._noise(users)
         two_level = p.clipping == "two-level"

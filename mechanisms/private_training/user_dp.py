@@ -8,17 +8,9 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, model_validator
 
-from uedp_bench.accounting.events import (
-    AnyEvent,
-    Claim,
-    Gaussian,
-    PrivacyEvent,
-    PrivacyUnit,
-    Repeated,
-)
-from uedp_bench.components.component import equals
-from uedp_bench.contracts.clients import Unit, users_of
-from uedp_bench.contracts.mechanism import CorpusStats, Events, PublicUnits, TrainingMechanism
+from uedp_bench.api import CorpusStats, Events, PublicUnits, TrainingMechanism, equals
+from uedp_bench.api.events import AnyEvent, Claim, Gaussian, PrivacyEvent, PrivacyUnit, Repeated
+from uedp_bench.api.text import Unit, users_of
 from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED
 from uedp_bench.mechanisms.private_training.dealing import dealt_anew
 from uedp_bench.mechanisms.private_training.parameters import FederatedParams, UnitParams
@@ -42,10 +34,9 @@ from uedp_bench.mechanisms.private_training.users import (
 if TYPE_CHECKING:
     from torch import nn
 
-    from uedp_bench.contracts.learner import Learner
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import Corpus
-    from uedp_bench.training.sampling import Sampler
+    from uedp_bench.api import Corpus, Run
+    from uedp_bench.api.networks import Learner
+    from uedp_bench.api.training import Sampler
 
 ASSUMPTIONS = (
     "number of users, sampling rate, clip bound, weights' cap and noise are public constants",
@@ -162,9 +153,7 @@ class UserDP(TrainingMechanism[UserDPParams]):
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """Trains on the users of the training split."""
-        from uedp_bench.training.federated import train_federated
-        from uedp_bench.training.federation import Federation
-        from uedp_bench.training.noise import IndependentGaussian
+        from uedp_bench.api.training import Federation, IndependentGaussian, train_federated
 
         p = self.params
         if p.iid:
@@ -205,7 +194,7 @@ class UserDP(TrainingMechanism[UserDPParams]):
 
     def _sampler(self, users: int, population: int | None) -> Sampler:
         """The sampler of `users` public users; `population` are there, as far as one may look."""
-        from uedp_bench.training.sampling import FixedSizeSampler, PoissonSampler
+        from uedp_bench.api.training import FixedSizeSampler, PoissonSampler
 
         p = self.params
         if p.sampling == "fixed":

@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
-from uedp_bench.components.component import Params
-from uedp_bench.contracts.mechanism import CorpusStats, Events, TrainingMechanism
-from uedp_bench.errors import InputError, nearest
+from uedp_bench.api import CorpusStats, Events, InputError, Params, TrainingMechanism
+from uedp_bench.api.events import NonPrivate, PrivacyEvent
+from uedp_bench.errors import nearest
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from uedp_bench.contracts.learner import Learner, Losses
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import Corpus, IntArray
+    from uedp_bench.api import Corpus, IntArray, Run
+    from uedp_bench.api.networks import Learner, Losses
     from uedp_bench.training.split import Draws
 
 _EVENTS = (
@@ -84,7 +82,7 @@ class Adversarial(TrainingMechanism[AdversarialParams]):
             CapabilityError: if the learner's network is not in two parts.
             InputError: if the corpus has no such private variable, or one with a single class.
         """
-        from uedp_bench.contracts.learner import on_device, row_seeds
+        from uedp_bench.api.networks import on_device, row_seeds
         from uedp_bench.training.attackers import Attackers
         from uedp_bench.training.split import SplitTraining, in_two_parts, train_split
 

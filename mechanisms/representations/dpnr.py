@@ -19,19 +19,15 @@ from pydantic import Field, model_validator
 
 from uedp_bench.accounting import published_systems
 from uedp_bench.accounting.accountants.word_dropout import before_dropout
-from uedp_bench.accounting.events import Claim, NonPrivate, PrivacyEvent
-from uedp_bench.accounting.published_systems import Reading
-from uedp_bench.components.component import Params
-from uedp_bench.contracts.mechanism import CorpusStats, Events, RepresentationMechanism
-from uedp_bench.errors import InputError
+from uedp_bench.api import CorpusStats, Events, InputError, Params, RepresentationMechanism
+from uedp_bench.api.events import Claim, NonPrivate, PrivacyEvent, Reading
 from uedp_bench.mechanisms._local_noise import spent
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from uedp_bench.contracts.learner import Learner, Losses
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import Corpus, IntArray
+    from uedp_bench.api import Corpus, IntArray, Run
+    from uedp_bench.api.networks import Learner, Losses
     from uedp_bench.training.split import Draws
 
 FINENESS = 20
@@ -227,7 +223,7 @@ class DPNR(RepresentationMechanism[DPNRParams]):
             CapabilityError: if the learner's network is not in two parts.
             InputError: if `dimension` is not that of its representations.
         """
-        from uedp_bench.contracts.learner import on_device, row_seeds
+        from uedp_bench.api.networks import on_device, row_seeds
         from uedp_bench.training.split import SplitTraining, in_two_parts, train_split
 
         p, channel = self.params, self.channel()

@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uedp_bench.accounting.events import PrivacyEvent, PureDP
-from uedp_bench.components.component import Params
-from uedp_bench.contracts.mechanism import CorpusStats, Events, PublishingMechanism
+from uedp_bench.api import CorpusStats, Events, Params, PublishingMechanism
+from uedp_bench.api.events import PrivacyEvent, PureDP
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import Corpus
+    from uedp_bench.api import Corpus, Run
 
 _EVENTS = (
     PrivacyEvent(

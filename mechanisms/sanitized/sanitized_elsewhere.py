@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from uedp_bench.corpus.normal_form import normal_id
+from uedp_bench.api import InputError
+from uedp_bench.api.text import normal_id
 from uedp_bench.corpus.row_ids import PLANTED
 from uedp_bench.data.cell_values import texts_of
 from uedp_bench.data.tables import Layout, read_table
-from uedp_bench.errors import InputError, nearest, shown
+from uedp_bench.errors import nearest, shown
 from uedp_bench.io.regular_files import open_regular, shown_path
 
 if TYPE_CHECKING:
-    from uedp_bench.corpus import BoolArray, Corpus
+    from uedp_bench.api import BoolArray, Corpus
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -26,17 +27,14 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from uedp_bench.accounting.declared_claim import DeclaredClaim
-from uedp_bench.accounting.events import Claim
-from uedp_bench.components.component import equals
-from uedp_bench.contracts.mechanism import CorpusStats, Events, PublishingMechanism
-from uedp_bench.corpus import Layer, Rewriting, row_ids
+from uedp_bench.api import CorpusStats, Events, Layer, PublishingMechanism, equals
+from uedp_bench.api.events import Claim, DeclaredClaim
+from uedp_bench.api.text import Rewriting, row_ids
 from uedp_bench.data.delimited_files import Quoting
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.release import EntityDetector
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import BoolArray, Corpus, IntArray, Mention, Spans
+    from uedp_bench.api import BoolArray, Corpus, IntArray, Mention, Run, Spans
+    from uedp_bench.api.capabilities import EntityDetector
     from uedp_bench.text.changed_pieces import Compared
 
 _OWNER = "sanitized-elsewhere"

@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from uedp_bench.accounting.events import Claim, PrivacyEvent, PrivacyUnit, Repeated
-from uedp_bench.accounting.secure_computation import SecureComputation
-from uedp_bench.components.component import Params
-from uedp_bench.components.metric import Metric
-from uedp_bench.contracts.mechanism import (
+from uedp_bench.api import (
+    CapabilityError,
     CorpusStats,
     Events,
+    InputError,
     Mechanism,
+    Metric,
+    Params,
     RepresentationMechanism,
     ServingMechanism,
     VocabularyMechanism,
 )
-from uedp_bench.contracts.model import TextEncoder
-from uedp_bench.contracts.served_release import Compilable, PlainNetwork
-from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.api.capabilities import Compilable, PlainNetwork
+from uedp_bench.api.events import Claim, PrivacyEvent, PrivacyUnit, Repeated, SecureComputation
+from uedp_bench.api.networks import TextEncoder
 from uedp_bench.mechanisms.secure_inference.engine.fixed_point import largest_truncated
 
 if TYPE_CHECKING:
@@ -28,10 +28,8 @@ if TYPE_CHECKING:
 
     from torch import nn
 
-    from uedp_bench.contracts.learner import Learner
-    from uedp_bench.contracts.release import Release
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.contracts.task import Task
+    from uedp_bench.api import Release, Run, Task
+    from uedp_bench.api.networks import Learner
     from uedp_bench.mechanisms.secure_inference.computed_labels import ComputedAnswers, Draw
     from uedp_bench.mechanisms.secure_inference.engine.compile import SecureConfig
 
@@ -250,7 +248,7 @@ class MPC(ServingMechanism[MPCParams]):
         """See `ServingMechanism`."""
         import os
 
-        from uedp_bench.randomness.streams import Stream
+        from uedp_bench.api import Stream
 
         return self._served(release, lambda asked: Stream(os.urandom(32), "os"))
 

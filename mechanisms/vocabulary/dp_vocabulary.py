@@ -12,13 +12,11 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from uedp_bench.accounting.accountants.composing import compose
-from uedp_bench.accounting.events import ApproximateDP, Claim, PrivacyEvent, Repeated
 from uedp_bench.accounting.noise_search import smallest_noise
-from uedp_bench.accounting.noisy_histogram import NoisyHistogram, histogram_threshold
-from uedp_bench.components.component import Params
-from uedp_bench.contracts.mechanism import CorpusStats, Events, VocabularyMechanism
-from uedp_bench.contracts.word_counts import WordCounts
-from uedp_bench.errors import InputError
+from uedp_bench.accounting.noisy_histogram import histogram_threshold
+from uedp_bench.api import CorpusStats, Events, InputError, Params, VocabularyMechanism
+from uedp_bench.api.events import ApproximateDP, Claim, NoisyHistogram, PrivacyEvent, Repeated
+from uedp_bench.api.networks import WordCounts
 from uedp_bench.mechanisms._local_noise import add_laplace_noise
 from uedp_bench.mechanisms._noisy_union import (
     NoisyUnion,
@@ -31,9 +29,8 @@ from uedp_bench.mechanisms._noisy_union import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from uedp_bench.accounting.events import PrivacyUnit
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import Corpus, IntArray
+    from uedp_bench.api import Corpus, IntArray, Run
+    from uedp_bench.api.events import PrivacyUnit
 
 Variant = Literal["gaussian-union", "laplace", "public"]
 

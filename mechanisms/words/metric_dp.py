@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from uedp_bench.mechanisms.words.substitution import KEPT, WordMechanism, WordParams
 
 if TYPE_CHECKING:
-    from uedp_bench.corpus import FloatArray, IntArray
+    from uedp_bench.api import FloatArray, IntArray
     from uedp_bench.mechanisms.words.substitution import Search
 
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from uedp_bench.accounting.events import Claim
-from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.api import CorpusStats
+from uedp_bench.api.events import Claim
 from uedp_bench.mechanisms.words.substitution import KEPT, WordMechanism, WordParams
 
 if TYPE_CHECKING:
-    from uedp_bench.corpus import FloatArray, IntArray
+    from uedp_bench.api import FloatArray, IntArray
     from uedp_bench.mechanisms.words.substitution import Search
 
 EXCLUDED = (

@@ -10,23 +10,27 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.components.metric import Metric
-from uedp_bench.contracts.asking import class_labels, protected_rows
-from uedp_bench.contracts.release import Classifier, Encoder, LabelOnly, RowScorer
-from uedp_bench.contracts.served_release import Compilable
-from uedp_bench.corpus import Corpus, IntArray, or_alone, some_texts
-from uedp_bench.errors import InputError, nearest
+from uedp_bench.api import Corpus, InputError, IntArray, Metric
+from uedp_bench.api.capabilities import (
+    Classifier,
+    Compilable,
+    Encoder,
+    LabelOnly,
+    RowScorer,
+    class_labels,
+    protected_rows,
+)
+from uedp_bench.api.networks import SupervisedParams, SupervisedTask
+from uedp_bench.api.text import or_alone
+from uedp_bench.corpus import some_texts
+from uedp_bench.errors import nearest
 from uedp_bench.tasks.classification.classifier import ClassifierReader
 from uedp_bench.tasks.classification.targets import with_target
 from uedp_bench.tasks.tokens.rows import Preprocessing
-from uedp_bench.tasks.tokens.supervised import SupervisedParams, SupervisedTask
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.model import Vocabulary
-    from uedp_bench.contracts.release import Release
-    from uedp_bench.contracts.results import Estimate
-    from uedp_bench.contracts.word_counts import WordCounts
-    from uedp_bench.tasks.tokens.reader import Reader
+    from uedp_bench.api import Estimate, Release
+    from uedp_bench.api.networks import Reader, Vocabulary, WordCounts
 
 _BOOTSTRAP_SEED = 2020
 
@@ -161,8 +165,8 @@ class TextClassification(SupervisedTask[TextClassificationParams]):
             CapabilityError: if the release tells no classes.
             InputError: if no test row has a label.
         """
+        from uedp_bench.api.statistics import mean_estimate
         from uedp_bench.statistics.classification import macro_f1_estimate
-        from uedp_bench.statistics.intervals import mean_estimate
 
         corpus = self._labelled(corpus)
         test = corpus.only("test")

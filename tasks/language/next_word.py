@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.components.metric import Metric
-from uedp_bench.contracts.model import LanguageModel
-from uedp_bench.contracts.release import Completer, Generator, RowScorer, Scorer, Tokenised
-from uedp_bench.corpus import BoolArray, FloatArray, or_alone
-from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.api import BoolArray, CapabilityError, FloatArray, InputError, Metric
+from uedp_bench.api.capabilities import Completer, Generator, RowScorer, Scorer, Tokenised
+from uedp_bench.api.networks import LanguageModel, SupervisedParams, SupervisedTask
+from uedp_bench.api.text import or_alone
 from uedp_bench.tasks.language.language_model import LanguageModelRelease, LanguageReader
 from uedp_bench.tasks.language.ngrams import COUNTED, UNKNOWN_WORDS, NGramModel
 from uedp_bench.tasks.tokens.rows import (
@@ -23,14 +22,12 @@ from uedp_bench.tasks.tokens.rows import (
     prepare,
     rows_in_parts,
 )
-from uedp_bench.tasks.tokens.supervised import SupervisedParams, SupervisedTask, train_first
+from uedp_bench.tasks.tokens.supervised import train_first
 from uedp_bench.tasks.tokens.token_scores import perplexity, ratio
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.model import Vocabulary
-    from uedp_bench.contracts.release import Release
-    from uedp_bench.contracts.results import Estimate
-    from uedp_bench.corpus import Corpus
+    from uedp_bench.api import Corpus, Estimate, Release
+    from uedp_bench.api.networks import Vocabulary
 
 
 class NextWordParams(SupervisedParams):

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from uedp_bench.components.metric import Metric
-from uedp_bench.contracts.mask_filler import MaskFiller
-from uedp_bench.contracts.masked_model import MaskedLanguageModel
-from uedp_bench.contracts.release import Completer, RowScorer, Scorer, Tokenised
-from uedp_bench.contracts.task import Utility
-from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.api import CapabilityError, InputError, Metric, Utility
+from uedp_bench.api.capabilities import Completer, RowScorer, Scorer, Tokenised
+from uedp_bench.api.networks import (
+    MaskedLanguageModel,
+    MaskFiller,
+    SupervisedParams,
+    SupervisedTask,
+)
 from uedp_bench.tasks.language.ngrams import COUNTED, UNKNOWN_WORDS
 from uedp_bench.tasks.masked_language.masked_model import MaskedReader
 from uedp_bench.tasks.masked_language.scores import score_masked
-from uedp_bench.tasks.tokens.supervised import SupervisedParams, SupervisedTask, train_first
+from uedp_bench.tasks.tokens.supervised import train_first
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.model import Vocabulary
-    from uedp_bench.contracts.release import Release
-    from uedp_bench.contracts.word_counts import WordCounts
-    from uedp_bench.corpus import Corpus
+    from uedp_bench.api import Corpus, Release
+    from uedp_bench.api.networks import Vocabulary, WordCounts
 
 
 class MaskedLanguageModelParams(SupervisedParams):

@@ -8,22 +8,20 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from uedp_bench.contracts.learner import Learner, Role, Schedule, take_over
-from uedp_bench.contracts.source import SourceRef
-from uedp_bench.errors import InputError
+from uedp_bench.api import InputError, SourceRef
+from uedp_bench.api.networks import Learner, Reader, Role, Schedule, take_over
 from uedp_bench.tasks.masked_language.masked_language_model import (
     MaskedLanguageModelling,
     MaskedLanguageModelParams,
 )
 from uedp_bench.tasks.tagging.tagging import Tagging, TaggingParams
-from uedp_bench.tasks.tokens.reader import Reader, SupervisedLearner
+from uedp_bench.tasks.tokens.reader import SupervisedLearner
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from uedp_bench.contracts.model import Vocabulary
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import Corpus
+    from uedp_bench.api import Corpus, Run
+    from uedp_bench.api.networks import Vocabulary
 
 
 class PretrainedTaggingParams(TaggingParams):

@@ -9,15 +9,22 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.components.component import Params
-from uedp_bench.components.metric import Metric
-from uedp_bench.contracts.release import Deidentified
-from uedp_bench.contracts.results import Estimate
-from uedp_bench.contracts.task import Utility
-from uedp_bench.corpus import FloatArray, IntArray, Layer, Spans, or_alone
-from uedp_bench.errors import CapabilityError, InputError, nearest
-from uedp_bench.statistics.intervals import ratio_estimate
-from uedp_bench.statistics.span_scores import span_counts, span_scores
+from uedp_bench.api import (
+    CapabilityError,
+    Estimate,
+    FloatArray,
+    InputError,
+    IntArray,
+    Layer,
+    Metric,
+    Params,
+    Spans,
+    Utility,
+)
+from uedp_bench.api.capabilities import Deidentified
+from uedp_bench.api.statistics import ratio_estimate, span_counts, span_scores
+from uedp_bench.api.text import or_alone
+from uedp_bench.errors import nearest
 from uedp_bench.tasks.pii_detection.names_left import names_left
 from uedp_bench.tasks.tagging.scores import F1, F1_LOOSE, PRECISION
 from uedp_bench.tasks.untrained import UntrainedTask
@@ -25,8 +32,7 @@ from uedp_bench.text.detection import overlaps
 from uedp_bench.text.type_names import kinds_of_types
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.release import Release
-    from uedp_bench.corpus import BoolArray, Corpus
+    from uedp_bench.api import BoolArray, Corpus, Release
 
 
 class Detection(NamedTuple):

@@ -12,17 +12,18 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.contracts.source import Source
-from uedp_bench.contracts.source_rows import SourceParams
-from uedp_bench.corpus import SPLITS, Corpus, IntArray
-from uedp_bench.corpus.entity_detection import DetectionParams
+from uedp_bench.api import SPLITS, Corpus, InputError, IntArray, Source, SourceParams
+from uedp_bench.api.text import (
+    DetectionParams,
+    SplitParams,
+    add_entities,
+    cut_missing_splits,
+    open_text,
+)
 from uedp_bench.data.delimited_files import Dialect, read_records
-from uedp_bench.errors import InputError
-from uedp_bench.io.text_files import open_text
 from uedp_bench.randomness.streams import shared_stream
 from uedp_bench.tasks.sources.reading.files import find_file, find_optional, require_path
-from uedp_bench.tasks.sources.reading.splits import TRAIN, SplitParams, cut_missing_splits
-from uedp_bench.text.entities import add_entities
+from uedp_bench.tasks.sources.reading.splits import TRAIN
 
 LABELS: tuple[str, ...] = ("World", "Sports", "Business", "Sci/Tech")
 _TRAIN = ("train.csv", "train.jsonl", "train*.csv", "train*.jsonl")

@@ -10,11 +10,9 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.components.component import equals
-from uedp_bench.contracts.source import Source
-from uedp_bench.contracts.source_rows import SourceParams
-from uedp_bench.corpus import SPLITS, Corpus, Mention, Spans, with_documents
-from uedp_bench.errors import InputError, shown
+from uedp_bench.api import SPLITS, Corpus, InputError, Mention, Source, SourceParams, Spans, equals
+from uedp_bench.corpus import with_documents
+from uedp_bench.errors import shown
 from uedp_bench.io.regular_files import shown_path
 from uedp_bench.tasks.sources.reading.annotations import places_of
 from uedp_bench.tasks.sources.reading.file_columns import DOCUMENT, place_of

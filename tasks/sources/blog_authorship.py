@@ -12,25 +12,20 @@ from typing import ClassVar, Literal, NamedTuple, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from uedp_bench.components.component import equals
-from uedp_bench.contracts.source import Source
-from uedp_bench.contracts.source_rows import SourceParams
-from uedp_bench.corpus import (
-    BoolArray,
-    Corpus,
-    IntArray,
-    keyed_uniform,
+from uedp_bench.api import BoolArray, Corpus, InputError, IntArray, Source, SourceParams, equals
+from uedp_bench.api.text import (
+    DetectionParams,
+    SplitParams,
+    add_entities,
+    cut_missing_splits,
     named_users,
-    names_of_ids,
     normal_id,
+    open_text,
 )
-from uedp_bench.corpus.entity_detection import DetectionParams
-from uedp_bench.errors import InputError
-from uedp_bench.io.text_files import open_text
+from uedp_bench.corpus import keyed_uniform, names_of_ids
 from uedp_bench.tasks.sources.reading.files import find_file, require_path
-from uedp_bench.tasks.sources.reading.splits import TRAIN, SplitParams, cut_missing_splits
+from uedp_bench.tasks.sources.reading.splits import TRAIN
 from uedp_bench.tasks.sources.reading.topics import TopicParams, topic_shares
-from uedp_bench.text.entities import add_entities
 from uedp_bench.text.public_text import read_public
 from uedp_bench.text.simple_sentences import simple_sentences
 

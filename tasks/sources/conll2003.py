@@ -9,12 +9,9 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.contracts.mechanism import CorpusStats
-from uedp_bench.contracts.source import Source
-from uedp_bench.contracts.source_rows import SourceParams
-from uedp_bench.corpus import SPLITS, Corpus, Spans, with_documents
-from uedp_bench.errors import InputError
-from uedp_bench.io.text_files import open_text
+from uedp_bench.api import SPLITS, Corpus, CorpusStats, InputError, Source, SourceParams, Spans
+from uedp_bench.api.text import open_text
+from uedp_bench.corpus import with_documents
 from uedp_bench.tasks.sources.reading.annotations import places_of
 from uedp_bench.tasks.sources.reading.files import find_file
 from uedp_bench.tasks.sources.reading.tag_schemes import iob_spans

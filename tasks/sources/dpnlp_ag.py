@@ -9,16 +9,11 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.contracts.mechanism import CorpusStats
-from uedp_bench.contracts.source import Source
-from uedp_bench.contracts.source_rows import SourceParams
-from uedp_bench.corpus import SPLITS, Corpus, with_lone_rows
-from uedp_bench.corpus.entity_detection import DetectionParams
-from uedp_bench.errors import InputError
-from uedp_bench.io.text_files import open_text
+from uedp_bench.api import SPLITS, Corpus, CorpusStats, InputError, Source, SourceParams
+from uedp_bench.api.text import DetectionParams, add_entities, open_text
+from uedp_bench.corpus import with_lone_rows
 from uedp_bench.tasks.sources.ag_news import clean
 from uedp_bench.tasks.sources.reading.files import find_file, require_path
-from uedp_bench.text.entities import add_entities
 
 LABELS: tuple[str, ...] = ("0", "1", "2", "3")
 PERSONS: tuple[str, ...] = ("bush", "kerry", "arafat", "blair", "sharon")

@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.components.component import MayBePath
-from uedp_bench.components.requirements import DATASETS, Requirement
-from uedp_bench.contracts.source import Source
-from uedp_bench.corpus import Corpus
+from uedp_bench.api import Corpus, InputError, MayBePath, Requirement, Source
+from uedp_bench.components.requirements import DATASETS
 from uedp_bench.data.arrow_columns import MOST_ROWS_HELD, ArrowColumns
 from uedp_bench.data.tables import Columns
-from uedp_bench.errors import InputError
 from uedp_bench.tasks.sources.reading.columns import (
     ColumnParams,
     corpus_of_columns,

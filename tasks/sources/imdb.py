@@ -8,14 +8,15 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from uedp_bench.contracts.mechanism import CorpusStats
-from uedp_bench.contracts.source import Source
-from uedp_bench.contracts.source_rows import SourceParams
-from uedp_bench.corpus import Corpus, named_users
-from uedp_bench.corpus.entity_detection import DetectionParams
+from uedp_bench.api import Corpus, CorpusStats, Source, SourceParams
+from uedp_bench.api.text import (
+    DetectionParams,
+    SplitParams,
+    add_entities,
+    cut_missing_splits,
+    named_users,
+)
 from uedp_bench.tasks.sources.reading.jsonl import class_ids, find_splits, read_records, read_splits
-from uedp_bench.tasks.sources.reading.splits import SplitParams, cut_missing_splits
-from uedp_bench.text.entities import add_entities
 
 LABELS: tuple[str, ...] = ("neg", "pos")
 FIELDS: tuple[str, ...] = ("label", "movie", "text")

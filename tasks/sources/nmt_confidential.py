@@ -11,13 +11,9 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from uedp_bench.components.component import equals
-from uedp_bench.contracts.source import Source
-from uedp_bench.contracts.source_rows import SourceParams
-from uedp_bench.corpus import SPLITS, Corpus, IntArray
-from uedp_bench.errors import InputError
+from uedp_bench.api import SPLITS, Corpus, InputError, IntArray, Source, SourceParams, equals
+from uedp_bench.api.text import open_text
 from uedp_bench.io.regular_files import shown_path
-from uedp_bench.io.text_files import open_text
 from uedp_bench.tasks.sources.reading.files import find_file
 from uedp_bench.tasks.sources.reading.pairs import parallel_corpus, read_pairs
 from uedp_bench.text.pairs import Pair

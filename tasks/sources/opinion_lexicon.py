@@ -9,12 +9,8 @@ from typing import ClassVar, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from uedp_bench.contracts.mechanism import CorpusStats
-from uedp_bench.contracts.source import Source
-from uedp_bench.contracts.source_rows import SourceParams
-from uedp_bench.corpus import SPLITS, Corpus, IntArray, named_users
-from uedp_bench.errors import InputError
-from uedp_bench.io.text_files import open_text
+from uedp_bench.api import SPLITS, Corpus, CorpusStats, InputError, IntArray, Source, SourceParams
+from uedp_bench.api.text import named_users, open_text
 from uedp_bench.tasks.sources.reading.files import find_file
 from uedp_bench.tasks.sources.reading.splits import TRAIN
 

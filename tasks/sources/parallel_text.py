@@ -10,10 +10,8 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from uedp_bench.contracts.source import Source
-from uedp_bench.contracts.source_rows import SourceParams
-from uedp_bench.corpus import SPLITS, Corpus, named_users
-from uedp_bench.errors import InputError
+from uedp_bench.api import SPLITS, Corpus, InputError, Source, SourceParams
+from uedp_bench.api.text import named_users
 from uedp_bench.io.regular_files import shown_path
 from uedp_bench.tasks.sources.reading.pairs import parallel_corpus, read_lines, read_pairs
 from uedp_bench.text.pairs import Pair

@@ -12,17 +12,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.contracts.source import Source
-from uedp_bench.contracts.source_rows import SourceParams
-from uedp_bench.corpus import Corpus, Facts, Layer, Mention, Spans, with_documents
-from uedp_bench.errors import InputError, shown
+from uedp_bench.api import Corpus, Facts, InputError, Layer, Mention, Source, SourceParams, Spans
+from uedp_bench.api.text import AnnotationParams, RecordTag, open_text
+from uedp_bench.corpus import with_documents
+from uedp_bench.errors import shown
 from uedp_bench.io.printable import plain
 from uedp_bench.io.regular_files import shown_path
-from uedp_bench.io.text_files import open_text
 from uedp_bench.tasks.sources.reading.files import find_file, require_path
 from uedp_bench.tasks.sources.reading.splits import split_index
-from uedp_bench.text.annotation.automatic import AnnotationParams
-from uedp_bench.text.annotation.keys import RecordTag
 
 IDENTIFIERS = ("DIRECT", "QUASI", "NO_MASK")
 """Kinds of mentions: they tell who it is by themselves, together, or not at all."""

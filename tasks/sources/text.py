@@ -7,13 +7,18 @@ from typing import ClassVar
 
 from pydantic import Field, field_validator
 
-from uedp_bench.components.component import equals
-from uedp_bench.contracts.source import Source
-from uedp_bench.corpus import SPLITS, Corpus
+from uedp_bench.api import SPLITS, Corpus, InputError, Source, equals
 from uedp_bench.data.delimited_files import Quoting
-from uedp_bench.data.tables import ENDINGS as TABLES
-from uedp_bench.data.tables import Columns, FileColumns, Layout, ending_of, read_table
-from uedp_bench.errors import InputError
+from uedp_bench.data.tables import (
+    ENDINGS as TABLES,
+)
+from uedp_bench.data.tables import (
+    Columns,
+    FileColumns,
+    Layout,
+    ending_of,
+    read_table,
+)
 from uedp_bench.io.regular_files import shown_path
 from uedp_bench.io.text_files import UTF_8
 from uedp_bench.tasks.sources.reading.columns import (

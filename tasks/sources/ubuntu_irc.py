@@ -12,15 +12,16 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.components.component import equals
-from uedp_bench.contracts.source import Source
-from uedp_bench.contracts.source_rows import SourceParams
-from uedp_bench.corpus import SPLITS, Corpus, Spans, dense_ids, named_users, normal_id
-from uedp_bench.corpus.entity_detection import DetectionParams
-from uedp_bench.errors import InputError
-from uedp_bench.io.text_files import open_text
+from uedp_bench.api import SPLITS, Corpus, InputError, Source, SourceParams, Spans, equals
+from uedp_bench.api.text import (
+    DetectionParams,
+    add_entities,
+    dense_ids,
+    named_users,
+    normal_id,
+    open_text,
+)
 from uedp_bench.tasks.sources.reading.files import find_file
-from uedp_bench.text.entities import add_entities
 
 FILES: dict[str, tuple[str, ...]] = {
     "train": ("train.raw.jsonl", "train*.jsonl"),

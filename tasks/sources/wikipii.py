@@ -11,10 +11,9 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.contracts.source import Source
-from uedp_bench.contracts.source_rows import SourceParams
-from uedp_bench.corpus import SPLITS, Corpus, Layer, Mention, Spans, names_of_ids
-from uedp_bench.errors import InputError, shown
+from uedp_bench.api import SPLITS, Corpus, InputError, Layer, Mention, Source, SourceParams, Spans
+from uedp_bench.corpus import names_of_ids
+from uedp_bench.errors import shown
 from uedp_bench.io.regular_files import open_regular, shown_path
 from uedp_bench.io.text_files import MOST_RATIO, MOST_UNPACKED
 from uedp_bench.tasks.sources.reading.annotations import places_of

@@ -8,22 +8,17 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from uedp_bench.components.metric import Metric
-from uedp_bench.contracts.model import TokenEncoder
-from uedp_bench.contracts.release import RowScorer, Tagger
-from uedp_bench.contracts.task import Utility
-from uedp_bench.errors import CapabilityError
+from uedp_bench.api import CapabilityError, Metric, Utility
+from uedp_bench.api.capabilities import RowScorer, Tagger
+from uedp_bench.api.networks import SupervisedParams, SupervisedTask, TokenEncoder
 from uedp_bench.tasks.tagging.scores import F1, F1_LOOSE, PRECISION, score_tagger
 from uedp_bench.tasks.tagging.tagger import Reduction, TaggerReader
 from uedp_bench.tasks.tagging.targets import ENTITIES, annotation_of, chosen_types
 from uedp_bench.tasks.tagging.words import WordRule
-from uedp_bench.tasks.tokens.supervised import SupervisedParams, SupervisedTask
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.model import Vocabulary
-    from uedp_bench.contracts.release import Release
-    from uedp_bench.corpus import Corpus
-    from uedp_bench.tasks.tokens.reader import Reader
+    from uedp_bench.api import Corpus, Release
+    from uedp_bench.api.networks import Reader, Vocabulary
 
 
 class TaggingParams(SupervisedParams):

@@ -10,16 +10,26 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.components.metric import Metric
-from uedp_bench.components.requirements import SACREBLEU, Requirement
-from uedp_bench.contracts.model import PairVocabulary, TranslationModel
-from uedp_bench.contracts.release import PairScorer, RowScorer, Tokenised, Translator
-from uedp_bench.contracts.results import Estimate
-from uedp_bench.contracts.task import Utility
-from uedp_bench.corpus import Corpus, FloatArray, IntArray
-from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.statistics.intervals import ratio_estimate
-from uedp_bench.tasks.tokens.supervised import SupervisedParams, SupervisedTask
+from uedp_bench.api import (
+    CapabilityError,
+    Corpus,
+    Estimate,
+    FloatArray,
+    InputError,
+    IntArray,
+    Metric,
+    Requirement,
+    Utility,
+)
+from uedp_bench.api.capabilities import PairScorer, RowScorer, Tokenised, Translator
+from uedp_bench.api.networks import (
+    PairVocabulary,
+    SupervisedParams,
+    SupervisedTask,
+    TranslationModel,
+)
+from uedp_bench.api.statistics import ratio_estimate
+from uedp_bench.components.requirements import SACREBLEU
 from uedp_bench.tasks.translation.scores import (
     Lexicon,
     Translations,
@@ -30,9 +40,8 @@ from uedp_bench.tasks.translation.scores import (
 from uedp_bench.tasks.translation.translator import PairReader, TranslatorRelease, translated_rows
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.model import Vocabulary
-    from uedp_bench.contracts.release import Release
-    from uedp_bench.contracts.word_counts import WordCounts
+    from uedp_bench.api import Release
+    from uedp_bench.api.networks import Vocabulary, WordCounts
 
 
 _BOOTSTRAP_SEED = 2021

@@ -163,7 +163,7 @@ def test_noise_does_not_pretend_to_hide_a_sum_over_private_weights(
         plans.append(how)
         return real(how, *rest)
 
-    monkeypatch.setattr(federated, "train_federated", keep)
+    monkeypatch.setattr("uedp_bench.api.training.train_federated", keep)
     learner = learner_of()
     trained(learner, **ALL, clip=1.0)
     (plan,) = plans

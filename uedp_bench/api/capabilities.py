@@ -1,7 +1,10 @@
 """Capabilities: what a release can be asked, and what parties send each other."""
 
 from uedp_bench.contracts.asking import class_labels as class_labels
+from uedp_bench.contracts.asking import protected_rows as protected_rows
+from uedp_bench.contracts.asking import published_of as published_of
 from uedp_bench.contracts.asking import seen_of as seen_of
+from uedp_bench.contracts.asking import word_channel_of as word_channel_of
 from uedp_bench.contracts.release import Channel as Channel
 from uedp_bench.contracts.release import Classifier as Classifier
 from uedp_bench.contracts.release import Completer as Completer

@@ -7,6 +7,8 @@ from uedp_bench.contracts.learner import Role as Role
 from uedp_bench.contracts.learner import Rows as Rows
 from uedp_bench.contracts.learner import Schedule as Schedule
 from uedp_bench.contracts.learner import SplitLearner as SplitLearner
+from uedp_bench.contracts.learner import on_device as on_device
+from uedp_bench.contracts.learner import row_seeds as row_seeds
 from uedp_bench.contracts.learner import take_over as take_over
 from uedp_bench.contracts.mask_filler import MaskFiller as MaskFiller
 from uedp_bench.contracts.masked_model import MaskedLanguageModel as MaskedLanguageModel
@@ -28,7 +30,10 @@ from uedp_bench.contracts.model import TranslationModel as TranslationModel
 from uedp_bench.contracts.model import TranslationModule as TranslationModule
 from uedp_bench.contracts.model import Vocabulary as Vocabulary
 from uedp_bench.contracts.model import WordRows as WordRows
+from uedp_bench.contracts.model import load_weights as load_weights
+from uedp_bench.contracts.model import save_weights as save_weights
 from uedp_bench.contracts.pool_completer import PoolCompleter as PoolCompleter
+from uedp_bench.contracts.pool_completer import by_pool as by_pool
 from uedp_bench.contracts.word_counts import WordCounts as WordCounts
 from uedp_bench.models.vocabularies.word_model import WordModel as WordModel
 from uedp_bench.models.vocabularies.word_model import WordParams as WordParams

@@ -1,6 +1,7 @@
 """Rows and their texts: reading, public names, owners, annotation, alignment, rewriting."""
 
 from uedp_bench.contracts.clients import Clients as Clients
+from uedp_bench.contracts.clients import Unit as Unit
 from uedp_bench.contracts.clients import clients_of as clients_of
 from uedp_bench.contracts.clients import users_of as users_of
 from uedp_bench.corpus.alignment import Alignment as Alignment

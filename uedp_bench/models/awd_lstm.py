@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from uedp_bench.contracts.model import TextEncoder, Vocabulary
-from uedp_bench.models.vocabularies.word_model import WordModel, WordParams
+from uedp_bench.api.networks import TextEncoder, Vocabulary, WordModel, WordParams
 
 if TYPE_CHECKING:
     from torch import nn

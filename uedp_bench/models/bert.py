@@ -8,10 +8,16 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from uedp_bench.contracts.masked_model import MaskedLanguageModel, MaskedVocabulary
-from uedp_bench.contracts.model import TextEncoder, TokenEncoder, Vocabulary, WordRows, load_weights
-from uedp_bench.corpus import FeatureArray
-from uedp_bench.errors import InputError
+from uedp_bench.api import FeatureArray, InputError
+from uedp_bench.api.networks import (
+    MaskedLanguageModel,
+    MaskedVocabulary,
+    TextEncoder,
+    TokenEncoder,
+    Vocabulary,
+    WordRows,
+    load_weights,
+)
 from uedp_bench.io.regular_files import state_of
 from uedp_bench.models.adapters import configured, load_adapted, save_adapted, whole
 from uedp_bench.models.bert_params import SIZES, TOKENS, BERTParams

@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import Field, model_validator
 
-from uedp_bench.components.component import equals
-from uedp_bench.components.requirements import Requirement, of_embedding
-from uedp_bench.contracts.model import TextEncoder, TokenEncoder, Vocabulary, WordRows
-from uedp_bench.errors import InputError
-from uedp_bench.models.vocabularies.word_model import WordParams, WordText
-from uedp_bench.models.vocabularies.words import WordVocabulary
+from uedp_bench.api import InputError, Requirement, equals
+from uedp_bench.api.networks import (
+    TextEncoder,
+    TokenEncoder,
+    Vocabulary,
+    WordParams,
+    WordRows,
+    WordText,
+    WordVocabulary,
+)
+from uedp_bench.components.requirements import of_embedding
 
 if TYPE_CHECKING:
     from torch import nn

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import Field, model_validator
 
-from uedp_bench.components.component import MayBePath, Params, equals
-from uedp_bench.contracts.masked_model import MaskedLanguageModel, MaskedVocabulary
-from uedp_bench.contracts.model import (
+from uedp_bench.api import InputError, MayBePath, Params, equals
+from uedp_bench.api.networks import (
     LanguageModel,
+    MaskedLanguageModel,
+    MaskedVocabulary,
     TextEncoder,
     TokenEncoder,
     Vocabulary,
@@ -20,7 +21,6 @@ from uedp_bench.contracts.model import (
     load_weights,
     save_weights,
 )
-from uedp_bench.errors import InputError
 from uedp_bench.models.vocabularies.chat import ChatVocabulary
 from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary
 from uedp_bench.text.pretrained import readable

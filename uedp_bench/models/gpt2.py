@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from uedp_bench.components.component import MayBePath
-from uedp_bench.contracts.model import LanguageModel, Vocabulary
-from uedp_bench.errors import InputError
+from uedp_bench.api import InputError, MayBePath
+from uedp_bench.api.networks import LanguageModel, Vocabulary
 from uedp_bench.models.adapters import LoraParams, configured, load_adapted, save_adapted, whole
 from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary, words_of_bytes
 

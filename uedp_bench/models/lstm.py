@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import Field
 
-from uedp_bench.contracts.model import Vocabulary
-from uedp_bench.models.vocabularies.word_model import WordModel, WordParams
+from uedp_bench.api.networks import Vocabulary, WordModel, WordParams
 
 if TYPE_CHECKING:
     from torch import nn

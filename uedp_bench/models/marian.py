@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from uedp_bench.components.component import MayBePath, Params
-from uedp_bench.components.requirements import SENTENCEPIECE, Requirement
-from uedp_bench.contracts.model import PairVocabulary, TranslationModel
-from uedp_bench.errors import InputError
+from uedp_bench.api import InputError, MayBePath, Params, Requirement
+from uedp_bench.api.networks import PairVocabulary, TranslationModel
+from uedp_bench.components.requirements import SENTENCEPIECE
 from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary
 
 if TYPE_CHECKING:

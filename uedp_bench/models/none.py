@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uedp_bench.components.component import Component, Params
+from uedp_bench.api import Component, Params
 
 
 class NoModelParams(Params):

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from pydantic import Field
 
-from uedp_bench.components.component import MayBePath, Params
-from uedp_bench.components.requirements import Requirement
-from uedp_bench.contracts.model import TextEncoder, Vocabulary
-from uedp_bench.corpus import FeatureArray
+from uedp_bench.api import FeatureArray, MayBePath, Params, Requirement
+from uedp_bench.api.networks import TextEncoder, Vocabulary
 from uedp_bench.text.pretrained import PretrainedModel, readable
 from uedp_bench.text.sentences import SentenceEmbedder, document_means, split_sentences
 from uedp_bench.text.vector_cache import cached_vectors

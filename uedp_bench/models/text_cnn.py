@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field, model_validator
 
-from uedp_bench.components.component import equals
-from uedp_bench.components.requirements import Requirement, of_embedding
-from uedp_bench.contracts.model import Vocabulary
-from uedp_bench.corpus import FeatureArray
+from uedp_bench.api import FeatureArray, Requirement, equals
+from uedp_bench.api.networks import Vocabulary
+from uedp_bench.components.requirements import of_embedding
 from uedp_bench.models.sentence_encoder import FrozenSentences, SentenceParams
 
 if TYPE_CHECKING:

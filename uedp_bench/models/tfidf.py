@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from uedp_bench.contracts.model import TextEncoder, Vocabulary
+from uedp_bench.api.networks import TextEncoder, Vocabulary, WordParams
 from uedp_bench.models.vocabularies.terms import TermVocabulary, terms
-from uedp_bench.models.vocabularies.word_model import WordParams
 
 if TYPE_CHECKING:
     from torch import nn

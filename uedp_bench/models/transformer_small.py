@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, model_validator
 
-from uedp_bench.components.component import Params
-from uedp_bench.contracts.model import PairVocabulary, TranslationModel
+from uedp_bench.api import Params
+from uedp_bench.api.networks import PairVocabulary, TranslationModel
 from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary
 
 if TYPE_CHECKING:

@@ -12,11 +12,10 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.contracts.source_rows import SourceParams
-from uedp_bench.corpus import SPLITS, Corpus, Facts, Layer, Spans
+from uedp_bench.api import SPLITS, Corpus, Facts, Layer, SourceParams, Spans
+from uedp_bench.api.text import AnnotationParams
 from uedp_bench.tasks.sources.biographies.people import Subject, make_subject, written
 from uedp_bench.tasks.sources.generated import GeneratedSource
-from uedp_bench.text.annotation.automatic import AnnotationParams
 from uedp_bench.text.annotation.keys import WIKIPII
 
 Mark = tuple[int, int, str]

@@ -16,8 +16,7 @@ from typing import ClassVar, Final, NamedTuple, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from uedp_bench.contracts.source_rows import SourceParams
-from uedp_bench.corpus import SPLITS, Corpus, FloatArray, IntArray, Spans
+from uedp_bench.api import SPLITS, Corpus, FloatArray, IntArray, SourceParams, Spans
 from uedp_bench.tasks.sources.embedded.grammar import (
     Piece,
     Rules,

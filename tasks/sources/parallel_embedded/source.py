@@ -9,8 +9,7 @@ from typing import ClassVar, Final, NamedTuple, TypeVar
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.contracts.source_rows import SourceParams
-from uedp_bench.corpus import SPLITS, Corpus, Mention, Spans
+from uedp_bench.api import SPLITS, Corpus, Mention, SourceParams, Spans
 from uedp_bench.tasks.sources.generated import GeneratedSource
 from uedp_bench.tasks.sources.parallel_embedded import lexicon as lex
 from uedp_bench.tasks.sources.parallel_embedded.lexicon import SURNAMES, Noun, Verb, Words
