@@ -17,6 +17,7 @@ A name is added by one line, `from uedp_bench.MODULE import Name as Name`, in on
 
 import importlib as _importlib
 import pkgutil as _pkgutil
+import typing as _typing
 
 from uedp_bench.components.component import Component as Component
 from uedp_bench.components.component import MayBePath as MayBePath
@@ -81,24 +82,25 @@ from uedp_bench.randomness.streams import Stream as Stream
 
 __all__ = sorted(name for name in globals() if not name.startswith("_"))
 
+if not _typing.TYPE_CHECKING:  # a type checker refuses names that are not here by itself
 
-def __getattr__(name: str) -> object:
-    """Say where a name is that stands in another module of the API.
+    def __getattr__(name: str) -> object:
+        """Say where a name is that stands in another module of the API.
 
-    Raises:
-        ImportError: if another module has it; `from ... import` shows the words of no other error.
-        AttributeError: with the nearest name.
-    """
-    modules = [module.name for module in _pkgutil.iter_modules(__path__)]
-    if name.startswith("_") or name in modules:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    homes = dict.fromkeys(__all__, __name__)
-    for module in modules:
-        place = f"{__name__}.{module}"
-        homes |= dict.fromkeys(_importlib.import_module(place).__all__, place)
-    if name in homes:
-        place = homes[name]
-        raise ImportError(f"{name} is in {place}: from {place} import {name}", name=name)
-    near = _nearest(name, homes)
-    hint = f"; the nearest name is {near} of {homes[near]}" if near else ""
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
+        Raises:
+            ImportError: if another module has it; `from ... import` hides any other text.
+            AttributeError: with the nearest name.
+        """
+        modules = [module.name for module in _pkgutil.iter_modules(__path__)]
+        if name.startswith("_") or name in modules:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        homes = dict.fromkeys(__all__, __name__)
+        for module in modules:
+            place = f"{__name__}.{module}"
+            homes |= dict.fromkeys(_importlib.import_module(place).__all__, place)
+        if name in homes:
+            place = homes[name]
+            raise ImportError(f"{name} is in {place}: from {place} import {name}", name=name)
+        near = _nearest(name, homes)
+        hint = f"; the nearest name is {near} of {homes[near]}" if near else ""
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
