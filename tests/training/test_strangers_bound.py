@@ -92,5 +92,4 @@ def test_the_policy_is_short() -> None:
     code = FILE.read_text(encoding="utf-8")
     policy = code[code.index("class Stepping:") : code.index("class SteppingParams")]
     assert len(policy.strip().splitlines()) <= 40
-    assert "uedp_bench.api" in code
-    assert code.count("uedp_bench") == 1
+    assert code.count("uedp_bench.api") == code.count("uedp_bench") > 0
