@@ -21,9 +21,9 @@ from uedp_bench.components.registry import Registry
 ROOT = Path(__file__).parents[1]
 CONTRACTS = (
     "accounting.event_contract",
-    "components.component", "contracts.leakage", "contracts.learner", "contracts.mechanism",
-    "contracts.model", "contracts.release", "contracts.run_context", "contracts.source",
-    "contracts.task", "corpus.spans", "corpus.table",
+    "components.component", "contracts.capabilities", "contracts.leakage", "contracts.learner",
+    "contracts.mechanism", "contracts.model", "contracts.release", "contracts.run_context",
+    "contracts.source", "contracts.task", "corpus.spans", "corpus.table",
 )  # fmt: skip
 NOT_FOR_STRANGERS = {
     "Checkpoints",

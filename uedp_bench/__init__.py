@@ -20,15 +20,33 @@ if _typing.TYPE_CHECKING:
     from uedp_bench.corpus.table import Corpus as Corpus
     from uedp_bench.errors import UedpBenchError as UedpBenchError
     from uedp_bench.one_run.planning.calibration import Solution as Solution
-    from uedp_bench.python_api.guarantees import Guarantees as Guarantees
-    from uedp_bench.python_api.guarantees import account as account
-    from uedp_bench.python_api.guarantees import calibrate as calibrate
-    from uedp_bench.python_api.releases import SavedRun as SavedRun
-    from uedp_bench.python_api.releases import attack as attack
-    from uedp_bench.python_api.releases import load_checkpoint as load_checkpoint
-    from uedp_bench.python_api.releases import load_corpus as load_corpus
-    from uedp_bench.python_api.releases import load_release as load_release
-    from uedp_bench.python_api.releases import load_run as load_run
+    from uedp_bench.python_api.guarantees import (
+        Guarantees as Guarantees,
+    )
+    from uedp_bench.python_api.guarantees import (
+        account as account,
+    )
+    from uedp_bench.python_api.guarantees import (
+        calibrate as calibrate,
+    )
+    from uedp_bench.python_api.releases import (
+        SavedRun as SavedRun,
+    )
+    from uedp_bench.python_api.releases import (
+        attack as attack,
+    )
+    from uedp_bench.python_api.releases import (
+        load_checkpoint as load_checkpoint,
+    )
+    from uedp_bench.python_api.releases import (
+        load_corpus as load_corpus,
+    )
+    from uedp_bench.python_api.releases import (
+        load_release as load_release,
+    )
+    from uedp_bench.python_api.releases import (
+        load_run as load_run,
+    )
     from uedp_bench.python_api.result import Result as Result
     from uedp_bench.python_api.results import Results as Results
     from uedp_bench.python_api.results import load_results as load_results

@@ -15,7 +15,8 @@ from uedp_bench.statistics.resampling import checked
 
 if TYPE_CHECKING:
     from uedp_bench.attacks.audit.canaries import AuditCanary
-    from uedp_bench.contracts.release import Completer, RowScorer, Updates
+    from uedp_bench.contracts.capabilities import Completer, RowScorer
+    from uedp_bench.contracts.release import Updates
     from uedp_bench.contracts.run_context import Run
     from uedp_bench.corpus import Corpus, FloatArray, IntArray
 

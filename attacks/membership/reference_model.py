@@ -8,7 +8,7 @@ import numpy as np
 
 from uedp_bench.attacks.membership.base_scores import base_scores
 from uedp_bench.attacks.membership.token_scores import score_texts
-from uedp_bench.contracts.release import Scorer
+from uedp_bench.contracts.capabilities import Scorer
 from uedp_bench.corpus import distinct
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from uedp_bench.attacks.membership.asked_rows import AskedTokens, Confidences
     from uedp_bench.attacks.membership.records import Records, Score
-    from uedp_bench.contracts.release import TokenScores
+    from uedp_bench.contracts.capabilities import TokenScores
     from uedp_bench.contracts.run_context import Run
     from uedp_bench.corpus import Corpus, IntArray
 

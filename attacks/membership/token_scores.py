@@ -16,7 +16,7 @@ import numpy as np
 from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.release import TokenScores
+    from uedp_bench.contracts.capabilities import TokenScores
     from uedp_bench.corpus import FloatArray
 
 SMALLEST_STD = 1e-6

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uedp_bench.contracts.asking import protected_rows
-from uedp_bench.contracts.release import Encoder
+from uedp_bench.contracts.capabilities import Encoder
+from uedp_bench.contracts.release import protected_rows
 from uedp_bench.corpus import Corpus, FloatArray, IntArray
 from uedp_bench.errors import InputError
 

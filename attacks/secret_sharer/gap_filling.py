@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from uedp_bench.contracts.capabilities import Completer, Tokenised
 from uedp_bench.contracts.leakage import Leakage
-from uedp_bench.contracts.release import Completer, Tokenised
 from uedp_bench.contracts.results import Estimate
 from uedp_bench.statistics.exposure import NULL_MEAN
 from uedp_bench.statistics.intervals import fraction_estimate, mean_estimate

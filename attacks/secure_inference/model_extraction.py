@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from pydantic import Field
@@ -14,7 +14,6 @@ from uedp_bench.api.capabilities import (
     Classifier,
     Compilable,
     LabelOnly,
-    PublicInputs,
     class_labels,
 )
 from uedp_bench.api.statistics import mean_estimate
@@ -22,6 +21,8 @@ from uedp_bench.api.text import or_alone
 from uedp_bench.attacks._true_classes import true_classes
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from uedp_bench.api import Corpus, Estimate, FloatArray, IntArray, Release, Run
 
 NO_PUBLIC = "there is no public row to ask about: the source has no split 'public'"
@@ -29,6 +30,15 @@ NO_PUBLIC = "there is no public row to ask about: the source has no split 'publi
 
 _TERMS = 20_000
 _FOLDS = 3
+
+
+@runtime_checkable
+class PublicInputs(Protocol):
+    """Says what the owner of a text computes alone, by what everybody knows."""
+
+    def public_inputs(self, corpus: Corpus) -> NDArray[np.float32]:
+        """(rows, ...) what the trained part reads of each row."""
+        ...
 
 
 class ModelExtractionParams(Params):

@@ -9,6 +9,7 @@ from typing import Any
 
 from uedp_bench.components.component import Component
 from uedp_bench.components.registry import REGISTRIES
+from uedp_bench.contracts.capabilities import RowScorer, Tokenised
 from uedp_bench.contracts.mechanism import (
     Mechanism,
     PublishingMechanism,
@@ -18,7 +19,7 @@ from uedp_bench.contracts.mechanism import (
     VocabularyMechanism,
 )
 from uedp_bench.contracts.model import TextModel
-from uedp_bench.contracts.release import Channel, Published, RowScorer, Tokenised, Updates
+from uedp_bench.contracts.release import Channel, Published, Updates
 from uedp_bench.contracts.transcript import Transcript
 from uedp_bench.leaderboard.glossary.page import papers, threat_model
 from uedp_bench.spec.descriptions import describe_component

@@ -15,9 +15,9 @@ import numpy as np
 
 from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
 from uedp_bench.components import registry
+from uedp_bench.contracts.capabilities import Tagger
 from uedp_bench.contracts.mechanism import Events
 from uedp_bench.contracts.recorded_identity import parts_of, record_faults
-from uedp_bench.contracts.release import Tagger
 from uedp_bench.contracts.results import ComponentSpec, Result, read_result
 from uedp_bench.contracts.unreviewed import unreviewed_of_result
 from uedp_bench.corpus import Corpus, Layer

@@ -42,7 +42,7 @@ def split_words(text: str, embedding: Embedding) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class EmbeddingChannel:
-    """See `uedp_bench.contracts.release.WordChannel`.
+    """See `uedp_bench.api.capabilities.WordChannel`.
 
     Attributes:
         embedding: the public vocabulary.

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from uedp_bench.contracts.at_once import at_once
+from uedp_bench.contracts.capabilities import TokenScores
 from uedp_bench.contracts.learner import Batch, Losses, example_ids
 from uedp_bench.contracts.model import CountsTargets, FeatureModule, StopsAtEnds
 from uedp_bench.contracts.pool_completer import AskedByText
-from uedp_bench.contracts.release import TokenScores
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
 from uedp_bench.errors import InputError
 from uedp_bench.tasks.language.continuations import (

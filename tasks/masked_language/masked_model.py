@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from uedp_bench.contracts.at_once import at_once
+from uedp_bench.contracts.capabilities import TokenScores
 from uedp_bench.contracts.learner import Batch, Losses, example_ids
 from uedp_bench.contracts.model import HasOutputLayer
-from uedp_bench.contracts.release import TokenScores
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
 from uedp_bench.errors import InputError
 from uedp_bench.tasks.masked_language.masks import hidden_counts, hide

@@ -21,7 +21,7 @@ from uedp_bench.tasks.tagging.targets import Annotation, annotation_of, chosen_t
 from uedp_bench.tasks.tagging.words import WordRule, WordTable
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.release import Tagger
+    from uedp_bench.contracts.capabilities import Tagger
 
 
 Phrase = tuple[str, ...]

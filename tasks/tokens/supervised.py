@@ -11,9 +11,9 @@ import numpy as np
 from pydantic import Field
 
 from uedp_bench.components.component import MayBePath, Params
+from uedp_bench.contracts.capabilities import Predictor, RowScorer
 from uedp_bench.contracts.learner import Learner, Role, Schedule
 from uedp_bench.contracts.model import TextEncoder
-from uedp_bench.contracts.release import Predictor, RowScorer
 from uedp_bench.contracts.task import Task
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.io.text_files import open_text

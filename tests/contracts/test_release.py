@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from toy import ToyLearner
 
-from uedp_bench.contracts.release import (
+from uedp_bench.contracts.capabilities import (
     _CAPABILITIES,
     RowScorer,
-    TrainedRelease,
     capabilities,
     capability,
     declared_capabilities,
 )
+from uedp_bench.contracts.release import TrainedRelease
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError, PluginError, UedpBenchError
 
@@ -98,7 +98,7 @@ def test_losses_below_zero_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_stranger_declares_a_capability_in_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("uedp_bench.contracts.release._CAPABILITIES", dict(_CAPABILITIES))
+    monkeypatch.setattr("uedp_bench.contracts.capabilities._CAPABILITIES", dict(_CAPABILITIES))
 
     @capability(lambda release, rows: np.array([release.shouts()]))
     @runtime_checkable

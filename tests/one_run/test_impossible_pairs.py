@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from uedp_bench.cli.main import app
 from uedp_bench.components.registry import tasks
-from uedp_bench.contracts.release import RowScorer
+from uedp_bench.contracts.capabilities import RowScorer
 from uedp_bench.grid.scheduler import jobs_of
 from uedp_bench.one_run.components import build
 from uedp_bench.one_run.execution import Execution

@@ -13,7 +13,7 @@ import pytest
 import uedp_bench as ub
 from tests.support.tiny import USER_DP, tiny
 from uedp_bench.components import registry
-from uedp_bench.contracts.release import Scorer
+from uedp_bench.contracts.capabilities import Scorer
 from uedp_bench.errors import CapabilityError, InputError, PluginError
 from uedp_bench.python_api.results import Results
 

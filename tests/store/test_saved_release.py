@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from tiny import NOISELESS, plugged, runs
 
-from uedp_bench.contracts.release import _CAPABILITIES, PublishedOnly, Release, Updates, capability
+from uedp_bench.contracts.capabilities import _CAPABILITIES, capability
+from uedp_bench.contracts.release import PublishedOnly, Release, Updates
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import PluginError
 from uedp_bench.io.sealed_files import DamagedFileError, seal_folder
@@ -21,9 +22,9 @@ from uedp_bench.store.saved_release import check_saved, load_release, save_relea
 ENSEMBLE = """
 import copy
 from torch import nn
+from uedp_bench.components.registry import mechanisms
 from uedp_bench.contracts.mechanism import TrainingMechanism
 from uedp_bench.mechanisms.noiseless import Noiseless
-from uedp_bench.components.registry import mechanisms
 
 
 class Mean(nn.Module):
@@ -152,7 +153,7 @@ def test_a_release_that_changed_on_the_disk_is_refused(tmp_path: Path) -> None:
 def test_a_capability_of_a_stranger_is_asked_its_own_question(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("uedp_bench.contracts.release._CAPABILITIES", dict(_CAPABILITIES))
+    monkeypatch.setattr("uedp_bench.contracts.capabilities._CAPABILITIES", dict(_CAPABILITIES))
 
     @capability(lambda release, rows: np.full(len(rows), release.loudness()))
     @runtime_checkable

@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Literal
 
 from uedp_bench.components.component import Params
 from uedp_bench.components.registry import attacks
+from uedp_bench.contracts.capabilities import RowScorer
 from uedp_bench.contracts.leakage import Attack, Leakage, Planted
-from uedp_bench.contracts.release import RowScorer
 from uedp_bench.contracts.results import Estimate
 from uedp_bench.errors import InputError, PrivacyError
 

@@ -7,8 +7,8 @@ from typing import ClassVar
 from uedp_bench.accounting.events import PrivacyUnit
 from uedp_bench.components.component import Params
 from uedp_bench.components.registry import attacks, mechanisms, sources
+from uedp_bench.contracts.capabilities import Scorer
 from uedp_bench.contracts.leakage import Attack, Leakage, Planted
-from uedp_bench.contracts.release import Scorer
 from uedp_bench.contracts.results import Estimate, LowerBound
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
 from uedp_bench.tasks.sources.embedded.source import Embedded

@@ -9,8 +9,8 @@ from pydantic import Field
 from uedp_bench.accounting.events import Claim, PureDP
 from uedp_bench.components.component import Params
 from uedp_bench.components.registry import attacks, mechanisms
+from uedp_bench.contracts.capabilities import RowScorer
 from uedp_bench.contracts.leakage import Attack, Leakage, Planted
-from uedp_bench.contracts.release import RowScorer
 from uedp_bench.contracts.results import Estimate, LowerBound
 from uedp_bench.mechanisms.noiseless import Noiseless
 

@@ -14,9 +14,10 @@ import numpy as np
 from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
 from uedp_bench.components.component import Params
 from uedp_bench.components.registry import attacks, mechanisms
+from uedp_bench.contracts.capabilities import Scorer
 from uedp_bench.contracts.leakage import Attack, Leakage, Planted
 from uedp_bench.contracts.mechanism import PublishingMechanism, ServingMechanism, TrainingMechanism
-from uedp_bench.contracts.release import Published, Release, Scorer
+from uedp_bench.contracts.release import Published, Release
 from uedp_bench.contracts.results import Estimate
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import InputError

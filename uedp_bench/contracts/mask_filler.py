@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from uedp_bench.contracts.release import TokenScores, capability
+from uedp_bench.contracts.capabilities import TokenScores, capability
 from uedp_bench.corpus import FloatArray, IntArray
 
 

@@ -6,11 +6,10 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from uedp_bench.accounting.events import Claim, PrivacyEvent, PrivacyUnit
 from uedp_bench.components.component import Component, P
-from uedp_bench.contracts.release import SplitRelease
 from uedp_bench.errors import CapabilityError
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from uedp_bench.contracts.task import Task
     from uedp_bench.contracts.word_counts import WordCounts
     from uedp_bench.corpus import Corpus
+    from uedp_bench.randomness.streams import Stream
     from uedp_bench.text.word_occurrences import WordChannel
 
 Events = tuple[PrivacyEvent, ...]
@@ -279,6 +279,15 @@ class RepresentationChannel(Protocol):
 
     def perturb(self, z: Tensor, rngs: Sequence[np.random.Generator]) -> Tensor:
         """(rows, d) of (rows, d); row i depends on row i and on the noise of `rngs[i]` only."""
+        ...
+
+
+@runtime_checkable
+class SplitRelease(Protocol):
+    """What a `SplitLearner` releases: a mechanism can perturb what passes between its two parts."""
+
+    def through(self, mechanism: RepresentationMechanism[Any], noise: Stream) -> Release:
+        """The release with the channel of `mechanism` between its parts; `noise` has its draws."""
         ...
 
 

@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from uedp_bench.contracts.release import Completer
+from uedp_bench.contracts.capabilities import Completer
 from uedp_bench.corpus import FloatArray, IntArray
 from uedp_bench.errors import UedpBenchError
 

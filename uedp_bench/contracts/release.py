@@ -1,371 +1,29 @@
-"""The release: what leaves the protected side, and what an adversary can ask of it.
+"""The release: what leaves the protected side.
 
-Capabilities are protocols with one distinctive method each. A task's learner returns an object
-that offers some of them; the runner pairs attacks with releases by these protocols alone. A
-capability is declared in one place: `@capability(question)` above its protocol. The question is
-what a saved release is asked, so that what cannot be asked again is found when it is saved.
+The harness shows what mechanisms made beside it: published rows, how words were replaced, what
+found the replaced pieces, and by how much weights moved. Each is a capability, and a release lacks
+the attribute where there is no such thing.
 """
 
 from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    NamedTuple,
-    Protocol,
-    Self,
-    TypeVar,
-    runtime_checkable,
-)
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uedp_bench.accounting.events import PrivacyEvent
-from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray, Layer, Spans
-from uedp_bench.errors import InputError, PluginError, UedpBenchError
+from uedp_bench.contracts.capabilities import capability
+from uedp_bench.corpus import BoolArray, Corpus, FloatArray, Layer
+from uedp_bench.errors import InputError, UedpBenchError
 from uedp_bench.text.word_occurrences import WordChannel
 
 if TYPE_CHECKING:
     from uedp_bench.contracts.learner import Learner
-    from uedp_bench.contracts.mechanism import RepresentationMechanism
-    from uedp_bench.contracts.model import Vocabulary
-    from uedp_bench.contracts.transcript import Messages
-    from uedp_bench.randomness.streams import Stream
-
-Question = Callable[[Any, Corpus], FloatArray]
-"""Asks a release of some capability about a few rows; the answer is an array of numbers."""
-
-
-class Capability(NamedTuple):
-    """Something that a release can be asked.
-
-    Attributes:
-        kind: the protocol.
-        question: what a saved release is asked; None for what the run makes anew, and nobody saves.
-    """
-
-    kind: type
-    question: Question | None
-
-
-_CAPABILITIES: dict[str, Capability] = {}
-K = TypeVar("K", bound=type)
-
-
-def capability(question: Question | None) -> Callable[[K], K]:
-    """Declares a runtime-checkable protocol as a capability.
-
-    Args:
-        question: what a release with this capability is asked when it was saved and loaded again:
-            both must answer alike. None for what the run makes, and nobody saves.
-
-    Raises:
-        PluginError: if a built-in capability has the name.
-    """
-
-    def declare(kind: K) -> K:
-        known = _CAPABILITIES.get(kind.__name__)
-        if known is not None and known.kind.__module__ == __name__:
-            raise PluginError(
-                f"{kind.__module__} declares the capability {kind.__name__}, which "
-                f"{__name__} has: give it another name"
-            )
-        _CAPABILITIES[kind.__name__] = Capability(kind, question)
-        return kind
-
-    return declare
-
-
-def declared_capabilities() -> tuple[Capability, ...]:
-    """All capabilities, in the order in which messages list them."""
-    return tuple(_CAPABILITIES.values())
-
-
-def capabilities(release: object) -> tuple[str, ...]:
-    """Names of the capabilities that an object offers."""
-    return tuple(name for name, each in _CAPABILITIES.items() if isinstance(release, each.kind))
-
-
-class TokenScores(NamedTuple):
-    """Token log-probabilities (nats) of one text under the release, one entry per target token.
-
-    Attributes:
-        logp: (tokens,) log-probability of each target token given those before it.
-        mean: (tokens,) expectation of log p under the model's own next-token distribution.
-        std: (tokens,) standard deviation of log p under it (mean, std: Min-K%++).
-        correct: (tokens,) True where the target is the most likely token.
-    """
-
-    logp: FloatArray
-    mean: FloatArray
-    std: FloatArray
-    correct: NDArray[np.bool_]
-
-
-@capability(lambda asked, rows: _logprobs(asked.token_logprobs(rows.texts)))
-@runtime_checkable
-class Scorer(Protocol):
-    """Can be asked how likely a text is."""
-
-    def token_logprobs(self, texts: Sequence[str]) -> list[TokenScores]:
-        """Scores of every text; a text has its tokens and one end token as targets.
-
-        A masked model has those tokens that it hides, each given all others of the text.
-        """
-        ...
-
-
-@capability(lambda asked, rows: asked.filler_losses("", "", rows.texts))
-@runtime_checkable
-class Completer(Protocol):
-    """Can be asked how likely fillings of a gap in a text are."""
-
-    def filler_losses(self, before: str, after: str, fillers: Sequence[str]) -> FloatArray:
-        """(fillers,) negative log-likelihood (nats) of `filler` and `after`, given `before`.
-
-        For a masked model: of `filler` alone, given `before` and `after`.
-        """
-        ...
-
-
-@capability(lambda asked, rows: asked.next_logprobs([asked.encode(rows.texts[0])[:1]]))
-@runtime_checkable
-class Generator(Protocol):
-    """Can be asked for the next token."""
-
-    def next_logprobs(self, prefixes: Sequence[Sequence[int]]) -> FloatArray:
-        """(prefixes, vocabulary) log-probabilities after token-id prefixes of equal length.
-
-        Prefixes are without the begin token; the release adds it.
-        """
-        ...
-
-    def encode(self, text: str) -> list[int]:
-        """Token ids of a text, without begin and end."""
-        ...
-
-    def decode(self, tokens: Sequence[int]) -> str:
-        """Text of token ids."""
-        ...
-
-
-@capability(lambda asked, rows: asked.class_logprobs(rows))
-@runtime_checkable
-class Classifier(Protocol):
-    """Can be asked for the class of a row, as the owner of its text would ask.
-
-    Rows that a mechanism perturbs at inference get noise of their own, keyed by `Corpus.keys`: a
-    row that is asked for twice gets the same noise, two rows of one text do not.
-    """
-
-    def class_logprobs(self, corpus: Corpus) -> FloatArray:
-        """(rows, classes) log-probabilities (nats) of the corpus' classes for each row."""
-        ...
-
-
-@capability(lambda asked, rows: np.asarray(asked.labels(rows), dtype=np.float64))
-@runtime_checkable
-class LabelOnly(Protocol):
-    """Can be asked for the class of a row and tells nothing else: no probabilities, no scores.
-
-    What a `Classifier` says is more: whoever takes either asks `class_labels`.
-    """
-
-    def labels(self, corpus: Corpus) -> IntArray:
-        """(rows,) number of the class of each row."""
-        ...
-
-
-@capability(lambda asked, rows: asked.representations(rows))
-@runtime_checkable
-class Encoder(Protocol):
-    """Shows the representation of a row: what leaves the owner's device and an attacker sees."""
-
-    def representations(self, corpus: Corpus) -> FloatArray:
-        """(rows, d) as released; noise as in `Classifier`."""
-        ...
-
-
-@capability(lambda asked, rows: asked.row_losses(rows.take(np.flatnonzero(asked.scorable(rows)))))
-@runtime_checkable
-class RowScorer(Protocol):
-    """Can be asked for the loss of a row, as training computes it (`TrainedRelease`)."""
-
-    def row_losses(self, corpus: Corpus) -> FloatArray:
-        """(rows,) negative log-likelihood (nats) of what the model predicts of each row.
-
-        A row with several targets has the mean of theirs, which is what training minimises. The
-        loss of a row depends on that row alone. No noise is drawn: whoever has the weights computes
-        it.
-
-        Raises:
-            InputError: for a row that is not `scorable`.
-        """
-        ...
-
-    def scorable(self, corpus: Corpus) -> BoolArray:
-        """(rows,) True where a row has what is predicted, such as a label."""
-        ...
-
-
-@capability(lambda asked, rows: asked.predictions(rows))
-@runtime_checkable
-class Predictor(Protocol):
-    """Can be asked for what it predicts of a row, where that is a number or several."""
-
-    def predictions(self, corpus: Corpus) -> FloatArray:
-        """(rows, ...) predictions, each of which depends on the text of its row alone."""
-        ...
-
-
-@capability(lambda asked, rows: _span_table(asked.spans(rows)))
-@runtime_checkable
-class Tagger(Protocol):
-    """Can be asked for the entities of a text. Its losses are those of a `RowScorer`.
-
-    Attributes:
-        types: names of the types that it tells apart.
-    """
-
-    @property
-    def types(self) -> tuple[str, ...]:
-        """See above."""
-        ...
-
-    def spans(self, corpus: Corpus) -> Spans:
-        """The entities that it finds, by row and place, with numbers of `types`.
-
-        What a row has depends on the text of that row alone; annotations of the corpus are not
-        looked at. No two spans of a row overlap.
-        """
-        ...
-
-
-@capability(lambda asked, rows: _as_numbers(asked.translate(rows.texts)))
-@runtime_checkable
-class Translator(Protocol):
-    """Can be asked for the translation of a text."""
-
-    def translate(self, texts: Sequence[str]) -> list[str]:
-        """The translation of each text; it depends on that text alone.
-
-        Tags that mark fragments in training are never in it.
-        """
-        ...
-
-
-@capability(lambda asked, rows: asked.pair_losses(rows.texts, rows.targets or rows.texts))
-@runtime_checkable
-class PairScorer(Protocol):
-    """Can be asked how likely a translation of a text is, whoever wrote it.
-
-    It takes texts, not a corpus: an attacker asks about many translations of one text. The losses
-    of rows as training computes them, means over tokens, are those of a `RowScorer`.
-    """
-
-    def pair_losses(self, texts: Sequence[str], targets: Sequence[str]) -> FloatArray:
-        """(pairs,) negative log-likelihood (nats) of each target, and of its end, given the text.
-
-        It is the sum over the tokens of the target.
-        """
-        ...
-
-
-@capability(None)
-@runtime_checkable
-class Published(Protocol):
-    """The protected corpus itself was published.
-
-    Attributes:
-        published: its rows. Test rows are among them where inputs are protected too. `origin` says
-            from which source row each was made: it is truth for whoever scores an attacker, and
-            `seen_of` is what the attacker sees.
-    """
-
-    published: Corpus
-
-
-@capability(None)
-@runtime_checkable
-class Channel(Protocol):
-    """Words were replaced one by one.
-
-    Attributes:
-        word_channel: how.
-    """
-
-    word_channel: WordChannel
-
-
-class EntityDetector(Protocol):
-    """What finds the pieces of text that a mechanism replaces, as anybody can run it."""
-
-    def find(self, corpus: Corpus) -> Layer:
-        """What it finds in original texts: spans by row, their types, and all rows as complete.
-
-        What a row has depends on the text of that row alone, or on labels that the source gave it.
-        """
-        ...
-
-
-@capability(None)
-@runtime_checkable
-class Deidentified(Protocol):
-    """Pieces of texts were found and replaced.
-
-    Attributes:
-        entity_detector: what found them.
-    """
-
-    entity_detector: EntityDetector
-
-
-@capability(lambda asked, rows: asked.update)
-@runtime_checkable
-class Updates(Protocol):
-    """Shows by how much private training moved the weights: initial weights are public.
-
-    Attributes:
-        update: (d,) final minus initial weights, in the order of the module's trainable parameters.
-    """
-
-    update: NDArray[np.float32]
-
-
-@runtime_checkable
-class SplitRelease(Protocol):
-    """What a `SplitLearner` releases: a mechanism can perturb what passes between its two parts."""
-
-    def through(self, mechanism: RepresentationMechanism[Any], noise: Stream) -> Release:
-        """The release with the channel of `mechanism` between its parts; `noise` has its draws."""
-        ...
-
-
-@runtime_checkable
-class Tokenised(Protocol):
-    """Reads text by a vocabulary."""
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        """Its tokens."""
-        ...
-
-
-@runtime_checkable
-class PerturbedInputs(Protocol):
-    """Mechanisms perturb inputs, and what they make of them is not published.
-
-    Attributes:
-        inputs: see `Release`.
-    """
-
-    inputs: Corpus
 
 
 class Release:
@@ -377,13 +35,9 @@ class Release:
         target: what it predicts: "label", or the name of an attribute.
         classes: names of the classes that it tells apart; none where it tells no classes apart, or
             does not say which.
-        takes_vectors: it reads published vectors, not text.
-        published, word_channel, entity_detector, update, transcript: see `Published`, `Channel`,
-            `Deidentified`, `Updates` and `Transcript`; the harness shows them, and they are missing
-            where there is no such thing.
-        inputs: rows as they enter the model, where mechanisms perturb inputs and what they make is
-            not published; the harness shows it. It is no part of what is released, but classes and
-            representations of inputs are those of these.
+        takes_vectors: True if it reads published vectors, not text.
+        inputs: rows as they enter the model, where mechanisms perturb inputs and do not publish
+            them. They are not released, but classes and representations of inputs are theirs.
     """
 
     view: ClassVar[str] = "model"
@@ -391,12 +45,7 @@ class Release:
     target: str = "label"
     classes: tuple[str, ...] = ()
     takes_vectors: bool = False
-    published: Corpus
-    word_channel: WordChannel
-    entity_detector: EntityDetector
-    update: NDArray[np.float32]
-    transcript: Messages
-    inputs: Corpus
+    inputs: Corpus | None = None
 
     def showing(self, **more: Any) -> Self:
         """The same release with more to be seen: `events`, `published` and whatever else.
@@ -467,15 +116,88 @@ class PublishedOnly(Release):
         """Nothing but the published corpus was released, and any run makes it again."""
 
 
-def _logprobs(scores: Sequence[TokenScores]) -> FloatArray:
-    return np.concatenate([score.logp for score in scores])
+@capability(None)
+@runtime_checkable
+class Published(Protocol):
+    """The protected corpus itself was published.
+
+    Attributes:
+        published: its rows. Test rows are among them where inputs are protected too. `origin` says
+            from which source row each was made: it is truth for whoever scores an attacker, and
+            `seen_of` is what the attacker sees.
+    """
+
+    published: Corpus
 
 
-def _span_table(spans: Spans) -> FloatArray:
-    """(spans, 4) row, start, end and type, as numbers that compare."""
-    return np.array(spans.mentions(), dtype=np.float64).reshape(-1, 4)
+@capability(None)
+@runtime_checkable
+class Channel(Published, Protocol):
+    """Words were replaced one by one, and the text was published.
+
+    Attributes:
+        word_channel: mechanism as an adversary who knows it can run it.
+    """
+
+    word_channel: WordChannel
 
 
-def _as_numbers(texts: Sequence[str]) -> FloatArray:
-    """(characters,) texts as numbers that compare, each with an end."""
-    return np.array([ord(sign) for text in texts for sign in f"{text}\0"], dtype=np.float64)
+class EntityDetector(Protocol):
+    """What finds the pieces of text that a mechanism replaces, as anybody can run it."""
+
+    def find(self, corpus: Corpus) -> Layer:
+        """What it finds in original texts: spans by row, their types, and all rows as complete.
+
+        What a row has depends on the text of that row alone, or on labels that the source gave it.
+        """
+        ...
+
+
+@capability(None)
+@runtime_checkable
+class Deidentified(Published, Protocol):
+    """Pieces of texts were found and replaced, and the text was published.
+
+    Attributes:
+        entity_detector: what found them.
+    """
+
+    entity_detector: EntityDetector
+
+
+@capability(lambda asked, rows: asked.update)
+@runtime_checkable
+class Updates(Protocol):
+    """Shows by how much private training moved the weights: initial weights are public.
+
+    Attributes:
+        update: (d,) final minus initial weights, in the order of the module's trainable parameters.
+    """
+
+    update: NDArray[np.float32]
+
+
+def published_of(release: object) -> Corpus | None:
+    """What was published; None where nothing was."""
+    return release.published if isinstance(release, Published) else None
+
+
+def seen_of(release: object) -> Corpus | None:
+    """What was published, as an attacker sees it: without the row that each was made from.
+
+    `Corpus.origin` of `published_of` is for whoever scores the attacker, and is not released.
+    """
+    shown = published_of(release)
+    return None if shown is None else replace(shown, origin=np.full(len(shown), -1, dtype=np.int64))
+
+
+def word_channel_of(release: object) -> WordChannel | None:
+    """How words were replaced one by one; None where they were not, or nobody can say how."""
+    return release.word_channel if isinstance(release, Channel) else None
+
+
+def protected_rows(release: object) -> Corpus | None:
+    """Rows as mechanisms made them, published or not; None where the model reads original rows."""
+    if isinstance(release, Published):
+        return release.published
+    return release.inputs if isinstance(release, Release) else None

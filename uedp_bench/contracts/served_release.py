@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uedp_bench.components.component import named
-from uedp_bench.contracts.release import Release, capability
+from uedp_bench.contracts.capabilities import capability
+from uedp_bench.contracts.release import Release
 from uedp_bench.corpus import Corpus
 
 if TYPE_CHECKING:
@@ -79,15 +80,6 @@ class OpenedMessages(Protocol):
             randomness: one half of the bytes is of the party's own random numbers, of what a dealer
                 sent to it, and of opened values without its own share of their masks.
         """
-        ...
-
-
-@runtime_checkable
-class PublicInputs(Protocol):
-    """Says what the owner of a text computes alone, by what everybody knows."""
-
-    def public_inputs(self, corpus: Corpus) -> NDArray[np.float32]:
-        """(rows, ...) what the trained part reads of each row."""
         ...
 
 

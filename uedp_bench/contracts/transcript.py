@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from uedp_bench.contracts.release import capability
+from uedp_bench.contracts.capabilities import capability
 from uedp_bench.errors import InputError
 from uedp_bench.io.output_folder import new_file
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from uedp_bench.contracts.release import Channel, Published, RowScorer, Tokenised, Updates
+from uedp_bench.contracts.capabilities import RowScorer, Tokenised
+from uedp_bench.contracts.release import Channel, Published, Updates
 from uedp_bench.contracts.transcript import Transcript
 from uedp_bench.one_run.attack_failures import before_training
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from uedp_bench.contracts.asking import published_of
-from uedp_bench.contracts.release import Classifier, LabelOnly, Release, RowScorer, capabilities
+from uedp_bench.contracts.capabilities import Classifier, LabelOnly, RowScorer, capabilities
+from uedp_bench.contracts.release import Release, published_of
 
 
 def lacks(needs: tuple[type, ...], release: Release) -> str | None:

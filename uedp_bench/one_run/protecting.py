@@ -9,7 +9,7 @@ import numpy as np
 
 from uedp_bench.contracts.mechanism import Events, TrainingMechanism, VocabularyMechanism
 from uedp_bench.contracts.model import Vocabulary
-from uedp_bench.contracts.release import PublishedOnly, Release
+from uedp_bench.contracts.release import PublishedOnly, Release, protected_rows
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.contracts.word_counts import WordCounts
 from uedp_bench.corpus import Corpus, concatenate
@@ -146,12 +146,11 @@ def with_inputs(
         within = run.within(pipeline.stage_of(publisher))
         test, _ = publish(publisher, test, within, wanted(pipeline, publisher, parts.task))
     test = test.only("test")
-    if pipeline.shows_published:
-        shown = concatenate(release.published, test)
-        release = release.showing(published=shown)
-    else:
-        shown = concatenate(release.inputs, test)
-        release = release.showing(inputs=shown)
+    trained_on = protected_rows(release)
+    if trained_on is None:
+        raise CapabilityError("the release shows no rows, though a mechanism perturbs its inputs")
+    shown = concatenate(trained_on, test)
+    release = release.showing(**{"published" if pipeline.shows_published else "inputs": shown})
     if parts.task.scores_original:
         return release, corpus
     if test.vectors is not None:

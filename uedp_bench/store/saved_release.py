@@ -9,14 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from uedp_bench.contracts.asking import protected_rows
-from uedp_bench.contracts.release import (
-    PublishedOnly,
-    Release,
-    RowScorer,
-    Updates,
-    declared_capabilities,
-)
+from uedp_bench.contracts.capabilities import RowScorer, declared_capabilities
+from uedp_bench.contracts.release import PublishedOnly, Release, Updates, protected_rows
 from uedp_bench.contracts.served_release import served_again
 from uedp_bench.errors import PluginError
 from uedp_bench.io.sealed_files import check_folder, seal_folder
@@ -62,7 +56,7 @@ def load_release(task: Task[Any], folder: Path) -> Release:
 def check_saved(task: Task[Any], folder: Path, release: Release, corpus: Corpus) -> None:
     """Loads what was saved, and compares its answers with those of the release.
 
-    Every capability brings its own question (`uedp_bench.contracts.release.capability`).
+    Every capability brings its own question (`uedp_bench.contracts.capabilities.capability`).
 
     Args:
         task: whose `load` reads the folder.

@@ -9,18 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from uedp_bench.contracts.release import (
+from uedp_bench.contracts.capabilities import (
     Classifier,
     Completer,
     Encoder,
     LabelOnly,
     PairScorer,
-    Published,
-    Release,
     RowScorer,
     Scorer,
     TokenScores,
 )
+from uedp_bench.contracts.release import Published, Release
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
 
 WIDTH = 48

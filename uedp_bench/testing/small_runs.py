@@ -13,8 +13,8 @@ import numpy as np
 
 from uedp_bench.accounting.assumptions import NoiseSource
 from uedp_bench.components import registry
-from uedp_bench.contracts.asking import protected_rows, published_of
-from uedp_bench.contracts.release import Release, declared_capabilities
+from uedp_bench.contracts.capabilities import declared_capabilities
+from uedp_bench.contracts.release import Release, protected_rows, published_of
 from uedp_bench.contracts.results import Estimate, Result, RunSpec
 from uedp_bench.contracts.run_context import Speed
 from uedp_bench.contracts.source import Source

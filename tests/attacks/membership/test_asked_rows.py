@@ -11,7 +11,8 @@ import pytest
 
 from uedp_bench.attacks.membership.asked_rows import AskedClasses, AskedLosses
 from uedp_bench.attacks.membership.attack import Membership
-from uedp_bench.contracts.release import PublishedOnly, Release, RowScorer
+from uedp_bench.contracts.capabilities import RowScorer
+from uedp_bench.contracts.release import PublishedOnly, Release
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.contracts.served_release import ServedRelease
 from uedp_bench.corpus import Corpus

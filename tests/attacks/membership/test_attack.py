@@ -12,7 +12,8 @@ import pytest
 from uedp_bench.attacks.membership.attack import Membership, PlantedMembership
 from uedp_bench.attacks.membership.bag_of_words import WIDER, auc_of_words, out_of_fold_scores
 from uedp_bench.attacks.secret_sharer.attack import SecretSharer
-from uedp_bench.contracts.release import Release, TokenScores
+from uedp_bench.contracts.capabilities import TokenScores
+from uedp_bench.contracts.release import Release
 from uedp_bench.contracts.run_context import Retrain, Run
 from uedp_bench.corpus import BoolArray, Corpus
 from uedp_bench.errors import InputError

@@ -10,7 +10,7 @@ from tiny import runs
 
 from uedp_bench.attacks.membership.base_scores import base_scores, ez, wbc
 from uedp_bench.attacks.membership.records import Records
-from uedp_bench.contracts.release import TokenScores
+from uedp_bench.contracts.capabilities import TokenScores
 from uedp_bench.errors import InputError
 from uedp_bench.one_run.execution import Execution
 from uedp_bench.one_run.runner import execute

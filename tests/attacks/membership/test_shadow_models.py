@@ -13,7 +13,8 @@ from tiny import runs
 
 from uedp_bench.attacks.membership.attack import VECTORS, Membership
 from uedp_bench.attacks.secret_sharer.attack import SecretSharer
-from uedp_bench.contracts.release import Classifier, Completer, Release, Scorer
+from uedp_bench.contracts.capabilities import Classifier, Completer, Scorer
+from uedp_bench.contracts.release import Release
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import Corpus, FloatArray
 from uedp_bench.errors import InputError

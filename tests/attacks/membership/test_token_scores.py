@@ -14,7 +14,7 @@ from uedp_bench.attacks.membership.token_scores import (
     standardised,
     zlib_bytes,
 )
-from uedp_bench.contracts.release import TokenScores
+from uedp_bench.contracts.capabilities import TokenScores
 from uedp_bench.errors import InputError
 
 LOGP = np.array([-0.1, -2.3, -0.5, -4, -1.2, -0.05, -3.3, -0.7, -0.9, -0.2])

@@ -12,8 +12,9 @@ from tiny import runs
 
 from uedp_bench.attacks.reidentify.attack import Reidentify
 from uedp_bench.attacks.secret_sharer.attack import SecretSharer
+from uedp_bench.contracts.capabilities import Encoder
 from uedp_bench.contracts.leakage import Planted
-from uedp_bench.contracts.release import Encoder, PublishedOnly
+from uedp_bench.contracts.release import PublishedOnly
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import Corpus, FloatArray
 from uedp_bench.errors import InputError

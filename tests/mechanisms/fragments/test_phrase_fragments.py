@@ -12,8 +12,7 @@ from parallel_text import generated, parallel
 from toy import toy_run
 
 from uedp_bench.accounting.ledger import proven
-from uedp_bench.contracts.asking import seen_of
-from uedp_bench.contracts.release import PublishedOnly
+from uedp_bench.contracts.release import PublishedOnly, seen_of
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.fragments.extraction import TAGS
 from uedp_bench.mechanisms.fragments.k_document import KDocument

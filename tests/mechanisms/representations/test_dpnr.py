@@ -18,8 +18,8 @@ from torch import nn
 from uedp_bench.accounting.accountants.word_dropout import before_dropout, dropout_epsilon
 from uedp_bench.accounting.events import LaplaceVector, NonPrivate
 from uedp_bench.accounting.ledger import check_plan, proven
+from uedp_bench.contracts.capabilities import Classifier, Encoder
 from uedp_bench.contracts.mechanism import CorpusStats
-from uedp_bench.contracts.release import Classifier, Encoder
 from uedp_bench.contracts.results import Result
 from uedp_bench.corpus import SPLITS
 from uedp_bench.errors import CapabilityError, InputError

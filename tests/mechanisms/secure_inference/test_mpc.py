@@ -11,13 +11,19 @@ import numpy as np
 import pytest
 import text_encoders  # noqa: F401
 
+from uedp_bench.attacks.secure_inference.model_extraction import PublicInputs
 from uedp_bench.components.registry import mechanisms, models, tasks
-from uedp_bench.contracts.asking import class_labels
+from uedp_bench.contracts.capabilities import (
+    Classifier,
+    Encoder,
+    LabelOnly,
+    RowScorer,
+    class_labels,
+)
 from uedp_bench.contracts.mechanism import CorpusStats
-from uedp_bench.contracts.release import Classifier, Encoder, LabelOnly, RowScorer
 from uedp_bench.contracts.results import Result, RunSpec
 from uedp_bench.contracts.run_context import Run
-from uedp_bench.contracts.served_release import OpenedMessages, PublicInputs
+from uedp_bench.contracts.served_release import OpenedMessages
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.one_run.components import build

@@ -13,9 +13,9 @@ import torch
 from torch import nn
 
 from uedp_bench.components.registry import mechanisms, models, tasks
-from uedp_bench.contracts.asking import class_labels
+from uedp_bench.contracts.capabilities import LabelOnly, class_labels
 from uedp_bench.contracts.mechanism import CorpusStats
-from uedp_bench.contracts.release import LabelOnly, Release
+from uedp_bench.contracts.release import Release
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.contracts.served_release import Compilable
 from uedp_bench.corpus import SPLITS, Corpus

@@ -12,9 +12,9 @@ import text_encoders
 import torch
 
 from uedp_bench.attacks._true_classes import true_classes
+from uedp_bench.contracts.capabilities import Classifier, Encoder, RowScorer, capabilities
 from uedp_bench.contracts.learner import SplitLearner
 from uedp_bench.contracts.mechanism import CorpusStats
-from uedp_bench.contracts.release import Classifier, Encoder, RowScorer, capabilities
 from uedp_bench.contracts.results import Result
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import SPLITS, Corpus

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from uedp_bench.components.registry import models, tasks
+from uedp_bench.contracts.capabilities import Completer, Generator, Scorer
 from uedp_bench.contracts.learner import Schedule
 from uedp_bench.contracts.mechanism import CorpusStats
-from uedp_bench.contracts.release import Completer, Generator, Scorer
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import CapabilityError, InputError

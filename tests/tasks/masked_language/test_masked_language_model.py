@@ -8,9 +8,9 @@ import pytest
 import torch
 from masked_rows import SMALL, STATS, WORDS, learner_of, release_of, rows_of_words, task_with
 
+from uedp_bench.contracts.capabilities import Completer, RowScorer, Scorer
 from uedp_bench.contracts.learner import Schedule
 from uedp_bench.contracts.mask_filler import MaskFiller
-from uedp_bench.contracts.release import Completer, RowScorer, Scorer
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import InputError

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 import torch
 
+from uedp_bench.contracts.capabilities import RowScorer, Tagger, capabilities
 from uedp_bench.contracts.learner import Learner
 from uedp_bench.contracts.mechanism import CorpusStats
-from uedp_bench.contracts.release import Release, RowScorer, Tagger, capabilities
+from uedp_bench.contracts.release import Release
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import SPLITS, Corpus, Layer, Spans
 from uedp_bench.errors import CapabilityError, InputError

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from uedp_bench.api.networks import Reader, SupervisedParams, SupervisedTask
 from uedp_bench.components.metric import Metric
 from uedp_bench.components.registry import models, tasks
+from uedp_bench.contracts.capabilities import Predictor, RowScorer, capabilities
 from uedp_bench.contracts.learner import Batch, Losses
-from uedp_bench.contracts.release import Predictor, RowScorer, capabilities
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError, UedpBenchError

@@ -8,7 +8,7 @@ import numpy as np
 import parallel_rows
 import pytest
 
-from uedp_bench.contracts.release import PairScorer, RowScorer, Translator, capabilities
+from uedp_bench.contracts.capabilities import PairScorer, RowScorer, Translator, capabilities
 from uedp_bench.errors import InputError
 from uedp_bench.models.module_set import ModuleSet
 from uedp_bench.tasks.translation.translator import PairReader, TranslatorRelease

@@ -1,0 +1,299 @@
+"""Capabilities: what an adversary, or a task, can ask of a release.
+
+A capability is a protocol with one distinctive method. A task's learner returns an object that
+offers some of them; the runner pairs attacks with releases by these protocols alone. A capability
+is declared in one place: `@capability(question)` above its protocol. The question is what a saved
+release is asked, so that what cannot be asked again is found when it is saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray, Spans
+from uedp_bench.errors import CapabilityError, PluginError
+
+if TYPE_CHECKING:
+    from uedp_bench.contracts.model import Vocabulary
+
+Question = Callable[[Any, Corpus], FloatArray]
+"""Asks a release of some capability about a few rows; the answer is an array of numbers."""
+
+
+class Capability(NamedTuple):
+    """Something that a release can be asked.
+
+    Attributes:
+        kind: the protocol.
+        question: what a saved release is asked; None for what the run makes anew, and nobody saves.
+    """
+
+    kind: type
+    question: Question | None
+
+
+_CAPABILITIES: dict[str, Capability] = {}
+K = TypeVar("K", bound=type)
+
+
+def capability(question: Question | None) -> Callable[[K], K]:
+    """Declares a runtime-checkable protocol as a capability.
+
+    Args:
+        question: what a release with this capability is asked when it was saved and loaded again:
+            both must answer alike. None for what the run makes, and nobody saves.
+
+    Raises:
+        PluginError: if a built-in capability has the name.
+    """
+
+    def declare(kind: K) -> K:
+        present = _CAPABILITIES.get(kind.__name__)
+        home = "" if present is None else present.kind.__module__
+        if home.startswith("uedp_bench.") and home != kind.__module__:
+            raise PluginError(
+                f"{kind.__module__} declares the capability {kind.__name__}, which "
+                f"{home} has: give it another name"
+            )
+        _CAPABILITIES[kind.__name__] = Capability(kind, question)
+        return kind
+
+    return declare
+
+
+def declared_capabilities() -> tuple[Capability, ...]:
+    """All capabilities, in the order in which messages list them."""
+    return tuple(_CAPABILITIES.values())
+
+
+def capabilities(release: object) -> tuple[str, ...]:
+    """Names of the capabilities that an object offers."""
+    return tuple(name for name, each in _CAPABILITIES.items() if isinstance(release, each.kind))
+
+
+class TokenScores(NamedTuple):
+    """Token log-probabilities (nats) of one text under the release, one entry per target token.
+
+    Attributes:
+        logp: (tokens,) log-probability of each target token given those before it.
+        mean: (tokens,) expectation of log p under the model's own next-token distribution.
+        std: (tokens,) standard deviation of log p under it (mean, std: Min-K%++).
+        correct: (tokens,) True where the target is the most likely token.
+    """
+
+    logp: FloatArray
+    mean: FloatArray
+    std: FloatArray
+    correct: NDArray[np.bool_]
+
+
+@capability(lambda asked, rows: _logprobs(asked.token_logprobs(rows.texts)))
+@runtime_checkable
+class Scorer(Protocol):
+    """Can be asked how likely a text is."""
+
+    def token_logprobs(self, texts: Sequence[str]) -> list[TokenScores]:
+        """Scores of every text; a text has its tokens and one end token as targets.
+
+        A masked model has those tokens that it hides, each given all others of the text.
+        """
+        ...
+
+
+@capability(lambda asked, rows: asked.filler_losses("", "", rows.texts))
+@runtime_checkable
+class Completer(Protocol):
+    """Can be asked how likely fillings of a gap in a text are."""
+
+    def filler_losses(self, before: str, after: str, fillers: Sequence[str]) -> FloatArray:
+        """(fillers,) negative log-likelihood (nats) of `filler` and `after`, given `before`.
+
+        For a masked model: of `filler` alone, given `before` and `after`.
+        """
+        ...
+
+
+@capability(lambda asked, rows: asked.next_logprobs([asked.encode(rows.texts[0])[:1]]))
+@runtime_checkable
+class Generator(Protocol):
+    """Can be asked for the next token."""
+
+    def next_logprobs(self, prefixes: Sequence[Sequence[int]]) -> FloatArray:
+        """(prefixes, vocabulary) log-probabilities after token-id prefixes of equal length.
+
+        Prefixes are without the begin token; the release adds it.
+        """
+        ...
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of a text, without begin and end."""
+        ...
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Text of token ids."""
+        ...
+
+
+@capability(lambda asked, rows: asked.class_logprobs(rows))
+@runtime_checkable
+class Classifier(Protocol):
+    """Can be asked for the class of a row, as the owner of its text would ask.
+
+    Rows that a mechanism perturbs at inference get noise of their own, keyed by `Corpus.keys`: a
+    row that is asked for twice gets the same noise, two rows of one text do not.
+    """
+
+    def class_logprobs(self, corpus: Corpus) -> FloatArray:
+        """(rows, classes) log-probabilities (nats) of the corpus' classes for each row."""
+        ...
+
+
+@capability(lambda asked, rows: np.asarray(asked.labels(rows), dtype=np.float64))
+@runtime_checkable
+class LabelOnly(Protocol):
+    """Can be asked for the class of a row and tells nothing else: no probabilities, no scores.
+
+    What a `Classifier` says is more: whoever takes either asks `class_labels`.
+    """
+
+    def labels(self, corpus: Corpus) -> IntArray:
+        """(rows,) number of the class of each row."""
+        ...
+
+
+@capability(lambda asked, rows: asked.representations(rows))
+@runtime_checkable
+class Encoder(Protocol):
+    """Shows the representation of a row: what leaves the owner's device and an attacker sees."""
+
+    def representations(self, corpus: Corpus) -> FloatArray:
+        """(rows, d) as released; noise as in `Classifier`."""
+        ...
+
+
+@capability(lambda asked, rows: asked.row_losses(rows.take(np.flatnonzero(asked.scorable(rows)))))
+@runtime_checkable
+class RowScorer(Protocol):
+    """Can be asked for the loss of a row, as training computes it (`TrainedRelease`)."""
+
+    def row_losses(self, corpus: Corpus) -> FloatArray:
+        """(rows,) negative log-likelihood (nats) of what the model predicts of each row.
+
+        A row with several targets has the mean of theirs, which is what training minimises. The
+        loss of a row depends on that row alone. No noise is drawn: whoever has the weights computes
+        it.
+
+        Raises:
+            InputError: for a row that is not `scorable`.
+        """
+        ...
+
+    def scorable(self, corpus: Corpus) -> BoolArray:
+        """(rows,) True where a row has what is predicted, such as a label."""
+        ...
+
+
+@capability(lambda asked, rows: asked.predictions(rows))
+@runtime_checkable
+class Predictor(Protocol):
+    """Can be asked for what it predicts of a row, where that is a number or several."""
+
+    def predictions(self, corpus: Corpus) -> FloatArray:
+        """(rows, ...) predictions, each of which depends on the text of its row alone."""
+        ...
+
+
+@capability(lambda asked, rows: _span_table(asked.spans(rows)))
+@runtime_checkable
+class Tagger(Protocol):
+    """Can be asked for the entities of a text. Its losses are those of a `RowScorer`.
+
+    Attributes:
+        types: names of the types that it tells apart.
+    """
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """See above."""
+        ...
+
+    def spans(self, corpus: Corpus) -> Spans:
+        """The entities that it finds, by row and place, with numbers of `types`.
+
+        What a row has depends on the text of that row alone; annotations of the corpus are not
+        looked at. No two spans of a row overlap.
+        """
+        ...
+
+
+@capability(lambda asked, rows: _as_numbers(asked.translate(rows.texts)))
+@runtime_checkable
+class Translator(Protocol):
+    """Can be asked for the translation of a text."""
+
+    def translate(self, texts: Sequence[str]) -> list[str]:
+        """The translation of each text; it depends on that text alone.
+
+        Tags that mark fragments in training are never in it.
+        """
+        ...
+
+
+@capability(lambda asked, rows: asked.pair_losses(rows.texts, rows.targets or rows.texts))
+@runtime_checkable
+class PairScorer(Protocol):
+    """Can be asked how likely a translation of a text is, whoever wrote it.
+
+    It takes texts, not a corpus: an attacker asks about many translations of one text. The losses
+    of rows as training computes them, means over tokens, are those of a `RowScorer`.
+    """
+
+    def pair_losses(self, texts: Sequence[str], targets: Sequence[str]) -> FloatArray:
+        """(pairs,) negative log-likelihood (nats) of each target, and of its end, given the text.
+
+        It is the sum over the tokens of the target.
+        """
+        ...
+
+
+@runtime_checkable
+class Tokenised(Protocol):
+    """Reads text by a vocabulary."""
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Its tokens."""
+        ...
+
+
+def class_labels(release: object, corpus: Corpus) -> IntArray:
+    """(rows,) number of the class that a `Classifier` or `LabelOnly` release gives each row.
+
+    Raises:
+        CapabilityError: for a release that is neither.
+    """
+    if isinstance(release, LabelOnly):
+        return np.asarray(release.labels(corpus), dtype=np.int64)
+    if isinstance(release, Classifier):
+        return np.asarray(release.class_logprobs(corpus).argmax(axis=1), dtype=np.int64)
+    raise CapabilityError(
+        f"a {type(release).__name__} tells no classes: it is no Classifier and no LabelOnly"
+    )
+
+
+def _logprobs(scores: Sequence[TokenScores]) -> FloatArray:
+    return np.concatenate([score.logp for score in scores])
+
+
+def _span_table(spans: Spans) -> FloatArray:
+    """(spans, 4) row, start, end and type, as numbers that compare."""
+    return np.array(spans.mentions(), dtype=np.float64).reshape(-1, 4)
+
+
+def _as_numbers(texts: Sequence[str]) -> FloatArray:
+    """(characters,) texts as numbers that compare, each with an end."""
+    return np.array([ord(sign) for text in texts for sign in f"{text}\0"], dtype=np.float64)
