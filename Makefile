@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 DATA ?= data
 
-.PHONY: help install install-test quickstart test test-long test-gpu check docs reference vendor
+.PHONY: help install install-test quickstart test test-long test-gpu check docs docs-version release reference vendor
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1: /p' $(MAKEFILE_LIST)
@@ -44,6 +44,17 @@ docs: $(BIN)/mkdocs  ## the documentation as a site: open site/index.html
 $(BIN)/mkdocs:
 	$(MAKE) $(VENV)/.python
 	$(PIP) install -c constraints.txt -e '.[docs]'
+
+# mike keeps each release's pages in a folder of the branch gh-pages, and adds the choice of one.
+docs-version: install-test  ## the documentation of this version, beside that of others: pushes nothing
+	$(PIP) install -c constraints.txt -e '.[release]'
+	PATH="$(abspath $(BIN)):$$PATH" NO_MKDOCS_2_WARNING=1 mike deploy --update-aliases \
+	  "$$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)" latest
+
+release:  ## wheel and source distribution in dist/, checked; TAG must be v and the version: uploads nothing
+	@[ -z "$$TAG" ] || grep -qxF "version = \"$${TAG#v}\"" pyproject.toml || \
+	  { echo "TAG is $$TAG, but pyproject.toml has another version" >&2; exit 2; }
+	DIST="$(abspath dist)" .ci/run wheel quickstart
 
 # PARTS=levers,reproductions runs these sets, PARTS=bloggers,quickstart these parts; DATA is the folder of data sets.
 reference: install-test  ## the reference set again, with the pages and boards made of it: a night

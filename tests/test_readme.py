@@ -12,7 +12,7 @@ from tiny import plugged
 
 from uedp_bench.cli.main import parser, run_cli
 
-FILES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FILES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = [str(file.relative_to(ROOT)) for file in FILES]
 COMMENT = re.compile(r"<!--.*?-->", re.S)
 

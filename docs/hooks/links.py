@@ -9,9 +9,12 @@ link to what is not there is left as it is, and a strict build fails on it.
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
+import tomllib
 from collections.abc import Callable, Iterator
+from html import escape
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -19,10 +22,14 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+from uedp_bench.leaderboard.site_files import named
+
 TOP_PAGES = {
     "README.md": "project/overview.md",
     "CONTRIBUTING.md": "project/contributing.md",
     "CHANGELOG.md": "project/changes.md",
+    "SECURITY.md": "project/security.md",
+    "CODE_OF_CONDUCT.md": "project/conduct.md",
 }
 """Pages at the top of the repository, and where the site has them."""
 
@@ -31,6 +38,21 @@ _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 _LOADED = re.compile(r"""<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=["']?(https?:[^"' >]+)""")
 _UNSEARCHED = "---\nsearch:\n  exclude: true\n---\n\n"
 _LANGUAGES = {".py": "python", ".yaml": "yaml", ".json": "json", ".toml": "toml"}
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Add the version and the declared address to the footer; let readers choose among versions.
+
+    The address is that of `[project.urls]`: an empty one adds nothing. mike sets the variable where
+    it builds the pages of one version beside others; elsewhere there is nothing to choose.
+    """
+    project = tomllib.loads((repository(config) / "pyproject.toml").read_text("utf-8"))["project"]
+    address = named(project["urls"])["repository"]
+    link = f' · <a href="{escape(address)}">Repository</a>' if address else ""
+    config.copyright = f"{project['version']} · {config.copyright}{link}"
+    if "MIKE_DOCS_VERSION" in os.environ:
+        config.extra["version"] = {"provider": "mike"}
+    return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

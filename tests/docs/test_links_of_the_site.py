@@ -56,3 +56,26 @@ def test_what_a_page_would_load_from_elsewhere_is_found(links):
     ]
     assert links.loaded_from_elsewhere("<link rel=stylesheet href=http://a.org/x.css>")
     assert not links.loaded_from_elsewhere('<a href="https://a.org">a</a><img src="x.png">')
+
+
+@pytest.mark.parametrize(
+    ("urls", "footer"),
+    [
+        ("", "1.2 · Us"),
+        ('repository = "https://example.org/x&y/"', "https://example.org/x&amp;y"),
+        ('repository = "javascript:alert(1)"', "1.2 · Us"),
+    ],
+)
+def test_the_footer_has_the_declared_address_alone(links, tmp_path, monkeypatch, urls, footer):
+    text = f'[project]\nname = "x"\nversion = "1.2"\n[project.urls]\n{urls}\n'
+    (tmp_path / "pyproject.toml").write_text(text)
+    monkeypatch.delenv("MIKE_DOCS_VERSION", raising=False)
+    config = MkDocsConfig()
+    config.load_dict({"site_name": "x", "docs_dir": str(tmp_path / "docs"), "copyright": "Us"})
+    config = links.on_config(config)
+    expected = f'1.2 · Us · <a href="{footer}">Repository</a>' if "&amp;" in footer else footer
+    assert config.copyright == expected
+    assert config.repo_url is None
+    assert "version" not in config.extra
+    monkeypatch.setenv("MIKE_DOCS_VERSION", "1.2")
+    assert links.on_config(config).extra["version"] == {"provider": "mike"}

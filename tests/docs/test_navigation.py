@@ -15,7 +15,7 @@ from pymdownx.slugs import slugify
 from uedp_bench.components.registry import REGISTRIES
 
 DOCS = ROOT / "docs"
-TOP = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+TOP = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md")
 PAGES = [*(ROOT / name for name in TOP), *sorted(DOCS.rglob("*.md"))]
 LINK = re.compile(r"\]\((?!https?:|mailto:)([^)#\s]*)#([^)\s]+)\)")
 FENCED = re.compile(r"^ *(```+)[^\n]*\n.*?^ *\1 *$", re.M | re.S)
