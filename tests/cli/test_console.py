@@ -98,7 +98,7 @@ def test_components_of_strangers(tmp_path, monkeypatch):
 def test_progress_of_strangers(kind):
     from rich.console import Console
 
-    from uedp_bench.cli import progress
+    from uedp_bench.grid import progress
 
     job = SimpleNamespace(id="1", label="evil \x1b[31m [/x]", done=None, todo=True)
     result = SimpleNamespace(status="finished", cost=Cost(train_seconds=1, attack_seconds=1))
