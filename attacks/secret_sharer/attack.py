@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from uedp_bench.api import Attack, Estimate, FloatArray, InputError, Leakage, Metric
-from uedp_bench.api.capabilities import Completer, Generator, PairScorer, Tokenised
-from uedp_bench.api.networks import by_pool
+from uedp_bench.api.capabilities import Completer, Generator, PairScorer, Tokenised, by_pool
 from uedp_bench.api.statistics import fraction_estimate, mean_estimate
 from uedp_bench.api.text import normal_surface, or_alone
 from uedp_bench.attacks._inserting import inserted

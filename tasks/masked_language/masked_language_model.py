@@ -9,13 +9,8 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import Field
 
 from uedp_bench.api import CapabilityError, InputError, Metric, Utility
-from uedp_bench.api.capabilities import Completer, RowScorer, Scorer, Tokenised
-from uedp_bench.api.networks import (
-    MaskedLanguageModel,
-    MaskFiller,
-    SupervisedParams,
-    SupervisedTask,
-)
+from uedp_bench.api.capabilities import Completer, MaskFiller, RowScorer, Scorer, Tokenised
+from uedp_bench.api.networks import MaskedLanguageModel, SupervisedParams, SupervisedTask
 from uedp_bench.tasks.language.ngrams import COUNTED, UNKNOWN_WORDS
 from uedp_bench.tasks.masked_language.masked_model import MaskedReader
 from uedp_bench.tasks.masked_language.scores import score_masked

@@ -16,7 +16,10 @@ from uedp_bench.contracts.capabilities import TokenScores as TokenScores
 from uedp_bench.contracts.capabilities import Translator as Translator
 from uedp_bench.contracts.capabilities import capability as capability
 from uedp_bench.contracts.capabilities import class_labels as class_labels
+from uedp_bench.contracts.mask_filler import MaskFiller as MaskFiller
 from uedp_bench.contracts.mechanism import SplitRelease as SplitRelease
+from uedp_bench.contracts.pool_completer import PoolCompleter as PoolCompleter
+from uedp_bench.contracts.pool_completer import by_pool as by_pool
 from uedp_bench.contracts.release import Channel as Channel
 from uedp_bench.contracts.release import Deidentified as Deidentified
 from uedp_bench.contracts.release import EntityDetector as EntityDetector

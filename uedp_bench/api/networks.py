@@ -10,7 +10,6 @@ from uedp_bench.contracts.learner import SplitLearner as SplitLearner
 from uedp_bench.contracts.learner import on_device as on_device
 from uedp_bench.contracts.learner import row_seeds as row_seeds
 from uedp_bench.contracts.learner import take_over as take_over
-from uedp_bench.contracts.mask_filler import MaskFiller as MaskFiller
 from uedp_bench.contracts.masked_model import MaskedLanguageModel as MaskedLanguageModel
 from uedp_bench.contracts.masked_model import MaskedModule as MaskedModule
 from uedp_bench.contracts.masked_model import MaskedVocabulary as MaskedVocabulary
@@ -32,8 +31,6 @@ from uedp_bench.contracts.model import Vocabulary as Vocabulary
 from uedp_bench.contracts.model import WordRows as WordRows
 from uedp_bench.contracts.model import load_weights as load_weights
 from uedp_bench.contracts.model import save_weights as save_weights
-from uedp_bench.contracts.pool_completer import PoolCompleter as PoolCompleter
-from uedp_bench.contracts.pool_completer import by_pool as by_pool
 from uedp_bench.contracts.word_counts import WordCounts as WordCounts
 from uedp_bench.models.vocabularies.word_model import WordModel as WordModel
 from uedp_bench.models.vocabularies.word_model import WordParams as WordParams
