@@ -43,7 +43,7 @@ def check_identity(result: Result) -> Iterator[Problem]:
         yield from _recomputed(result)
         return
     try:
-        parts = Parts.of(found)
+        parts = Parts.from_record(found)
     except ValidationError as wrong:
         for each in wrong.errors(include_url=False, include_context=False):
             message = "is missing" if each["type"] == "missing" else each["msg"]

@@ -13,7 +13,7 @@ from uedp_bench.contracts.at_once import at_once
 from uedp_bench.contracts.capabilities import TokenScores
 from uedp_bench.contracts.learner import Batch, Losses, example_ids
 from uedp_bench.contracts.model import CountsTargets, FeatureModule, StopsAtEnds
-from uedp_bench.contracts.pool_completer import AskedByText
+from uedp_bench.contracts.pool_completer import TextPoolCompleter
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
 from uedp_bench.errors import InputError
 from uedp_bench.tasks.language.continuations import (
@@ -242,7 +242,7 @@ class LanguageModelRelease(SupervisedRelease):
         if len(suffixes) > ENCODED * len(used):
             pool = WordPool.of(self._encoded, before, [words[i] for i in used.tolist()])
         if pool is None:
-            return AskedByText(self).pool_losses(before, words, suffixes)
+            return TextPoolCompleter(self).pool_losses(before, words, suffixes)
         rows = pool.rows(numbers.reshape(suffixes.shape))
         return self._after(pool.prefix, rows.shape[1]).losses(rows)
 
@@ -255,7 +255,7 @@ class LanguageModelRelease(SupervisedRelease):
         """
         pool = WordPool.of(self._encoded, before, words)
         if pool is None:
-            return AskedByText(self).pool_rank(before, words, suffix)
+            return TextPoolCompleter(self).pool_rank(before, words, suffix)
         levels = pool.levels(len(suffix))
         longest = sum(level.tokens.shape[1] for level in levels)
         return self._after(pool.prefix, longest).rank(levels, suffix.tolist())

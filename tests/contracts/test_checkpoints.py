@@ -206,7 +206,7 @@ def test_what_was_made_by_something_else_is_thrown_away_and_said(
     train(run_in(tmp_path / "run"))
     run = run_in(tmp_path / "run", **change)
     assert not (tmp_path / "run").exists()
-    (said,) = run.checkpoints.said
+    (said,) = run.checkpoints.messages
     assert f"{next(iter(change))} changed" in said
     assert same(train(run), train(run_in(tmp_path / "other")))
     assert run.checkpoints.resumed == 0
@@ -220,7 +220,7 @@ def test_a_damaged_checkpoint_is_none(tmp_path: Path, name: str, damage: bytes) 
     run = run_in(tmp_path / "run")
     assert same(train(run), expected)
     assert run.checkpoints.resumed == 0
-    assert "damaged" in run.checkpoints.said[0]
+    assert "damaged" in run.checkpoints.messages[0]
 
 
 @pytest.mark.parametrize("place", [0.1, 0.3, 0.5, 0.7, 0.9, 1.0])
@@ -233,7 +233,7 @@ def test_a_flipped_bit_starts_anew(tmp_path: Path, place: float) -> None:
     run = run_in(tmp_path / "run")
     assert same(train(run), expected)
     assert run.checkpoints.resumed == 0
-    assert "damaged" in run.checkpoints.said[0]
+    assert "damaged" in run.checkpoints.messages[0]
 
 
 def test_a_checkpoint_of_an_older_form_is_not_taken(
@@ -250,14 +250,14 @@ def test_a_checkpoint_of_an_older_form_is_not_taken(
     run = run_in(tmp_path / "run")
     assert same(train(run), train(run_in(tmp_path / "other")))
     assert run.checkpoints.resumed == 0
-    assert "KeyError: 'parties'" in run.checkpoints.said[0]
+    assert "KeyError: 'parties'" in run.checkpoints.messages[0]
 
 
 def test_a_checkpoint_of_another_format_is_thrown_away_and_said(tmp_path: Path) -> None:
     train(run_in(tmp_path / "run"))
     header = tmp_path / "run" / "run.json"
     header.write_text(json.dumps(json.loads(header.read_text()) | {"format": 1}))
-    (said,) = run_in(tmp_path / "run").checkpoints.said
+    (said,) = run_in(tmp_path / "run").checkpoints.messages
     assert said.endswith("the format changed since it was written")
 
 
@@ -272,7 +272,7 @@ def test_a_file_that_would_run_something_is_not_read(tmp_path: Path) -> None:
     run = run_in(tmp_path / "run")
     train(run)
     assert not (tmp_path / "touched").exists()
-    assert "damaged" in run.checkpoints.said[0]
+    assert "damaged" in run.checkpoints.messages[0]
 
 
 def test_a_checkpoint_of_another_training_is_not_taken(tmp_path: Path) -> None:
@@ -280,7 +280,7 @@ def test_a_checkpoint_of_another_training_is_not_taken(tmp_path: Path) -> None:
     run = run_in(tmp_path / "run")
     assert same(train(run, steps=6), train(run_in(tmp_path / "other"), steps=6))
     assert run.checkpoints.resumed == 0
-    assert "not the one" in run.checkpoints.said[0]
+    assert "not the one" in run.checkpoints.messages[0]
     once_more = run_in(tmp_path / "run")
     once_more.rng("somebody draws before")
     train(once_more)
@@ -319,14 +319,14 @@ def test_loops_within_loops_go_on_too(tmp_path: Path) -> None:
     run = run_in(tmp_path / "run")
     assert both(run) == expected
     assert run.checkpoints.resumed == 5
-    assert run.checkpoints.said == []
+    assert run.checkpoints.messages == []
 
 
 @pytest.mark.parametrize("part", [[], object(), np.zeros(2), {"rate": 1.0}])
 def test_part_without_state_dict_trains_without_checkpoints(tmp_path: Path, part: Any) -> None:
     run = run_in(tmp_path / "run")
     assert list(run.checkpointed("loop", 3, policy=part)) == [0, 1, 2]
-    assert "policy (" in run.checkpoints.said[0]
+    assert "policy (" in run.checkpoints.messages[0]
     assert not (tmp_path / "run").exists()
 
 
@@ -335,7 +335,7 @@ def test_state_of_other_values_writes_no_checkpoint(tmp_path: Path, value: Any) 
     run = run_in(tmp_path / "run")
     policy = Average(torch.zeros(2), seen={"one": [value]})
     assert list(run.checkpointed("loop", 3, policy=policy)) == [0, 1, 2]
-    assert "policy['seen']['one'][0]" in run.checkpoints.said[0]
+    assert "policy['seen']['one'][0]" in run.checkpoints.messages[0]
     assert not (tmp_path / "run").exists()
 
 
@@ -343,14 +343,14 @@ def test_state_that_becomes_unwritable_trains_on(tmp_path: Path) -> None:
     run, policy = run_in(tmp_path / "run"), Average(torch.zeros(2))
     for step in run.checkpointed("loop", 3, policy=policy):
         policy.seen["last"] = object() if step else step
-    assert "policy['seen']" in run.checkpoints.said[0]
+    assert "policy['seen']" in run.checkpoints.messages[0]
 
 
 def test_messages_torch_cannot_hold_train_on(tmp_path: Path) -> None:
     run = run_in(tmp_path / "run")
     for step in run.checkpointed("loop", 3):
         run.send("x", np.array(["text"]), sender="a", receiver="b", round=step)
-    assert "diary" in run.checkpoints.said[0]
+    assert "diary" in run.checkpoints.messages[0]
     assert run.diary.messages.cost()["messages"] == 3
 
 
@@ -370,7 +370,7 @@ def test_part_that_refuses_its_state_starts_anew(
     run = run_in(tmp_path / "run")
     assert same(train(run), expected)
     assert run.checkpoints.resumed == 0
-    assert kind.__name__ in run.checkpoints.said[0]
+    assert kind.__name__ in run.checkpoints.messages[0]
 
 
 @pytest.mark.parametrize("step", [0, -1, 7, 2**40])

@@ -126,5 +126,5 @@ def test_a_mechanism_that_is_killed_goes_on(
     last = run(tmp_path)
     assert trained(name, params, last) == expected
     assert last.checkpoints.resumed >= 1
-    assert last.checkpoints.said == []
+    assert last.checkpoints.messages == []
     assert 0 < steps[0] < whole

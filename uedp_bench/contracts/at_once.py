@@ -14,6 +14,6 @@ _TIMES_ON_A_GPU = 2**3
 def at_once(numbers: int, device: torch.device | str) -> int:
     """Numbers that one call computes on, where a call on a CPU computes on `numbers`.
 
-    It looks at the kind of the device alone, so that all processes of a run agree.
+    The kind of the device alone decides, so that all processes of a run agree.
     """
     return numbers if str(device).startswith("cpu") else _TIMES_ON_A_GPU * numbers

@@ -36,17 +36,17 @@ if TYPE_CHECKING:
 _HEADER = "run.json"
 _FORMAT = 4  # of all files; raised when what `_Training.state` has changes its form
 _MOST_SHARE = 20.0
-"""Writing takes at most one part in so many of the time of a training."""
+"""Writing takes at most this part (one in so many) of the time of a training."""
 
 
 class Pace(BaseModel):
-    """How often trainings are written down; it does not enter the identity of a run.
+    """Pace of checkpoints; it does not enter the identity of a run.
 
     Attributes:
-        seconds: between two checkpoints, at least; a training that takes less writes none. 0: the
-            clock has no say.
-        steps: of a training (rounds, or batches) after which one is written; 0: their number has
-            no say.
+        seconds: least time between two checkpoints; a shorter training writes none. 0: the clock
+            has no say.
+        steps: steps of a training (rounds, or batches) between two checkpoints; 0: their number
+            has no say.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -55,22 +55,22 @@ class Pace(BaseModel):
 
 
 class Checkpoints:
-    """Where one run writes its trainings down, and finds them again.
+    """Checkpoints of the trainings of one run.
 
     Args:
-        folder: of the checkpoints; None writes and finds nothing.
-        made_by: what must be the same for a training to go on to the bit, by name: identity of the
-            run, code, libraries, device. It is asked when there is something to write or to find.
-        pace: how often to write.
-        around: the run for which a model is trained that others share; it is the one that says how
-            often it was resumed.
+        folder: folder of the checkpoints; None for no checkpoints.
+        made_by: function that returns the conditions for a training to go on to the bit, by name:
+            identity of the run, code, libraries, device. It is called when there is something to
+            write or to read.
+        pace: pace of checkpoints.
+        around: checkpoints of the run for which a shared model is trained; they count resumptions.
 
     Attributes:
-        folder, pace: see above.
-        resumed: how often the run was resumed, this attempt included.
-        earlier_seconds: that attempts before spent on the steps which this one did not repeat.
-        said: why something that was found could not be gone on from, or a training cannot be
-            written down; empty if all went well.
+        folder, pace: folder and pace of the checkpoints.
+        resumed: number of times that the run was resumed, this attempt included.
+        earlier_seconds: seconds that earlier attempts spent on steps which this one did not repeat.
+        messages: reasons why a checkpoint could not be resumed, or a training cannot be written
+            down; empty if all went well.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Checkpoints:
     ) -> None:
         self.folder, self.pace = folder, pace or Pace()
         self.resumed, self.earlier_seconds = 0, 0.0
-        self.said: list[str] = []
+        self.messages: list[str] = []
         self._made_by, self._around = made_by, around
         self._root: Stream | None = None
         self._begun, self._resuming, self._header_written = 0, False, False
@@ -94,10 +94,10 @@ class Checkpoints:
         return self.folder is not None and bool(self.pace.seconds or self.pace.steps)
 
     def root(self, drawn: Stream) -> Stream:
-        """The root of the run's secret streams: the one of the attempt before, if it was kept.
+        """Root of the run's secret streams: that of the attempt before, if it was kept.
 
         Args:
-            drawn: for a run that starts anew.
+            drawn: fresh root, for a run that starts anew.
         """
         if drawn.source != "os" or self.folder is None:
             return drawn  # a seed draws it again
@@ -113,22 +113,22 @@ class Checkpoints:
         self._begun += 1
         training = _Training(file, name, run, total, parts)
         writes = self._can_be_written(training)
-        first = self._found(training, run) if writes else 0
+        first = self._restored_steps(training, run) if writes else 0
         began = written = time.monotonic()
         wait, last = self.pace.seconds, first
         for step in range(first, total):
             yield step
-            now = time.monotonic()
-            by_time = self.pace.seconds > 0 and now - written >= wait
+            stepped = time.monotonic()
+            by_time = self.pace.seconds > 0 and stepped - written >= wait
             by_steps = self.pace.steps > 0 and (step + 1) % self.pace.steps == 0
-            whole = step + 1 == total and (last > 0 or now - began >= self.pace.seconds > 0)
+            whole = step + 1 == total and (last > 0 or stepped - began >= self.pace.seconds > 0)
             if writes and (by_time or by_steps or whole):
-                writes = self._write(training, step + 1, now - began)
+                writes = self._write(training, step + 1, stepped - began)
                 written, last = time.monotonic(), step + 1
-                wait = max(self.pace.seconds, _MOST_SHARE * (written - now))
+                wait = max(self.pace.seconds, _MOST_SHARE * (written - stepped))
 
     def went_on(self) -> None:
-        """Counts that this attempt goes on from what another did, once."""
+        """Count once that this attempt resumes an earlier one."""
         if not self._resuming:
             self._resuming = True
             self.resumed += 1
@@ -136,30 +136,31 @@ class Checkpoints:
                 self._write_header()
 
     def forget(self) -> None:
-        """Removes all checkpoints: the run has ended, and nobody is to read secrets in them."""
+        """Remove all checkpoints: the run has ended, and nobody is to read secrets in them."""
         if self.folder is not None:
             remove(self.folder)
 
     def _open(self, folder: Path) -> None:
-        """Reads what an earlier attempt left; removes it if nobody can go on from it."""
+        """Read the checkpoints of an earlier attempt; remove them if they cannot be resumed."""
         why = ""
         try:
-            found = json.loads(file_text(folder / _HEADER))
-            before, now = dict(found["made_by"]), dict(self._made_by())
-            others = sorted(key for key in before.keys() | now if before.get(key) != now.get(key))
-            if found["format"] != _FORMAT or others:
+            header = json.loads(file_text(folder / _HEADER))
+            before, after = dict(header["made_by"]), dict(self._made_by())
+            names = before.keys() | after
+            others = sorted(name for name in names if before.get(name) != after.get(name))
+            if header["format"] != _FORMAT or others:
                 why = f"{' and '.join(others) or 'the format'} changed since it was written"
             else:
-                self.resumed = int(found["resumed"])
-                if found["root"] is not None:
-                    self._root = Stream(bytes.fromhex(found["root"]), "os")
+                self.resumed = int(header["resumed"])
+                if header["root"] is not None:
+                    self._root = Stream(bytes.fromhex(header["root"]), "os")
                 self._header_written = True
         except (FormError, OSError, ValueError, KeyError, TypeError, AttributeError):
             why = "it is damaged" if any(folder.glob("*.pt")) else ""
         if not self._header_written:
             remove(folder)
         if why:
-            self.said.append(f"starts anew, without the checkpoint: {why}")
+            self.messages.append(f"starts anew, without the checkpoint: {why}")
 
     def _can_be_written(self, training: _Training) -> bool:
         try:
@@ -169,8 +170,8 @@ class Checkpoints:
             return False
         return True
 
-    def _found(self, training: _Training, run: Run) -> int:
-        """The number of steps that are done, with the state after them put back."""
+    def _restored_steps(self, training: _Training, run: Run) -> int:
+        """Put the state of a checkpoint back, and return the number of steps that are done."""
         if not self._header_written or not training.file.is_file():
             return 0
         try:
@@ -184,7 +185,7 @@ class Checkpoints:
         return step
 
     def _write(self, training: _Training, step: int, seconds: float) -> bool:
-        """Writes a checkpoint; False if the training cannot be written down."""
+        """Write a checkpoint; False if the training cannot be written down."""
         try:
             state = training.state(step, seconds) | {"begun": self._begun}
         except StateError as error:
@@ -201,24 +202,24 @@ class Checkpoints:
         private_folder(self.folder)
         kept = self._root is not None and self._root.source == "os"
         root = self._root.key.hex() if kept and self._root is not None else None
-        found = {"format": _FORMAT, "made_by": dict(self._made_by()), "resumed": self.resumed,
-                 "root": root}  # fmt: skip
-        write_json(self.folder / _HEADER, found, private=True)
+        header = {"format": _FORMAT, "made_by": dict(self._made_by()), "resumed": self.resumed,
+                  "root": root}  # fmt: skip
+        write_json(self.folder / _HEADER, header, private=True)
         self._header_written = True
 
-    def _say(self, said: str, run: Run) -> None:
-        self.said.append(said)
-        run.progress(said, 0, 1)
+    def _say(self, message: str, run: Run) -> None:
+        self.messages.append(message)
+        run.progress(message, 0, 1)
 
 
 class _Training:
     """One loop of a run, its state, and the file that holds it.
 
     Args:
-        file: of its checkpoint.
-        name: for people.
-        run: as the loop sees it.
-        total: steps.
+        file: file of its checkpoint.
+        name: name for people.
+        run: the run as the loop sees it.
+        total: number of steps.
         parts: everything that changes from step to step, by name.
 
     Attributes:
@@ -236,7 +237,7 @@ class _Training:
         self.initial = ""
 
     def begin(self) -> None:
-        """Looks at the state before the first step.
+        """Record the state before the first step.
 
         Raises:
             StateError: if no checkpoint can hold it.
@@ -251,7 +252,7 @@ class _Training:
         return {name: state_of(part, name) for name, part in parts.items()}
 
     def state(self, step: int, seconds: float) -> dict[str, Any]:
-        """The content of a file after so many steps, and seconds of this attempt.
+        """Content of a file after `step` steps, and `seconds` of this attempt.
 
         Raises:
             StateError: if no checkpoint can hold it.
@@ -265,18 +266,18 @@ class _Training:
         }
 
     def write(self, state: Mapping[str, Any]) -> None:
-        """Writes a file that others see whole or not at all, for its owner alone."""
+        """Write a file that others see whole or not at all, for its owner alone."""
         import torch
 
         with sealed_file(self.file, private=True) as out:
             torch.save(dict(state), out)
 
     def restore(self) -> tuple[int, float, int]:
-        """Puts the state of the file back.
+        """Put the state of the file back.
 
         Returns:
-            Steps that are done, the seconds that they took, and how many trainings of the run had
-            begun by then.
+            Number of done steps, the seconds that they took, and the number of trainings that the
+            run had begun by then.
 
         Raises:
             StateError: if the file is damaged, of another training, or does not fit; everything is
@@ -333,22 +334,22 @@ class _TorchGenerators:
 
 
 def remove(folder: Path) -> None:
-    """Removes a folder of checkpoints; a link is left alone."""
+    """Remove a folder of checkpoints; a link is left alone."""
     if folder.is_dir() and not folder.is_symlink():
         shutil.rmtree(folder, ignore_errors=True)
 
 
 @dataclass
 class PublicStages:
-    """Where one run finds models after a public stage, or leaves them.
+    """Models after a public stage, which the runs of an output folder share.
 
     Attributes:
-        folder: shared by all runs of an output folder, across processes.
-        identity: of the task and the model, as JSON.
-        checkpoints: makes those of a model in a folder: a run that is killed while it trains for
-            all leaves them to whichever comes next.
-        saved_seconds: what the training took that this run did not repeat, less what it waited for
-            the run that did.
+        folder: folder that all runs share, across processes.
+        identity: identity of the task and the model, as JSON.
+        checkpoints: function that returns the checkpoints of a model in a folder: a run that is
+            killed while it trains for all leaves them to the next one.
+        saved_seconds: duration of the training that this run did not repeat, less its wait for the
+            run that did.
     """
 
     folder: Path
@@ -357,5 +358,5 @@ class PublicStages:
     saved_seconds: float = 0.0
 
     def saved(self, seconds: float) -> None:
-        """Notes that a run did not repeat a training that took so long."""
+        """Note that a run did not repeat a training of `seconds` seconds."""
         self.saved_seconds += seconds

@@ -1,8 +1,8 @@
-"""Clients of a federation: which rows each of them holds, for any source.
+"""Clients of a federation: the deal of rows among them, for any source.
 
-Which client holds a row is drawn once, in the open, by a seed of its own: by a keyed hash of its
-user's name, or of its own. No client has a quota, and that somebody comes or goes moves nobody
-else, which is what parallel composition over clients needs (`docs/proofs.md`, sections 12 and 15).
+The client of a row is drawn once, in the open, by a seed of its own: by a keyed hash of its user's
+name, or of its own. No client has a quota, and a user who comes or goes moves nobody else, which is
+what parallel composition over clients needs (`docs/proofs.md`, sections 12 and 15).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from uedp_bench.errors import InputError
 from uedp_bench.randomness.streams import shared_stream
 
 CLIENT = "client"
-"""Name of the group of a corpus that says which client holds a row."""
+"""Name of the group of a corpus that holds each row's client."""
 
 
 MOST_CLIENTS = 100_000
@@ -32,7 +32,7 @@ Unit = Literal["user", "client"]
 
 
 class Clients(BaseModel):
-    """How the rows of a corpus are dealt among clients."""
+    """Deal of the rows of a corpus among clients."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     count: int = Field(ge=1, le=MOST_CLIENTS, description="clients")
@@ -56,10 +56,10 @@ class Clients(BaseModel):
         return self
 
     def shares(self, kinds: int = 1) -> FloatArray:
-        """(kinds, count) the share of each client in the rows of each kind; rows add up to 1.
+        """(kinds, count) share of each client in the rows of each kind; rows add up to 1.
 
         Args:
-            kinds: labels that shares may differ by; 1 unless `by` is "dirichlet".
+            kinds: number of labels that shares may differ by; 1 unless `by` is "dirichlet".
         """
         if self.alpha is None:
             return np.full((kinds, self.count), 1.0 / self.count)
@@ -69,20 +69,20 @@ class Clients(BaseModel):
         return shares
 
     def public_shares(self, corpus: Corpus) -> tuple[float, ...]:
-        """What each client holds of the rows, as far as it follows from constants alone.
+        """Share of each client in the rows, as far as it follows from constants alone.
 
-        Where shares differ by label, every label counts alike: how frequent labels are is private.
+        Where shares differ by label, every label counts alike: frequencies of labels are private.
         """
         return tuple(self.shares(_kinds(corpus, self)).mean(axis=0).tolist())
 
     def deal(self, corpus: Corpus) -> Corpus:
-        """The corpus with a group "client": for each row the number of the client that holds it.
+        """Add the group "client" to a corpus: for each row the number of the client that holds it.
 
-        A row of the source goes where its user's public number says, or its own. A row that an
+        The public number of its user, or its own, decides about a row of the source. A row that an
         attack planted always goes to its user's client.
 
         Args:
-            corpus: with everything planted.
+            corpus: corpus with all planted rows.
 
         Raises:
             InputError: if its source has clients of its own.
@@ -99,19 +99,19 @@ class Clients(BaseModel):
         by_row = _client(alone, shares[_kind_of(corpus, self)])
         with_user = corpus.users >= 0
         stays = with_user if self.by == "user" else with_user & planted
-        found = np.where(stays, whole, by_row)
-        return replace(corpus, groups={**corpus.groups, CLIENT: found})
+        clients = np.where(stays, whole, by_row)
+        return replace(corpus, groups={**corpus.groups, CLIENT: clients})
 
 
 NO_CLIENTS = (
     "this mechanism needs clients: say how rows are dealt among them, for instance with "
     "--set clients.count=10, or 'clients: {count: 10, by: user}' in the spec"
 )
-"""Message."""
+"""Error message of mechanisms for clients in a run without."""
 
 
 def clients_of(corpus: Corpus) -> IntArray:
-    """(rows,) the client of each row.
+    """(rows,) client of each row.
 
     Raises:
         InputError: if the run has no clients.
@@ -138,25 +138,25 @@ def users_of(corpus: Corpus, unit: Unit = "user") -> Index:
 
 
 def _client(numbers: FloatArray, shares: FloatArray) -> IntArray:
-    """(rows,) the client on whose part of [0, 1) each number falls; `shares` (rows or 1, count)."""
+    """(rows,) client on whose part of [0, 1) each number falls; `shares` (rows or 1, count)."""
     ends = np.cumsum(shares, axis=1)[:, :-1]
-    found: IntArray = (numbers[:, None] >= ends).sum(axis=1)
-    return found
+    clients: IntArray = (numbers[:, None] >= ends).sum(axis=1)
+    return clients
 
 
-def _kinds(corpus: Corpus, how: Clients) -> int:
-    """Kinds of rows that shares may differ by."""
-    if how.by != "dirichlet":
+def _kinds(corpus: Corpus, clients: Clients) -> int:
+    """Number of kinds of rows that shares may differ by."""
+    if clients.by != "dirichlet":
         return 1
     if corpus.labels is None:
         return len(corpus.entity_types) + 1
     return max(len(corpus.label_names), 1)
 
 
-def _kind_of(corpus: Corpus, how: Clients) -> IntArray:
-    """(rows,) the kind of each row: its label, or the type of its first entity; 0 for none."""
+def _kind_of(corpus: Corpus, clients: Clients) -> IntArray:
+    """(rows,) kind of each row: its label, or the type of its first entity; 0 for none."""
     kinds = np.zeros(len(corpus), dtype=np.int64)
-    if how.by != "dirichlet":
+    if clients.by != "dirichlet":
         return kinds
     if corpus.labels is not None:
         return np.maximum(corpus.labels, 0)

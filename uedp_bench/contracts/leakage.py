@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Planted(BaseModel):
-    """What an attack put into the corpus, or kept out of it; saved beside the release.
+    """Rows that an attack put into the corpus, or kept out of it; saved beside the release.
 
     Attacks subclass it. It must survive a round trip through JSON, so that an attack can run again
     on a saved release.
@@ -40,14 +40,14 @@ class Planted(BaseModel):
 
 @dataclass(frozen=True)
 class Leakage:
-    """What an attack measured.
+    """Measurements of an attack.
 
     Attributes:
         metrics: the headline numbers, with 95 % intervals.
         details: everything else that a reader of the run page wants (JSON values).
         lower_bounds: epsilons that the attack refuted from below.
-        samples: what it read of a few private texts. Results keep them only of text that may be
-            shown (`Source.shows_samples`).
+        samples: readings of a few private texts. Results keep them only of text that may be shown
+            (`Source.shows_samples`).
     """
 
     metrics: dict[str, Estimate]
@@ -74,11 +74,11 @@ class Attack(Component[P]):
     planted_type: ClassVar[type[Planted]] = Planted
 
     def retrainings(self, offers: tuple[type, ...]) -> Mapping[str, int]:
-        """How many models the attack may ask `Run.retrain` for; none by default.
+        """Number of models that the attack may ask `Run.retrain` for; none by default.
 
         Args:
-            offers: capabilities of what the run's task trains, as far as it says before; none where
-                it trains nothing.
+            offers: capabilities of what the run's task trains, as far as the task declares them;
+                none if it trains nothing.
 
         Returns:
             Number by the parameter that sets it, or by "" where no parameter does.
@@ -86,37 +86,38 @@ class Attack(Component[P]):
         return {}
 
     def payload_rounds(self) -> int:
-        """How many rounds of messages it needs with what they carried (`Transcript`); 0 for none.
+        """Number of rounds of messages that it needs with payloads (`Transcript`); 0 for none.
 
-        What parties send is kept for attacks that ask for it before anything is sent, and for those
+        Messages are kept for attacks that ask for them before anything is sent, and for attacks
         whose `needs` name `Transcript`.
         """
         return 0
 
     def refuses(self, release: Release, corpus: Corpus) -> str | None:
-        """Why it cannot attack a release that has what `needs` names; None unless overridden.
+        """Reason why it cannot attack a release that has what `needs` names; None by default.
 
-        The attack is then skipped with this reason. `corpus` is what `run` would get.
+        The attack is then skipped with this reason. `corpus` is the one that `run` would get.
         """
         return None
 
     def refuses_events(self, events: Sequence[PrivacyEvent]) -> str | None:
-        """Why it cannot attack what was made by such events; None unless overridden.
+        """Reason why it cannot attack a release of such events; None by default.
 
-        It is asked of the planned events before anything is trained, and of those of the release.
+        It is called with the planned events before anything is trained, and with those of the
+        release.
         The attack is then skipped with this reason.
         """
         return None
 
     @abstractmethod
     def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, Planted]:
-        """The corpus to protect, and what was planted in it (before any vocabulary is made)."""
+        """Plant in the corpus to protect, before any vocabulary is made; return both."""
 
     def planted_in(self, corpus: Corpus) -> Planted | None:
-        """What it would have planted in a corpus whose splits already say who trained.
+        """Rows that it would have planted in a corpus whose splits already say who trained.
 
-        A release that was trained elsewhere is attacked with it: rows of the split `train` were
-        trained on, rows of `held_out` were not. None, unless overridden: nothing of the kind.
+        A release that was trained elsewhere is attacked with them: rows of the split `train` were
+        trained on, rows of `held_out` were not. None by default: nothing of the kind.
 
         Raises:
             InputError: if the splits do not hold what the attack needs.
@@ -127,16 +128,16 @@ class Attack(Component[P]):
     def contradictions(
         cls, metrics: Mapping[str, Estimate], details: Mapping[str, Any]
     ) -> Iterator[tuple[str, str]]:
-        """What is wrong with a stored result whose metrics do not follow from its details.
+        """Contradictions of a stored result, whose metrics do not follow from its details.
 
         Nothing is computed again by default. The result may be anybody's.
 
         Args:
-            metrics: of the attack; there is one at least.
-            details: that it kept.
+            metrics: metrics of the attack, at least one.
+            details: details of the attack.
 
         Yields:
-            Place ("details.canaries.3.rank", "leakage.auc.value") and what is wrong there.
+            Place ("details.canaries.3.rank", "leakage.auc.value") and error.
 
         Raises:
             ValidationError: of pydantic, if details have not the form that the attack gives them.
@@ -145,4 +146,4 @@ class Attack(Component[P]):
 
     @abstractmethod
     def run(self, release: Release, planted: Any, corpus: Corpus, run: Run) -> Leakage:
-        """Measures the leakage of a release; `corpus` is the planted corpus, all splits."""
+        """Measure the leakage of a release; `corpus` is the planted corpus, all splits."""

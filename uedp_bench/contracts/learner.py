@@ -1,4 +1,4 @@
-"""The contract between tasks and training mechanisms: how to turn rows into losses."""
+"""Contract between tasks and training mechanisms: rows in, losses out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Batch = Mapping[str, "Tensor"]
 """Tensors by name, each with rows as its first dimension."""
 
 Role = Literal["public", "private", "downstream"]
-"""Who trains a stage, and on which rows.
+"""Role of a stage: its trainer and its rows.
 
 * `public`: plainly, on rows that are declared public (the split `public`).
 * `private`: the mechanism, on rows that it protects. Only these stages emit events.
@@ -29,7 +29,7 @@ Role = Literal["public", "private", "downstream"]
 """
 
 Rows = Literal["source", "downstream"]
-"""Which rows a stage trains on: the run's own, or those of the task's second source."""
+"""Rows that a stage trains on: the run's own, or those of the task's second source."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,10 @@ class Schedule:
     Attributes:
         epochs: passes over the rows.
         batch_size: rows a step.
-        learning_rate: of `optimizer`.
+        learning_rate: learning rate of `optimizer`.
         weight_decay: decoupled for "adamw", added to the gradient for "sgd".
-        optimizer: of torch.
-        momentum: of "sgd".
+        optimizer: optimizer of torch.
+        momentum: momentum of "sgd".
         order: "shuffled": every epoch shuffles all rows; "by-user": it shuffles users, and each
             user's rows, which come one after the other.
     """
@@ -56,7 +56,7 @@ class Schedule:
     order: Literal["shuffled", "by-user"] = "shuffled"
 
     def recorded(self) -> dict[str, Any]:
-        """As results hold it: what has a default is left out there."""
+        """Fields as results hold them, without those at their default."""
         defaults = {field.name: field.default for field in fields(self)}
         return {n: value for n, value in asdict(self).items() if value != defaults[n]}
 
@@ -74,7 +74,7 @@ def example_ids(size: int, longest: int | None = None) -> list[list[int]]:
     """Made-up rows of token ids for `Learner.example_batch`, the same at every call.
 
     Args:
-        size: of the vocabulary; ids are below it.
+        size: size of the vocabulary; ids are below it.
         longest: most ids of a row; None for no limit.
     """
     rng = np.random.default_rng(0)
@@ -83,7 +83,7 @@ def example_ids(size: int, longest: int | None = None) -> list[list[int]]:
 
 
 def on_device(batch: Batch, device: str) -> Batch:
-    """The batch with all its tensors there."""
+    """Move all tensors of a batch to a device."""
     return {name: value.to(device) for name, value in batch.items()}
 
 
@@ -95,37 +95,37 @@ class Losses(NamedTuple):
 
 
 LENGTHS_AT_ONCE = 4096
-"""Rows of a text in a file that are read together to know their lengths."""
+"""Rows of a file whose lengths are computed together."""
 
 
 class LengthsOnDemand:
-    """Lengths of rows that stay in a file: each is found once, when somebody asks for it.
+    """Lengths of rows that stay in a file: each is computed once, on first use.
 
     Args:
-        rows: how many there are.
+        rows: number of rows.
         longest: length of the longest of the rows that were looked at.
-        find: (n,) lengths of n different rows.
+        find: function from (n,) different rows to their (n,) lengths.
     """
 
     def __init__(self, rows: int, longest: int, find: Callable[[IntArray], IntArray]) -> None:
-        self._known = np.full(rows, -1, dtype=np.int32)
+        self._lengths = np.full(rows, -1, dtype=np.int32)
         self._longest, self._find = longest, find
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._lengths)
 
     def __getitem__(self, rows: IntArray) -> IntArray:
-        """Lengths, in the shape of the row numbers."""
-        new = np.unique(rows[self._known[rows] < 0])
+        """Return lengths in the shape of the row numbers."""
+        new = np.unique(rows[self._lengths[rows] < 0])
         for first in range(0, len(new), LENGTHS_AT_ONCE):
             part = new[first : first + LENGTHS_AT_ONCE]
-            self._known[part] = self._find(part)
-        return self._known[rows].astype(np.int64)
+            self._lengths[part] = self._find(part)
+        return self._lengths[rows].astype(np.int64)
 
     def max(self, initial: int = 0) -> int:
-        """The length of the longest row that was looked at; `initial` where it is more.
+        """Length of the longest row that was looked at; `initial` if it is more.
 
-        An array of all lengths answers this in the same words.
+        An array of all lengths has the same method.
         """
         return max(self._longest, initial)
 
@@ -135,11 +135,11 @@ RowLengths: TypeAlias = "IntArray | LengthsOnDemand"
 
 
 def take_over(target: nn.Module, source: nn.Module, part: str = "") -> None:
-    """Copies the weights of `source` to the weights of the same names in `target`.
+    """Copy the weights of `source` to the weights of the same names in `target`.
 
     Args:
-        target: changes in place; what lies outside the part stays as it is.
-        source: has weights of the same names and shapes there.
+        target: network that changes in place; weights outside the part stay as they are.
+        source: network with weights of the same names and shapes in the part.
         part: dotted name of a submodule that both have ("encoder"); all weights by default.
 
     Raises:
@@ -174,8 +174,8 @@ class Learner(Protocol):
     Attributes:
         module: the network, with its current weights; mechanisms train it in place or copy it.
         vocabulary: None where the task has none.
-        role: who trains it.
-        schedule: how, of a public or downstream stage; None where the mechanism decides.
+        role: role of its stage.
+        schedule: schedule of a public or downstream stage; None if the mechanism decides.
         corpus: the rows that `batch` numbers, from 0.
         vectorised: see `LanguageModel.vectorised`.
         row_size: numbers in the largest tensor that one row needs (of a language model, its
@@ -183,7 +183,7 @@ class Learner(Protocol):
         row_lengths: (rows,) tokens of each row, where rows of similar length are to be computed
             side by side, because the time of a batch is that of its longest row; None where they
             are not. It decides about speed, never about what is private. Where rows stay in a
-            file, lengths are found when they are asked for.
+            file, lengths are computed on first use.
     """
 
     module: nn.Module
@@ -196,7 +196,7 @@ class Learner(Protocol):
     row_lengths: RowLengths | None = None
 
     def start_from(self, module: nn.Module) -> None:
-        """Takes over what the network shares with the one that the stage before trained.
+        """Take over the weights that the network shares with the one of the stage before.
 
         By default that is every weight, and the two must have the same names and shapes. A learner
         with a head of its own takes over a part, `take_over(self.module, module, "encoder")`, and
@@ -208,28 +208,28 @@ class Learner(Protocol):
         take_over(self.module, module)
 
     def batch(self, rows: Sequence[int] | IntArray, seeds: IntArray) -> Batch:
-        """Tensors of these rows, on the CPU.
+        """Make tensors of these rows, on the CPU.
 
         Token ids that the network looks up are called `tokens` (rows, length); the vocabulary's
         `end` fills them up.
 
-        What is random about a row (dropout) depends on its own one of the `seeds` (rows,) alone,
-        so that it does not matter which rows are computed side by side.
+        Randomness of a row (dropout) depends on its own one of the `seeds` (rows,) alone, so that
+        it does not matter which rows are computed side by side.
         """
         ...
 
     def losses(self, module: nn.Module, batch: Batch) -> Losses:
         """Losses of each row; row i depends on row i of the batch and on the module only.
 
-        Which weights a network uses for a row, and in which operations, must not depend on what
-        the row says; on its length it may (`docs/proofs.md`, section 14).
+        The weights that a network uses for a row, and the operations, must not depend on the
+        content of the row; on its length they may (`docs/proofs.md`, section 14).
         """
         ...
 
     def example_batch(self) -> Batch | None:
         """Made-up rows in the form of `batch`, no number of which comes from the corpus' rows.
 
-        They are different, of different lengths, and the same whenever they are asked for: token
+        They are different, of different lengths, and the same at every call: token
         ids drawn with a fixed seed (`example_ids`). The engine computes them before
         any row of the corpus, to see whether gradients of this network can be clipped in one
         backward pass. With None, the default, they are not: units are clipped update by update,
@@ -238,7 +238,7 @@ class Learner(Protocol):
         return None
 
     def release(self, module: nn.Module) -> Release:
-        """What is released when `module` is.
+        """Make the release of `module`.
 
         Derive it from `TrainedRelease`, so that attacks reach it by the losses of its rows.
         """
@@ -254,7 +254,7 @@ class SplitLearner(Learner, Protocol):
 
     Attributes:
         width: d, the size of the representation.
-        target: what the labels are of: "label", or the name of an attribute.
+        target: attribute that the labels are of: "label", or the name of an attribute.
     """
 
     width: int
@@ -263,7 +263,7 @@ class SplitLearner(Learner, Protocol):
     def masked_batch(
         self, rows: Sequence[int] | IntArray, rng: np.random.Generator, rate: float
     ) -> Batch:
-        """As `batch`, each word of a text dropped with an independent coin of this rate.
+        """Make a batch as `batch` does, with each word dropped by an independent coin of this rate.
 
         Coins, and the seeds of the rows, come from `rng`.
 

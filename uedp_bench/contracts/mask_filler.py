@@ -1,4 +1,4 @@
-"""Hidden tokens: what a masked language model is asked, and a causal one is not."""
+"""Capability of masked language models: scores of hidden tokens."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from uedp_bench.contracts.capabilities import TokenScores, capability
 from uedp_bench.corpus import FloatArray, IntArray
 
 
-def _first_hidden(asked: MaskFiller, texts: Sequence[str]) -> FloatArray:
+def _first_hidden(release: MaskFiller, texts: Sequence[str]) -> FloatArray:
     """Log-probabilities of the first token of each text."""
-    rows = [ids[:8] for ids in map(asked.encode, texts) if ids]
-    scores = asked.masked_logprobs(rows, [np.zeros(1, dtype=np.int64)] * len(rows))
+    rows = [ids[:8] for ids in map(release.encode, texts) if ids]
+    scores = release.masked_logprobs(rows, [np.zeros(1, dtype=np.int64)] * len(rows))
     return np.concatenate([np.empty(0), *(score.logp for score in scores)])
 
 
-@capability(lambda asked, rows: _first_hidden(asked, rows.texts))
+@capability(lambda release, rows: _first_hidden(release, rows.texts))
 @runtime_checkable
 class MaskFiller(Protocol):
-    """Can be asked how likely tokens of a text are when they are hidden."""
+    """Release that scores tokens of a text when they are hidden."""
 
     def masked_logprobs(
         self, rows: Sequence[Sequence[int]], hidden: Sequence[IntArray]

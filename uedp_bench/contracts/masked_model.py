@@ -1,4 +1,4 @@
-"""The contract of masked language models: what predicts hidden tokens from both sides."""
+"""Contract of masked language models, which predict hidden tokens from both sides."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class MaskedVocabulary(Vocabulary, Protocol):
     """A vocabulary with a token that stands for hidden ones.
 
     Attributes:
-        mask: its id.
+        mask: id of that token.
         special: ids that are no part of a text, the mask's among them; the unknown token's too.
     """
 
@@ -26,16 +26,16 @@ class MaskedVocabulary(Vocabulary, Protocol):
     special: tuple[int, ...]
 
     def literal(self) -> MaskedVocabulary:
-        """The same tokens, where special ones that somebody typed are read letter by letter."""
+        """Copy that reads special tokens which somebody typed letter by letter."""
         ...
 
 
 class MaskedModule(Protocol):
-    """What `MaskedLanguageModel.build_masked` returns, as tasks call it.
+    """Module that `MaskedLanguageModel.build_masked` returns, as tasks call it.
 
     Row i of the logits depends on row i of the arguments and on the weights only, and on none of
     its padding. Where the module has `output_layer` and it is not None (`HasOutputLayer`), logits
-    are what it makes of `outputs(tokens, lengths, places)` (rows, places, size).
+    are its image of `outputs(tokens, lengths, places)` (rows, places, size).
 
     Attributes:
         encoder: the part that a `TokenEncoder` of the same model and seed has too, with weights of
@@ -75,7 +75,7 @@ class MaskedLanguageModel(TextModel[P]):
         """A `MaskedModule` with fresh (by `seed`) or pretrained weights, on the CPU."""
 
     def save_masked(self, module: nn.Module, folder: Path) -> None:
-        """Writes the weights of a module that `build_masked` made."""
+        """Write the weights of a module that `build_masked` made."""
         save_weights(module, folder / "masked.pt")
 
     def load_masked(self, vocabulary: MaskedVocabulary, folder: Path) -> nn.Module:

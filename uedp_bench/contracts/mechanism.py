@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from uedp_bench.text.word_occurrences import WordChannel
 
 Events = tuple[PrivacyEvent, ...]
-"""What happened to private data, in order; empty where it was not used."""
+"""Uses of private data, in order; empty if it was not used."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class CorpusStats:
 
     Attributes:
         users, rows, sensitive_rows, entities: counts.
-        public: True where the source documents them (public constants); False where they were
-            counted from private data, and then `proven` refuses what depends on them.
-        downstream: of the rows of the task's second source, where it has one.
+        public: True if the source documents them (public constants); False if they were counted
+            from private data, and then `proven` refuses what depends on them.
+        downstream: sizes of the task's second source, where it has one.
         clients: the public share of each client in the rows (`contracts.clients`); none where the
             run has no clients.
     """
@@ -54,10 +54,10 @@ class CorpusStats:
 
 @dataclass(frozen=True)
 class PublicUnits:
-    """How many units a guarantee is about, after every public cut of the data.
+    """Number of units that a guarantee is about, after every public cut of the data.
 
     Attributes:
-        unit: what is counted, and the parameter that declares it.
+        unit: counted unit, and the parameter that declares it.
         declared: the public number that noise and sampling are planned for.
         sampled: units of a round if so many train (in expectation); None where rounds draw
             something else.
@@ -71,21 +71,21 @@ class PublicUnits:
     independent: bool = True
     at_least_all: bool = True
 
-    def expected(self, there: int) -> float | None:
-        """Units of a round where so many train."""
+    def expected(self, units: int) -> float | None:
+        """Expected units of a round if `units` units train."""
         if self.sampled is None or not self.independent:
             return self.sampled
-        return self.sampled * there / self.declared
+        return self.sampled * units / self.declared
 
 
 class Mechanism(Component[P]):
     """Base of all mechanisms.
 
     Attributes:
-        unit: the privacy unit of its guarantee; None where it promises nothing.
-        fresh_noise: all numbers that protect are drawn from the run's streams for that, so that
-            runs of other parameters or seeds share none. Choosing among trained models is only
-            charged for where every mechanism says so.
+        unit: the privacy unit of its guarantee; None if it promises nothing.
+        fresh_noise: True if all numbers that protect are drawn from the run's streams for that, so
+            that runs of other parameters or seeds share none. Choosing among trained models is
+            only charged for if every mechanism declares it.
         data_set: parameters that decide by chance which private sentences count (caps). A
             guarantee for a user together with an entity is about those alone.
     """
@@ -104,15 +104,15 @@ class Mechanism(Component[P]):
         """The events that a run will emit, from parameters and public sizes alone."""
 
     def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
-        """What its paper claims at these parameters; nothing by default."""
+        """Claims of its paper at these parameters; nothing by default."""
         return ()
 
     def refusals(self, stats: CorpusStats) -> tuple[str, ...]:
-        """Why `proven` must refuse at these parameters; empty where it need not."""
+        """Reasons why `proven` must refuse at these parameters; empty if it need not."""
         return ()
 
     def units(self, stats: CorpusStats) -> PublicUnits | None:
-        """How many units its guarantee is about; None where it depends on no such number."""
+        """Number of units that its guarantee is about; None if it depends on no such number."""
         return None
 
     def readings(self) -> tuple[Reading, ...]:
@@ -121,7 +121,7 @@ class Mechanism(Component[P]):
 
 
 class VocabularyMechanism(Mechanism[P]):
-    """Chooses words of private text; the task makes the vocabulary of its model from them alone.
+    """Mechanism that chooses words of private text, from which alone the vocabulary is made.
 
     One that plans no event sees public rows only.
     """
@@ -130,23 +130,23 @@ class VocabularyMechanism(Mechanism[P]):
     def choose(
         self, corpus: Corpus, words: Sequence[Sequence[str]], run: Run
     ) -> tuple[WordCounts, Events]:
-        """Words that may be seen, with counts, and what happened to choose them.
+        """Choose words that may be seen, with counts; return them with the events of the choice.
 
         Args:
             corpus: rows of the splits train, valid and public.
-            words: of each row, as the model reads them (`Task.words`): those of a row depend on
-                that row alone.
-            run: around it.
+            words: words of each row, as the model reads them (`Task.words`): those of a row depend
+                on that row alone.
+            run: the run.
         """
 
 
 class PublishingMechanism(Mechanism[P]):
-    """Publishes protected text or vectors; the number of rows may change.
+    """Mechanism that publishes protected text or vectors; the number of rows may change.
 
     Attributes:
-        rowwise: an output row depends on its input row and public data only. Only who says so is
-            taken for mere pre-processing of a mechanism that protects.
-        at_inference: test inputs pass through it too.
+        rowwise: True if an output row depends on its input row and public data only. Only such a
+            mechanism is taken for mere pre-processing of a mechanism that protects.
+        at_inference: True if test inputs pass through it too.
         carries: content columns that still mean something in what it publishes, of
             `uedp_bench.corpus.CONTENT`. All others are dropped after it, and where it has a `unit`,
             those that neither a mechanism after it nor the task reads. Labels, attributes, groups
@@ -159,11 +159,11 @@ class PublishingMechanism(Mechanism[P]):
 
     @abstractmethod
     def publish(self, corpus: Corpus, run: Run) -> tuple[Corpus, Events]:
-        """The protected corpus (same splits) and what happened to make it.
+        """Make the protected corpus (same splits); return it with the events.
 
         A mechanism on representations sets `Corpus.vectors`, and its texts become empty. Public
-        rows are published too: as text they stay as they are, as vectors they are what the
-        mechanism makes of text that needs no protection.
+        rows are published too: text stays as it is, vectors are those of text that needs no
+        protection.
         """
 
     def word_channel(self, run: Run) -> WordChannel | None:
@@ -171,43 +171,43 @@ class PublishingMechanism(Mechanism[P]):
         return None
 
     def entity_detector(self) -> EntityDetector | None:
-        """What finds the pieces of text that it replaces; None where it looks for none."""
+        """Detector of the pieces of text that it replaces; None if it looks for none."""
         return None
 
     def inherited(self) -> Events:
-        """What happened to people's data to make what it uses, such as a trained detector.
+        """Events of people's data in its resources, such as a trained detector.
 
-        These events compose with those of every run, whatever pre-processing hides: what it uses
-        was learnt from people, who may be those of the corpus.
+        They compose with those of every run, whatever pre-processing hides: its resources were
+        learnt from people, who may be those of the corpus.
         """
         return ()
 
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """What is known of a training that happened before the run.
+    """Training that happened before the run.
 
     Attributes:
-        coins: the file by which attacks planted before it (`uedp-bench plant`); None where none
-            did: rows of the split `train` were trained on, rows of `held_out` were not.
+        coins: the file by which attacks planted before it (`uedp-bench plant`); None if none did:
+            rows of the split `train` were trained on, rows of `held_out` were not.
     """
 
     coins: Path | None = None
 
 
 class TrainingMechanism(Mechanism[P]):
-    """Trains a learner.
+    """Mechanism that trains a learner.
 
     Attributes:
-        shows: what parties of its protocol see of private data beside the release, in words; empty
-            where that is nothing, or updates alone.
+        shows: sentence about the private data that parties of its protocol see beside the release;
+            empty if that is nothing, or updates alone.
     """
 
     shows: ClassVar[str] = ""
 
     @property
     def elsewhere(self) -> Elsewhere | None:
-        """Set where the model comes trained and `train` releases it as it is.
+        """Training before the run, if the model comes trained and `train` releases it as it is.
 
         The corpus is then attacked as it was trained on: nothing is planted in the run, no model
         before training is known, and none can be trained in the same way. None by default.
@@ -216,33 +216,33 @@ class TrainingMechanism(Mechanism[P]):
 
     @abstractmethod
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
-        """The trained module and what happened; trains on rows with split `train` only.
+        """Train the module on rows of the split `train` only; return it with the events.
 
         `corpus` is `learner.corpus`: row numbers are those of `learner.batch`.
         """
 
 
 class ServingMechanism(Mechanism[P]):
-    """Answers queries to a finished release under protection (secure computation).
+    """Mechanism that answers queries to a finished release (secure computation).
 
-    A class that is a `TrainingMechanism` as well trains for what it does at inference: its `train`
+    A class that is a `TrainingMechanism` as well trains for its work at inference: its `train`
     emits all its events, and `serve` none.
     """
 
     def cannot_serve(self, task: Task[Any], before: Sequence[Mechanism[Any]]) -> str | None:
-        """Why it cannot answer for what a task trains; None if it can, or nobody knows yet.
+        """Reason why it cannot answer for a task's network; None if it can, or nobody knows yet.
 
-        Runs are refused for it before any data are read. It is not asked where something was
+        Runs are refused for it before any data are read. It is not called where something was
         published, for the task may then train another network than its model.
 
         Args:
-            task: with its model.
+            task: task with its model.
             before: mechanisms of the run that act before it.
         """
         return None
 
     def check_learner(self, learner: Learner) -> None:
-        """Refuses what a learner is about to train, where no weights would make it right.
+        """Refuse the network of a learner if no weights would make it right.
 
         It is called before anything is trained, with the learner of the last stage, for the first
         mechanism at inference; `serve` refuses what depends on the weights.
@@ -254,13 +254,13 @@ class ServingMechanism(Mechanism[P]):
 
     @abstractmethod
     def serve(self, release: Release, run: Run) -> Release:
-        """The release as its users see it; its events are those of `release`, then its own."""
+        """Make the release as its users see it; its events are those of `release`, then its own."""
 
     def serve_again(self, release: Release) -> Release:
-        """The release as its users see it, where what `serve` gave was saved and loaded again.
+        """Make the release as its users see it from a saved and loaded release.
 
-        A mechanism whose release is a `ServedRelease` has it. Numbers that hide something are drawn
-        from the operating system: those of the run were used.
+        A mechanism whose release is a `ServedRelease` has this method. Numbers that hide something
+        are drawn from the operating system: those of the run were used.
 
         Raises:
             TypeError: of mechanisms whose releases save themselves.
@@ -269,7 +269,7 @@ class ServingMechanism(Mechanism[P]):
 
 
 class RepresentationChannel(Protocol):
-    """What happens to a representation between the encoder and the head.
+    """Channel of a representation between the encoder and the head.
 
     Attributes:
         word_dropout: probability that a word is dropped before its text is encoded.
@@ -278,7 +278,7 @@ class RepresentationChannel(Protocol):
     word_dropout: float
 
     def perturb(self, z: Tensor, rngs: Sequence[np.random.Generator]) -> Tensor:
-        """(rows, d) of (rows, d); row i depends on row i and on the noise of `rngs[i]` only."""
+        """Perturb (rows, d) representations; row i depends on row i and noise of `rngs[i]` only."""
         ...
 
 
@@ -292,14 +292,14 @@ class SplitRelease(Protocol):
 
 
 class RepresentationMechanism(TrainingMechanism[P], ServingMechanism[P]):
-    """Trains a `SplitLearner` with a channel between its two parts, and keeps it at inference."""
+    """Mechanism that trains a `SplitLearner` with a channel, and keeps the channel at inference."""
 
     @abstractmethod
     def channel(self) -> RepresentationChannel:
         """The channel at these parameters."""
 
     def serve(self, release: Release, run: Run) -> Release:
-        """The release with the channel between its encoder and its head.
+        """Make the release with the channel between its encoder and its head.
 
         Raises:
             CapabilityError: if the release has no two such parts.

@@ -1,6 +1,6 @@
 """Results of earlier schema versions, brought up to date before they are read.
 
-Version 2 knows what ranks a run, its floors and whether it has learnt anything, and `accuracy` of
+Version 2 has the headline of a run, its floors and `learned`, and `accuracy` of
 next-word counts known targets alone; the number of version 1 is now `accuracy_with_unknown`.
 """
 
@@ -26,29 +26,29 @@ vocabulary only, and the metrics that hold its floors."""
 
 
 def migrated(value: Any) -> Any:
-    """A result as JSON values, of the newest version; anything else comes back as it is."""
+    """Bring a result (JSON values) to the newest version; return anything else as it is."""
     if not isinstance(value, Mapping) or value.get("schema_version", 1) != 1:
         return value
     value = {**value, "schema_version": SCHEMA_VERSION}
     task, utility = _part(value, "spec", "task").get("name"), _part(value, "utility")
     if task == "next-word" and "accuracy" in utility:
         names = {"accuracy": "accuracy_with_unknown"}
-        value["utility"] = {names.get(name, name): found for name, found in utility.items()}
+        value["utility"] = {names.get(name, name): number for name, number in utility.items()}
     if value.get("status") == "finished" and isinstance(task, str) and task in _HEADLINES:
         value = {**_judged(_HEADLINES[task], utility, bool(value.get("pretraining"))), **value}
     return value
 
 
 def _judged(
-    known: tuple[str, bool, Mapping[str, str]], utility: Mapping[str, Any], pretrained: bool
+    task_headline: tuple[str, bool, Mapping[str, str]], utility: Mapping[str, Any], pretrained: bool
 ) -> dict[str, Any]:
     """Headline, floors and `learned`; the model before private training was not kept then."""
-    name, by_vocabulary, metrics = known
+    name, by_vocabulary, metrics = task_headline
     held = {floor: _number(_part(utility, at).get("value")) for floor, at in metrics.items()}
     floors = {floor: value for floor, value in held.items() if value is not None}
     headline = {"metric": name, "larger_is_better": False, "by_vocabulary": by_vocabulary}
-    found = _part(utility, name)
-    value, high = (_number(found.get(part)) for part in ("value", "high"))
+    estimate = _part(utility, name)
+    value, high = (_number(estimate.get(part)) for part in ("value", "high"))
     learned: bool | None = None
     if value is not None and floors:
         best = min(floors.values())
@@ -60,7 +60,7 @@ def _judged(
 
 
 def _part(value: Any, *path: str) -> Mapping[str, Any]:
-    """The object at a path, empty where there is none: what is wrong with it is said later."""
+    """The object at a path, empty if there is none: validation reports its errors later."""
     for name in path:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value if isinstance(value, Mapping) else {}
@@ -70,7 +70,7 @@ def _number(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
-        found = float(value)
+        number = float(value)
     except (ValueError, OverflowError):
         return None
-    return None if math.isnan(found) else found
+    return None if math.isnan(number) else number

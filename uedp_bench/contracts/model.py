@@ -1,4 +1,4 @@
-"""The contract of models: networks that a task can learn, each by its paper's name."""
+"""Contract of models: networks that a task can learn, each by its paper's name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Vocabulary(Protocol):
         size: number of token ids.
         begin, end: ids that start and end every row.
         unknown: id of words outside the vocabulary, or None where there are none (byte-level).
-        origin: where it came from, in words; "private" text makes every proven epsilon infinite.
+        origin: origin in words; "private" text makes every proven epsilon infinite.
         fingerprint: equal for equal vocabularies: only such perplexities per token compare.
     """
 
@@ -48,54 +48,54 @@ class Vocabulary(Protocol):
         ...
 
     def save(self, folder: Path) -> None:
-        """Writes the vocabulary; `Model.load_vocabulary` reads it."""
+        """Write the vocabulary; `Model.load_vocabulary` reads it."""
         ...
 
 
 class TextModel(Component[P]):
-    """What all models have: the vocabulary through which they read text.
+    """Base of all models, with the vocabulary through which they read text.
 
     Attributes:
-        vectorised: `torch.func.vmap` over rows of weights works on the module (no in-place state,
-            no data-dependent control flow), so that many users train at once.
-        trained_elsewhere: its weights were trained on rows of the corpus before the run: only a
-            mechanism that says so (`TrainingMechanism.elsewhere`) may release it.
+        vectorised: True if `torch.func.vmap` over rows of weights works on the module (no in-place
+            state, no data-dependent control flow), so that many users train at once.
+        trained_elsewhere: True if its weights were trained on rows of the corpus before the run:
+            only a mechanism that declares it (`TrainingMechanism.elsewhere`) may release it.
     """
 
     vectorised: ClassVar[bool] = True
     trained_elsewhere: ClassVar[bool] = False
 
     def before_training(self) -> TextModel[P] | None:
-        """The model before others trained it on private rows; None where nobody knows it."""
+        """Return the model before others trained it on private rows; None if nobody knows it."""
         return None
 
     @abstractmethod
     def vocabulary(self, texts: Sequence[str], *, origin: str, private: bool) -> Vocabulary:
-        """Vocabulary made from these texts (a pretrained model returns its own tokenizer's)."""
+        """Make the vocabulary from texts (a pretrained model returns its own tokenizer's)."""
 
     def words(self, texts: Sequence[str]) -> list[list[str]]:
-        """Words of each text: `vocabulary` makes of them, one a text, what it makes of the texts.
+        """Split each text into words, from which `vocabulary` makes the same vocabulary.
 
-        Those of a text depend on it alone. Whitespace-separated ones by default.
+        Words of a text depend on it alone. They are separated by white space by default.
         """
         return [text.split() for text in texts]
 
     @abstractmethod
     def load_vocabulary(self, folder: Path) -> Vocabulary:
-        """The vocabulary that `Vocabulary.save` wrote."""
+        """Load the vocabulary that `Vocabulary.save` wrote."""
 
     def brings_vocabulary(self) -> bool:
         """True if the vocabulary is the model's own: no text is needed to make one."""
         return False
 
     def on_public_text(self, module: nn.Module) -> nn.Module:
-        """The network as a stage on public text trains it: the same, by default.
+        """Return the network as a stage on public text trains it; unchanged by default.
 
-        A model with adapters gives one that trains all weights but these.
+        A model with adapters returns one that trains all weights but these.
 
         Args:
             module: the network of the task, this model's alone or with a head on it. It is not
-                changed, and what is returned has weights of the same names.
+                changed, and the returned network has weights of the same names.
         """
         return module
 
@@ -118,7 +118,7 @@ class LanguageModel(TextModel[P]):
 
     @abstractmethod
     def build(self, vocabulary: Vocabulary, seed: int) -> nn.Module:
-        """The network with freshly drawn (by `seed`) or pretrained weights, on the CPU."""
+        """Build the network with freshly drawn (by `seed`) or pretrained weights, on the CPU."""
 
     def window_overlap(self, width: int) -> int:
         """Tokens of a long text that each window but its first sees again, as context alone.
@@ -131,16 +131,16 @@ class LanguageModel(TextModel[P]):
         return 0
 
     def save_network(self, module: nn.Module, folder: Path) -> None:
-        """Writes the weights of a module that `build` made; `load_network` reads them."""
+        """Write the weights of a module that `build` made; `load_network` reads them."""
         save_weights(module, folder / "weights.pt")
 
     def load_network(self, vocabulary: Vocabulary, folder: Path) -> nn.Module:
-        """The network with the weights that `save_network` wrote, on the CPU."""
+        """Load the network with the weights that `save_network` wrote, on the CPU."""
         return load_weights(self.build(vocabulary, seed=0), folder / "weights.pt")
 
 
 class NextTokenModule(Protocol):
-    """What `LanguageModel.build` returns, as the learner calls it."""
+    """Module that `LanguageModel.build` returns, as the learner calls it."""
 
     def __call__(self, tokens: Tensor, seeds: Tensor | None = None) -> Tensor:
         """(rows, length) token ids, (rows,) dropout seeds -> (rows, length, vocabulary) logits."""
@@ -162,7 +162,7 @@ class CountsTargets(Protocol):
 
 @runtime_checkable
 class FeatureModule(Protocol):
-    """A `NextTokenModule` that gives what its output layer reads, and the layer.
+    """A `NextTokenModule` that shows its output layer and the layer's inputs.
 
     Logits are `features @ weight.t() + bias`. The cross-entropy of tokens is
     then computed without a second table of all logits (`models.fast.output_nats`).
@@ -185,19 +185,19 @@ class StopsAtEnds(Protocol):
     """A `FeatureModule` that spares itself the padding of rows that end before the longest."""
 
     def outputs_until(self, tokens: Tensor, seeds: Tensor | None, lengths: Tensor) -> Tensor:
-        """(rows, length, size) what `outputs` gives for the first `lengths` (rows,) of each row.
+        """(rows, length, size) features as of `outputs`, for the first `lengths` (rows,) tokens.
 
-        What stands after them is anything that is finite.
+        Features after them are finite, and mean nothing.
         """
         ...
 
 
 @runtime_checkable
 class EmbedsTokens(Protocol):
-    """A network, or a part of one, that looks tokens up in a table of vectors, and says in which.
+    """Network, or a part of one, that shows the table of vectors in which it looks tokens up.
 
     Rows of the table that belong to no token of a text have no gradient, unless the table is that
-    of the outputs too: who reads an update must know where it is (`gradient-inversion`).
+    of the outputs too: a reader of an update must know its place (`gradient-inversion`).
     """
 
     def token_embedding(self) -> Tensor:
@@ -207,9 +207,9 @@ class EmbedsTokens(Protocol):
 
 @runtime_checkable
 class ReadsTokenVectors(Protocol):
-    """A network, or a part of one, that says which weights multiply vectors of tokens.
+    """Network, or a part of one, that shows the weights which multiply vectors of tokens.
 
-    Where the table is not trained, it is these that show which tokens a short text has: the change
+    Where the table is not trained, these weights tell the tokens of a short text: the change
     of each is a sum of their vectors, row by row (`gradient-inversion`).
     """
 
@@ -220,7 +220,7 @@ class ReadsTokenVectors(Protocol):
 
 @runtime_checkable
 class HasOutputLayer(Protocol):
-    """A network, or a part of one, that says which weights make its logits; see `FeatureModule`."""
+    """Network, or a part of one, that shows the weights of its logits; see `FeatureModule`."""
 
     def output_layer(self) -> tuple[Tensor, Tensor | None] | None:
         """Weight (outputs, size) and bias (outputs,) or None of the output layer.
@@ -258,7 +258,7 @@ class TextEncoder(TextModel[P]):
     has the attribute `normalised` and it is true.
 
     A frozen encoder (`frozen()` is True) is pretrained and not trained any further: `features`
-    gives its vectors, and `build_encoder` what is trained on top of them, a module with the
+    gives its vectors, and `build_encoder` the part that is trained on top, a module with the
     attribute `width` whose `forward(vectors)` maps (rows, size) to (rows, d). A module with dropout
     has the attribute `seeded`, which is true, and `forward(vectors, seeds)`. A frozen encoder has
     no vocabulary here.
@@ -266,17 +266,17 @@ class TextEncoder(TextModel[P]):
 
     @property
     def mask(self) -> str:
-        """The word that stands for a dropped word in a text that is to be encoded."""
+        """Word that stands for a dropped word in a text that is to be encoded."""
         return "<unk>"
 
     def features(self, texts: Sequence[str], device: str, *, cache: bool = True) -> FeatureArray:
         """(texts, size) vectors of a frozen encoder.
 
         Args:
-            texts: as they are.
+            texts: texts as they are.
             device: torch device to compute on.
-            cache: keep them on disk for the next run (not for texts that occur once, such as those
-                with dropped words).
+            cache: True to keep vectors on disk for the next run (not for texts that occur once,
+                such as those with dropped words).
 
         Raises:
             TypeError: of an encoder that is trained.
@@ -284,18 +284,18 @@ class TextEncoder(TextModel[P]):
         raise TypeError(f"{self.name} is trained: it has no fixed features")
 
     def has_plain_layers(self) -> bool:
-        """True if what is trained of it is plain layers (`Compilable`), or nothing at all.
+        """True if its trained part is plain layers (`Compilable`), or nothing at all.
 
         Frozen encoders by default.
         """
         return self.frozen()
 
     def row_numbers(self, tokens: int, width: int) -> int:
-        """Numbers in the largest tensor that a row of so many tokens needs; see `Learner`.
+        """Numbers in the largest tensor that a row of `tokens` tokens needs; see `Learner`.
 
         Args:
-            tokens: of the longest row.
-            width: of the representation, or the number of classes where there are more.
+            tokens: number of tokens of the longest row.
+            width: size of the representation, or the number of classes if there are more.
         """
         return tokens * width
 
@@ -309,19 +309,19 @@ class TextEncoder(TextModel[P]):
 
     @abstractmethod
     def build_encoder(self, vocabulary: Vocabulary | None, seed: int) -> nn.Module:
-        """The network, or of a frozen encoder what is trained on top of it, on the CPU."""
+        """Build the network, or the trained part on top of a frozen encoder, on the CPU."""
 
     def save_encoder(self, module: nn.Module, folder: Path) -> None:
-        """Writes the weights of a module that `build_encoder` made."""
+        """Write the weights of a module that `build_encoder` made."""
         save_weights(module, folder / "encoder.pt")
 
     def load_encoder(self, vocabulary: Vocabulary | None, folder: Path) -> nn.Module:
-        """The module with the weights that `save_encoder` wrote, on the CPU."""
+        """Load the module with the weights that `save_encoder` wrote, on the CPU."""
         return load_weights(self.build_encoder(vocabulary, seed=0), folder / "encoder.pt")
 
 
 class WordRows(Protocol):
-    """What a token encoder reads of rows of words."""
+    """Input of a token encoder: rows of words as it reads them."""
 
     @property
     def lengths(self) -> IntArray:
@@ -335,11 +335,11 @@ class WordRows(Protocol):
 
     @property
     def row_size(self) -> int:
-        """Numbers in the largest tensor that the longest row needs on its way; see `Learner`."""
+        """Numbers in the largest tensor that the longest row needs; see `Learner`."""
         ...
 
     def batch(self, rows: IntArray) -> Batch:
-        """What the network reads of some rows: tensors on the CPU, with rows as first dimension.
+        """Make the network's input of some rows: tensors on the CPU, with rows as first dimension.
 
         They are padded on the right to the longest of these rows, to one word at least. `lengths`
         (rows,) is among them.
@@ -351,16 +351,16 @@ class TokenEncoder(TextModel[P]):
     """A network that maps every word of a row to a vector.
 
     `build_token_encoder` returns a module with the attribute `width` (d), whose `forward(batch)`
-    maps what `WordRows.batch` gives to (rows, words, d); where the batch has `seeds` (rows,) and
+    maps a batch of `WordRows.batch` to (rows, words, d); where the batch has `seeds` (rows,) and
     the module is in training mode, they draw its dropout. Row i of the output depends on row i of
-    the batch and on the weights only. What stands after the first `lengths[i]` words is padding:
-    its vectors are finite, mean nothing, and change no other vector.
+    the batch and on the weights only. Everything after the first `lengths[i]` words is padding: its
+    vectors are finite, mean nothing, and change no other vector.
 
     A word that is cut into pieces has the vector of its first piece.
 
     A frozen encoder (`frozen()` is True) is pretrained and not trained any further: `read_words`
-    computes its vectors once and keeps them on disk, and `build_token_encoder` returns what is
-    trained on top of them; the vocabulary is then None.
+    computes its vectors once and keeps them on disk, and `build_token_encoder` returns the part
+    that is trained on top of them; the vocabulary is then None.
     """
 
     @abstractmethod
@@ -371,26 +371,26 @@ class TokenEncoder(TextModel[P]):
         max_tokens: int,
         device: str,
     ) -> WordRows:
-        """What the network reads of each row.
+        """Prepare the network's input of each row.
 
         Args:
-            words: of each row, in order; a word may be any string, and a row may have none.
-            vocabulary: of this model; None for a frozen encoder.
-            max_tokens: tokens of a row past this many are left out. They are words, or pieces of
+            words: words of each row, in order; a word may be any string, and a row may have none.
+            vocabulary: vocabulary of this model; None for a frozen encoder.
+            max_tokens: most tokens of a row; the rest is left out. They are words, or pieces of
                 words with the first and last special token among them.
             device: torch device on which a frozen encoder computes.
         """
 
     @abstractmethod
     def build_token_encoder(self, vocabulary: Vocabulary | None, seed: int) -> nn.Module:
-        """The network, or of a frozen encoder what is trained on top of it, on the CPU."""
+        """Build the network, or the trained part on top of a frozen encoder, on the CPU."""
 
     def save_token_encoder(self, module: nn.Module, folder: Path) -> None:
-        """Writes the weights of a module that `build_token_encoder` made."""
+        """Write the weights of a module that `build_token_encoder` made."""
         save_weights(module, folder / "token_encoder.pt")
 
     def load_token_encoder(self, vocabulary: Vocabulary | None, folder: Path) -> nn.Module:
-        """The module with the weights that `save_token_encoder` wrote, on the CPU."""
+        """Load the module with the weights that `save_token_encoder` wrote, on the CPU."""
         return load_weights(
             self.build_token_encoder(vocabulary, seed=0), folder / "token_encoder.pt"
         )
@@ -401,7 +401,7 @@ class PairVocabulary(Vocabulary, Protocol):
 
     Attributes:
         start: id that a decoder begins with.
-        never: ids that are in no translation: what starts or fills rows, and tags of fragments.
+        never: ids that are in no translation: those that start or fill rows, and tags of fragments.
     """
 
     start: int
@@ -413,14 +413,14 @@ class PairVocabulary(Vocabulary, Protocol):
 
 
 class TranslationModule(Protocol):
-    """What `TranslationModel.build_translator` returns, as tasks call it.
+    """Module that `TranslationModel.build_translator` returns, as tasks call it.
 
     Row i of every output depends on row i of the inputs and on the weights only. Rows are padded on
     the right, and padding changes nothing else.
     """
 
     def encode(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """(rows, source length, size) what the decoder looks at, of ids and their numbers."""
+        """Encode ids and their numbers to the decoder's input (rows, source length, size)."""
         ...
 
     def decode(self, inputs: Tensor, memory: Tensor, lengths: Tensor) -> Tensor:
@@ -428,7 +428,7 @@ class TranslationModule(Protocol):
 
         Args:
             inputs: (rows, target length) ids: start, and the target without its end.
-            memory: of `encode`.
+            memory: (rows, source length, size) output of `encode`.
             lengths: (rows,) tokens of each source.
         """
         ...
@@ -446,7 +446,7 @@ class TranslationModel(TextModel[P]):
 
     @abstractmethod
     def vocabulary(self, texts: Sequence[str], *, origin: str, private: bool) -> PairVocabulary:
-        """Vocabulary made from texts of both languages, or the pretrained one."""
+        """Make the vocabulary from texts of both languages, or return the pretrained one."""
 
     @abstractmethod
     def load_vocabulary(self, folder: Path) -> PairVocabulary:
@@ -454,19 +454,19 @@ class TranslationModel(TextModel[P]):
 
     @abstractmethod
     def build_translator(self, vocabulary: PairVocabulary, seed: int) -> nn.Module:
-        """A `TranslationModule` with fresh (by `seed`) or pretrained weights, on the CPU."""
+        """Build a `TranslationModule` with fresh (by `seed`) or pretrained weights, on the CPU."""
 
     def save_translator(self, module: nn.Module, folder: Path) -> None:
-        """Writes the weights of a module that `build_translator` made."""
+        """Write the weights of a module that `build_translator` made."""
         save_weights(module, folder / "translator.pt")
 
     def load_translator(self, vocabulary: PairVocabulary, folder: Path) -> nn.Module:
-        """The module with the weights that `save_translator` wrote, on the CPU."""
+        """Load the module with the weights that `save_translator` wrote, on the CPU."""
         return load_weights(self.build_translator(vocabulary, seed=0), folder / "translator.pt")
 
 
 def save_weights(module: nn.Module, file: Path) -> None:
-    """Writes the weights of a network, or of a part of one, on the CPU."""
+    """Write the weights of a network, or of a part of one, on the CPU."""
     import torch
 
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -474,7 +474,7 @@ def save_weights(module: nn.Module, file: Path) -> None:
 
 
 def load_weights(module: nn.Module, file: Path) -> nn.Module:
-    """Gives a module the weights that `save_weights` wrote, and returns it."""
+    """Load the weights that `save_weights` wrote into a module, and return it."""
     import torch
 
     module.load_state_dict(torch.load(file, weights_only=True))

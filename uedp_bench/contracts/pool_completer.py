@@ -1,4 +1,4 @@
-"""Suffixes that are made of the words of one pool: asked about without writing their texts."""
+"""Losses of suffixes that are made of the words of one pool, without their texts."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from uedp_bench.corpus import FloatArray, IntArray
 from uedp_bench.errors import UedpBenchError
 
 TEXTS_AT_ONCE = 2**15
-"""Texts that are held at once."""
+"""Most texts that are held at once."""
 
 
 @runtime_checkable
 class PoolCompleter(Protocol):
-    """A `Completer` that takes suffixes as numbers of words; it answers as to their texts.
+    """A `Completer` that takes suffixes as numbers of words, and scores them as their texts.
 
     A suffix is a row of indices into `words`, and its text these words joined by single spaces.
     """
@@ -33,21 +33,21 @@ class PoolCompleter(Protocol):
 
 
 @dataclass(frozen=True)
-class AskedByText:
-    """Any completer as a `PoolCompleter`: every suffix is asked about as a text.
+class TextPoolCompleter:
+    """Any completer as a `PoolCompleter`: every suffix is scored as a text.
 
     Attributes:
-        completer: that is asked.
+        completer: completer of the texts.
     """
 
     completer: Completer
 
     def pool_losses(self, before: str, words: Sequence[str], suffixes: IntArray) -> FloatArray:
-        """See `PoolCompleter`; the completer is asked once."""
+        """See `PoolCompleter`; the completer is called once."""
         return np.asarray(self.completer.filler_losses(before, "", texts_of(words, suffixes)))
 
     def pool_rank(self, before: str, words: Sequence[str], suffix: IntArray) -> int:
-        """See `PoolCompleter`; the completer is asked about all suffixes, block by block.
+        """See `PoolCompleter`; the completer scores all suffixes, block by block.
 
         Raises:
             UedpBenchError: if a loss is NaN.
@@ -68,8 +68,8 @@ class AskedByText:
 
 
 def by_pool(release: Completer) -> PoolCompleter:
-    """The release where it is a `PoolCompleter`, else what asks it by texts."""
-    return release if isinstance(release, PoolCompleter) else AskedByText(release)
+    """Return the release if it is a `PoolCompleter`, else wrap it as one that uses texts."""
+    return release if isinstance(release, PoolCompleter) else TextPoolCompleter(release)
 
 
 def texts_of(words: Sequence[str], suffixes: IntArray) -> list[str]:

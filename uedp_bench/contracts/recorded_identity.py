@@ -1,4 +1,4 @@
-"""What the record of a run says that it was, and whether the record agrees with itself.
+"""Identity that the record of a run holds, and faults of a record that contradicts itself.
 
 A record is a text that anybody may have edited. Its id is the hash of its identity, its spec names
 the components of that identity, and its guarantees are what its events are worth.
@@ -20,10 +20,10 @@ from uedp_bench.accounting.ledger import proven
 from uedp_bench.contracts.results import Result
 
 SINGLE, LISTED = ("task", "source", "model"), ("mechanism", "attacks")
-"""Parts that are one component, and those that are several."""
+"""Parts that are one component, and parts that are several."""
 
 _LESS = 1e-3
-"""By how much, relatively, an accountant of another version may have rounded an epsilon down."""
+"""Relative amount by which an accountant of another version may have rounded epsilon down."""
 
 
 class Part(NamedTuple):
@@ -36,7 +36,7 @@ class Part(NamedTuple):
 
 
 class Parts(BaseModel):
-    """What `spec.identity.identity_parts` gives."""
+    """Parts of an identity, as `spec.identity.identity_parts` returns them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     engine: int = 1
@@ -55,8 +55,8 @@ class Parts(BaseModel):
     unprotected: Part | None = None
 
     @staticmethod
-    def of(recorded: Any) -> Parts:
-        """The parts that a file holds.
+    def from_record(recorded: Any) -> Parts:
+        """Read the parts that a file holds.
 
         Raises:
             ValidationError: if they have another form.
@@ -74,13 +74,13 @@ class Parts(BaseModel):
 def parts_of(result: Result) -> Parts | None:
     """The parts of a record's identity; None where it has none, or one of another form."""
     try:
-        return Parts.of(result.provenance.get("identity"))
+        return Parts.from_record(result.provenance.get("identity"))
     except ValidationError:
         return None
 
 
 def lone_files(parts: Parts) -> Iterator[str]:
-    """Components with the digest of a lone file, as "mechanism NAME", but for attacks."""
+    """Components with the digest of a lone file, as "mechanism NAME", except attacks."""
     for where, part in parts.components():
         kind = where.partition(".")[0]
         if part.source is not None and kind != "attacks":
@@ -102,7 +102,7 @@ _PART = TypeAdapter(Part, config=ConfigDict(strict=True))
 
 
 def record_faults(result: Result) -> tuple[str, ...]:
-    """Sentences: where the record of a finished run is not one that a run leaves behind.
+    """Sentences about faults in the record of a finished run.
 
     Recorded epsilons are not believed: they are computed again from the events.
     """
@@ -125,23 +125,29 @@ def _faults(result: Result, parts: Parts) -> Iterator[str]:
     same = {where: ref.name for where, ref in named.items()} == recorded
     if not same or declared != parts.selection:
         yield "its spec is not that of the identity that it records"
-    given = {(one.unit, one.adjacency): one for one in result.guarantees if one.kind != "claimed"}
+    recorded_proofs = {
+        (one.unit, one.adjacency): one for one in result.guarantees if one.kind != "claimed"
+    }
     worth = {(one.unit, one.adjacency): one for one in proven(result.events, delta=spec.delta)}
-    unlike = any(_promises_more(given[key], again) for key, again in worth.items() if key in given)
-    if result.events and (given.keys() != worth.keys() or unlike):
+    unlike = any(
+        _promises_more(recorded_proofs[key], again)
+        for key, again in worth.items()
+        if key in recorded_proofs
+    )
+    if result.events and (recorded_proofs.keys() != worth.keys() or unlike):
         yield "its guarantees are not what its events are worth"
 
 
-def _promises_more(given: Guarantee, again: Guarantee) -> bool:
+def _promises_more(guarantee: Guarantee, again: Guarantee) -> bool:
     """True if a guarantee is smaller than its events allow, or was refused and is called given."""
-    if given.status == "refused":
+    if guarantee.status == "refused":
         return False  # a run may know more reasons than its events
-    refused = math.isinf(given.epsilon) and math.isfinite(again.epsilon)
-    return refused or given.epsilon < again.epsilon * (1.0 - _LESS)
+    refused = math.isinf(guarantee.epsilon) and math.isfinite(again.epsilon)
+    return refused or guarantee.epsilon < again.epsilon * (1.0 - _LESS)
 
 
 def identity_of(parts: Mapping[str, Any]) -> tuple[str, str]:
-    """(id, group) of what `identity_parts` gave, or of what a result recorded of it."""
+    """(id, group) of the parts of an identity, computed (`identity_parts`) or recorded."""
     texts = {name: f"{_SORTED(name)}: {_SORTED(parts[name])}" for name in sorted(parts)}
     shared = [text for name, text in texts.items() if name != "seed"]
     return _digest(texts.values()), _digest(shared)

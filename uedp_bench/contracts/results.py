@@ -54,7 +54,7 @@ def _plain(value: Any) -> Any:
     """JSON values of anything nested: NumPy becomes Python's, infinity the string "inf".
 
     Raises:
-        ValueError: for NaN, naming where it is.
+        ValueError: for NaN, naming its place.
     """
     if isinstance(value, Mapping):
         return {key: _inside(part, str(key)) for key, part in value.items()}
@@ -77,15 +77,15 @@ def _inside(value: Any, name: str) -> Any:
 
 
 CHECKED = {"checked": True}
-"""The context of validation of what `parse_result` has looked through: it is plain already."""
+"""Context of validation for values of `parse_result`, which are plain already."""
 
 
-def _made_plain(value: Any, info: ValidationInfo) -> Any:
-    """As `_plain`, which looks at every number of a result, and has no need to do it twice."""
+def _plain_once(value: Any, info: ValidationInfo) -> Any:
+    """As `_plain`, unless `parse_result` has looked at every number already."""
     return value if info.context is CHECKED else _plain(value)
 
 
-Plain = Annotated[dict[str, Any], BeforeValidator(_made_plain)]
+Plain = Annotated[dict[str, Any], BeforeValidator(_plain_once)]
 """Free-form JSON values without NaN."""
 
 
@@ -112,13 +112,13 @@ class CurveEvidence(_Frozen):
     """Counts of an audit that trade-off curves are tested against, without assumptions.
 
     Attributes:
-        canaries: of one training, each in by a fair coin of its own.
-        guesses: ways of guessing on them that were fixed in advance: guesses, and right ones.
+        canaries: canaries of one training, each in by a fair coin of its own.
+        guesses: numbers of guesses and of right ones, for each way that was fixed in advance.
         rates: events over independent trainings: the lower limit of the probability of each on
             the side where it is likely, the upper limit on the other, all at half of `error`.
         bets: guesses of one canary over trainings that stopped early, in their order: the chance
             that was bet on each, 0 for none, and True for a right one.
-        error: of the test: the probability that a curve which holds is refuted.
+        error: error of the test: the probability that a curve which holds is refuted.
     """
 
     canaries: int = Field(ge=1)
@@ -132,17 +132,17 @@ class LowerBound(_Frozen):
     """An epsilon that an attack refuted from below.
 
     Attributes:
-        unit, adjacency, delta: of the guarantees that it bounds.
-        epsilon: at `confidence`, which pays for every choice that the attack made.
-        strict_epsilon: the same at confidence 1 - 1e-6, for the checks against proven and claimed
+        unit, adjacency, delta: unit, adjacency and delta of the guarantees that it bounds.
+        epsilon: epsilon at `confidence`, which pays for every choice that the attack made.
+        strict_epsilon: epsilon at confidence 1 - 1e-6, for the checks against proven and claimed
             guarantees, which no chance may fail; None where the attack's statistics rest on
             `assumptions` that the checks cannot rely on.
-        spread, sentences: of a user-entity bound: other users that mention the entity, and their
-            sentences that do, all together; as many of each, the last perhaps fewer. None for any
-            number.
-        assumptions: what must hold beside the attack's own coins; empty for none.
-        evidence: what the whole curve of a guarantee is tested against; None where the bound says
-            all, as every bound at a second delta does.
+        spread, sentences: point of a user-entity bound: other users that mention the entity, and
+            their sentences that do, all together; as many of each, the last perhaps fewer. None
+            for any number.
+        assumptions: conditions beside the attack's own coins; empty for none.
+        evidence: counts that the whole curve of a guarantee is tested against; None if the bound
+            says all, as every bound at a second delta does.
     """
 
     unit: PrivacyUnit
@@ -160,19 +160,19 @@ class LowerBound(_Frozen):
 
 
 MOST_SAMPLES, MOST_SAMPLE_TEXT = 5, 240
-"""Samples that a result keeps of an attack, and characters of each text."""
+"""Most samples that a result keeps of an attack, and characters of each text."""
 
 
 class Sample(_Frozen):
-    """What an attack read of one private text. Long texts are cut.
+    """Reading of one private text by an attack. Long texts are cut.
 
     Results keep samples of generated text, and of other text only where the source's parameter
     `show_samples` asks for it.
 
     Attributes:
         private: the text that was to be protected.
-        seen: what the attacker saw in its place.
-        read: what the attacker concluded, and rightly so.
+        seen: the attacker's view of it.
+        read: the attacker's right conclusion.
     """
 
     private: str
@@ -218,7 +218,7 @@ class RunSpec(_Frozen):
 
 
 class SkippedAttack(_Frozen):
-    """An attack that did not apply, and why."""
+    """An attack that did not apply, with the reason."""
 
     name: str
     reason: str
@@ -229,7 +229,7 @@ class FailedAttack(_Frozen):
 
     Attributes:
         type: name of the exception.
-        traceback: empty where the message says what is wrong with the input.
+        traceback: traceback; empty if the message explains bad input.
     """
 
     name: str
@@ -239,7 +239,7 @@ class FailedAttack(_Frozen):
 
     @property
     def reason(self) -> str:
-        """The message on one line, after the exception's name where the error is no bad input."""
+        """Message on one line, after the exception's name unless the error is bad input."""
         message = " ".join(self.message.split())
         if is_input_error(self.type) or message == self.type:
             return message
@@ -247,11 +247,11 @@ class FailedAttack(_Frozen):
 
 
 class RunError(_Frozen):
-    """What made a run fail.
+    """Error that made a run fail.
 
     Attributes:
-        phase: what it was doing.
-        failures: how often it has failed by now, other than on bad input.
+        phase: phase of the run.
+        failures: number of failures so far, other than on bad input.
     """
 
     type: str
@@ -262,7 +262,7 @@ class RunError(_Frozen):
 
 
 class Cost(_Frozen):
-    """What a run cost; `extra="allow"`d names are further counts (users per second, ...)."""
+    """Cost of a run; `extra="allow"`d names are further counts (users per second, ...)."""
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
     train_seconds: float = 0.0
@@ -274,16 +274,16 @@ class Cost(_Frozen):
     @model_validator(mode="before")
     @classmethod
     def _no_nan(cls, values: Any, info: ValidationInfo) -> Any:
-        return _made_plain(values, info)
+        return _plain_once(values, info)
 
 
 class Headline(_Frozen):
-    """What a board ranks the runs of a task by.
+    """Metric by which a board ranks the runs of a task.
 
     Attributes:
-        metric: the name of a utility.
-        larger_is_better: its direction.
-        by_vocabulary: it compares only between runs of one vocabulary.
+        metric: name of a utility.
+        larger_is_better: direction of the metric.
+        by_vocabulary: True if it compares only between runs of one vocabulary.
     """
 
     metric: str
@@ -295,12 +295,12 @@ class TrainedStage(_Frozen):
     """One training stage of a run.
 
     Attributes:
-        role: who trained it (`learner.Role`); no guarantee speaks of rows of the role
+        role: role of the stage (`learner.Role`); no guarantee speaks of rows of the role
             `downstream`.
-        stage: of a private one, the name that its events carry.
-        rows_of: the run's source, or the task's second one.
-        rows: how many; None of private ones.
-        schedule: how it was trained; empty of private ones, where the mechanism decided.
+        stage: name that the events of a private stage carry.
+        rows_of: source of the rows: the run's own, or the task's second one.
+        rows: number of rows; None of private stages.
+        schedule: schedule; empty of private stages, where the mechanism decided.
     """
 
     role: Literal["public", "private", "downstream"]
@@ -314,7 +314,7 @@ class Result(_Frozen):
     """One run. See `docs/results.md` for every field.
 
     Attributes:
-        headline: what ranks the run; None of tasks that nobody knows in files of schema version 1.
+        headline: metric that ranks the run; None of unknown tasks in files of schema version 1.
         floors: values of the headline metric that need no training on private rows, or little, by
             name.
         learned: True if the headline's interval lies strictly on the better side of the best
@@ -322,9 +322,9 @@ class Result(_Frozen):
         stages: every training stage in order; None where one private stage is all there is, or
             follows public pre-training (`pretraining`).
         metrics: how the numbers are read, as the run's components declare it; None in files from
-            before they did (`components.metric.declared` knows what stands in its place).
+            before they did (`components.metric.declared` has a substitute).
         ceilings: largest honest values of metrics of `leakage` that proofs bound, by attack.
-        samples: what attacks read of private text, by attack; empty unless it may be shown.
+        samples: readings of private text, by attack; empty unless it may be shown.
         stored: private data that the folder of the result holds, by kind.
     """
 
@@ -342,7 +342,7 @@ class Result(_Frozen):
     lower_bounds: tuple[LowerBound, ...] = ()
     leakage: dict[str, dict[str, Estimate]] = {}
     ceilings: dict[str, dict[str, Number]] = Field(default={}, exclude_if=equals({}))
-    details: Annotated[dict[str, dict[str, Any]], BeforeValidator(_made_plain)] = {}
+    details: Annotated[dict[str, dict[str, Any]], BeforeValidator(_plain_once)] = {}
     metrics: Declared | None = Field(default=None, exclude_if=equals(None))
     samples: dict[str, tuple[Sample, ...]] = Field(default={}, exclude_if=equals({}))
     skipped_attacks: tuple[SkippedAttack, ...] = ()
@@ -365,13 +365,13 @@ class Result(_Frozen):
 
 
 def write_result(result: Result, path: Path) -> None:
-    """Writes `result.json` atomically (a reader sees the old file or the new one)."""
+    """Write `result.json` atomically (a reader sees the old file or the new one)."""
     text = json.dumps(result.model_dump(mode="json"), indent=1, allow_nan=False, sort_keys=False)
     write_atomically(path, text + "\n")
 
 
 def read_result(path: Path) -> Result:
-    """Reads a result of any schema version from a file of anybody.
+    """Read a result of any schema version from a file of anybody.
 
     Raises:
         InputError: in one line, if the file is not a result, with the first field that is wrong.
@@ -384,11 +384,11 @@ def read_result(path: Path) -> Result:
 
 
 def parse_result(text: str, where: str) -> Result:
-    """A result of any schema version from the text of its file.
+    """Parse a result of any schema version from the text of its file.
 
     Args:
-        text: JSON.
-        where: what messages call it.
+        text: JSON text.
+        where: name of the file in messages.
 
     Raises:
         InputError: in one line, if the text is not a result, with the first field that is wrong.
@@ -404,8 +404,8 @@ def parse_result(text: str, where: str) -> Result:
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         at = plain(".".join(map(str, first["loc"])), MOST_SHOWN)
-        said = plain(first["msg"], 2 * MOST_SHOWN)
-        raise InputError(f"{where} is not a valid result: {at}: {said}") from None
+        message = plain(first["msg"], 2 * MOST_SHOWN)
+        raise InputError(f"{where} is not a valid result: {at}: {message}") from None
     except (FormError, ValueError, OverflowError, RecursionError) as error:
-        said = plain(str(error), 4 * MOST_SHOWN)
-        raise InputError(f"{where} is not a readable result: {said}") from None
+        message = plain(str(error), 4 * MOST_SHOWN)
+        raise InputError(f"{where} is not a readable result: {message}") from None

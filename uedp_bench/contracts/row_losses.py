@@ -25,11 +25,11 @@ _ROUNDING = 1e-5
 
 
 def row_losses(learner: Learner, rows: int) -> FloatArray:
-    """(rows,) mean nats of what is predicted of each row, under the module in evaluation mode.
+    """(rows,) mean nats of each row's predictions, under the module in evaluation mode.
 
     Args:
-        learner: of these rows.
-        rows: how many it should have.
+        learner: learner of these rows.
+        rows: number of rows that it should have.
 
     Raises:
         PluginError: if the learner has other rows, or losses that are not one a row and at least 0.
@@ -54,7 +54,7 @@ def row_losses(learner: Learner, rows: int) -> FloatArray:
 
 
 def batches_of(learner: Learner) -> Iterator[tuple[IntArray, Batch]]:
-    """Numbers of some rows and their batch on the device, until all rows are gone through.
+    """Yield numbers of some rows and their batch on the device, until all rows are done.
 
     The module is put into evaluation mode.
     """
@@ -64,15 +64,15 @@ def batches_of(learner: Learner) -> Iterator[tuple[IntArray, Batch]]:
     learner.module.eval()
     for start in range(0, len(learner.corpus), size):
         rows = np.arange(start, min(start + size, len(learner.corpus)))
-        # No dropout in evaluation mode. What a learner draws all the same (which tokens it hides)
-        # is drawn from the seed 0, so that whoever asks gets the same answer.
+        # No dropout in evaluation mode. Other draws of a learner (tokens that it hides) come from
+        # the seed 0, so that every call gives the same losses.
         yield rows, on_device(learner.batch(rows, np.zeros_like(rows)), device)
 
 
 def _losses(learner: Learner, chosen: IntArray, batch: Batch) -> FloatArray:
     """(rows,) mean nats of some rows."""
-    found = learner.losses(learner.module, batch)
-    nats: FloatArray = (found.nats.double() / found.targets.double().clamp(min=1)).cpu().numpy()
+    losses = learner.losses(learner.module, batch)
+    nats: FloatArray = (losses.nats.double() / losses.targets.double().clamp(min=1)).cpu().numpy()
     if nats.shape != chosen.shape:
         raise PluginError(
             f"{type(learner).__name__}.losses gives nats of shape {nats.shape} for "

@@ -1,4 +1,4 @@
-"""The context of a run: its seed, its device, its diary; passed down instead of globals."""
+"""Context of a run: its seed, its device, its diary; passed down instead of globals."""
 
 from __future__ import annotations
 
@@ -25,32 +25,32 @@ if TYPE_CHECKING:
     from uedp_bench.corpus import BoolArray, Corpus
 
 Progress = Callable[[str, int, int], None]
-"""Called with (phase, steps done, steps in all)."""
+"""Callback with (phase, steps done, steps in all)."""
 
 Points = Callable[[str, int, float], None]
-"""Called with each point (name, step, value) that a run adds to a series."""
+"""Callback for each point (name, step, value) that a run adds to a series."""
 
 Retrain = Callable[..., "Release"]
-"""Trains again on the rows of some users; called as `Run.retrain` is."""
+"""Function that trains again on the rows of some users; called as `Run.retrain` is."""
 
 
 _ONLY = "simulation_only"
 
 
 def no_progress(phase: str, done: int, total: int) -> None:
-    """Shows nothing."""
+    """Show nothing."""
 
 
 def no_points(name: str, step: int, value: float) -> None:
-    """Shows nothing."""
+    """Show nothing."""
 
 
 class Speed(BaseModel):
-    """How fast, never what: these values do not enter the identity of a run.
+    """Settings of speed alone, which do not enter the identity of a run.
 
     Attributes:
-        chunk: users (or records) whose updates are held at once, at most. Where units are clipped
-            without updates (`training.ghost`), what fits into the cache decides alone.
+        chunk: most users (or records) whose updates are held at once. Where units are clipped
+            without updates (`training.ghost`), the size of the cache decides alone.
         threads: torch threads of a process; 0 leaves torch's own choice.
         score_rows: rows scored at once.
     """
@@ -63,15 +63,15 @@ class Speed(BaseModel):
 
 @dataclass
 class Diary(AttributeState):
-    """What a run writes down on its way, through the methods of `Run`.
+    """Records of a run on its way, written through the methods of `Run`.
 
     Attributes:
         series: metrics by round.
         diagnostics: simulation-only facts.
-        counts: what the cost reports.
-        ways: how things were computed, where there are several ways; the cost reports it.
-        messages: what parties send to each other.
-        calls: of `Run.fresh`, by the key of their stream.
+        counts: counters that the cost reports.
+        ways: ways of computing, where there are several; the cost reports them.
+        messages: messages between parties.
+        calls: numbers of calls of `Run.fresh`, by the key of their stream.
     """
 
     changing: ClassVar[tuple[str, ...]] = ("series", "diagnostics", "counts", "ways", "calls")
@@ -83,41 +83,41 @@ class Diary(AttributeState):
     calls: dict[bytes, int] = field(default_factory=dict)
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that was written down."""
+        """State of all records."""
         return super().state_dict() | {"messages": self.messages.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any], /) -> None:
-        """Goes on after what earlier attempts wrote down."""
+        """Go on after the records of earlier attempts."""
         super().load_state_dict(state)
         self.messages.load_state_dict(state["messages"])
 
 
 @dataclass(eq=False)
 class Run:
-    """What a mechanism or an attack may know of the run around it.
+    """The run around a mechanism or an attack, as far as these may know it.
 
     A mechanism draws from `rng`, or from `stream` where draws are keyed; attacks, tasks and all
     that must be equal in the rows of one seed draw from `shared`. See `randomness` for the law.
-    Nobody sets an attribute of it: `log`, `note`, `count`, `computed`, `send` and `dealt` take
-    what there is to say.
+    Nobody sets an attribute of it: `log`, `note`, `count`, `computed`, `send` and `dealt` record
+    things.
 
     Attributes:
         seed: the run's seed; never draw from it directly.
-        stats: public sizes of the training split, that mechanisms may use.
+        stats: public sizes of the training split, which mechanisms may use.
         device: torch device name ("cpu", "cuda").
         injected: users whose updates an audit replaces (empty outside audits).
-        delta: at which the run's guarantees are stated.
-        retrainer: makes the models that attacks ask for (`retrain`); None before the attacks.
+        delta: delta of the run's guarantees.
+        retrainer: trainer of models that attacks ask for (`retrain`); None before the attacks.
         base: the model before any private row, which everybody may have, for attacks to compare
             with; None before the attacks, and where it saw no public text.
-        private_seed: of secret streams and of the order of rows, where that is another one.
+        private_seed: seed of secret streams and of the order of rows, where it is another one.
         downstream: rows of the task's second source, in the splits train, valid and public.
-        scope: what is trained and on what (`randomness.scope_of`): secret streams are keyed by it.
-        noise_source: where they come from.
-        public_stages: where models after training on public text are kept for other runs.
-        diary: what was written down so far.
-        checkpoints: where its trainings are found again after a kill (`checkpointed`).
-        points: hears of every point of a series when it is logged.
+        scope: digest of network and data (`randomness.scope_of`), which keys secret streams.
+        noise_source: source of secret streams.
+        public_stages: store of models after training on public text, for other runs.
+        diary: records so far.
+        checkpoints: checkpoints of its trainings (`checkpointed`).
+        points: callback for every point of a series when it is logged.
     """
 
     seed: int
@@ -146,7 +146,7 @@ class Run:
         self._whole = True
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Refuses what comes after construction.
+        """Refuse attributes after construction.
 
         Raises:
             AttributeError: naming the methods that are meant for it.
@@ -189,13 +189,13 @@ class Run:
         stats: CorpusStats | None = None,
         injected: tuple[int, ...] | None = None,
     ) -> Run:
-        """The run as one stage of it sees it: with secret streams of its own, all else the same.
+        """Copy for one stage of the run: with secret streams of its own, all else the same.
 
         Args:
-            stage: its name.
-            number: of the stage among those of its role. From the second on it is appended to the
-                names of series and diagnostics, so that the first keep theirs.
-            stats: public sizes of what it trains on, where they are others.
+            stage: name of the stage.
+            number: number of the stage among those of its role. From the second on it is appended
+                to the names of series and diagnostics, so that the first keep theirs.
+            stats: public sizes of its rows, where they are others.
             injected: users whose updates are replaced in it, where they are others.
         """
         return self._with(
@@ -206,7 +206,7 @@ class Run:
         )
 
     def retraining(self, retrainer: Retrain | None, base: Release | None = None) -> Run:
-        """The run as attacks see it: they may ask it for models of chosen users, and for `base`."""
+        """Copy for attacks, which may ask it for models of chosen users, and for `base`."""
         return self._with(retrainer=retrainer, base=base)
 
     def _with(self, **changes: Any) -> Run:
@@ -215,11 +215,11 @@ class Run:
         return other
 
     def rng(self, *names: Name) -> np.random.Generator:
-        """A secret generator, another one at each call: calls of the same names are numbered."""
+        """Secret generator, a new one at each call: calls of the same names are numbered."""
         return self.fresh(*names).rng()
 
     def fresh(self, *names: Name) -> Stream:
-        """Secret streams, others at each call: for draws that are keyed by round or by unit."""
+        """Secret streams, new ones at each call: for draws that are keyed by round or by unit."""
         place = self._secret.child("fresh", *names)
         calls = self.diary.calls
         number = calls[place.key] = calls.get(place.key, -1) + 1
@@ -242,33 +242,33 @@ class Run:
         return int(self.shared(*names).integers(2**63 - 1))
 
     def log(self, name: str, step: int, value: float) -> None:
-        """Adds one point to a series."""
-        name = self._told_as(name)
+        """Add one point to a series."""
+        name = self._name_in_stage(name)
         self.diary.series.setdefault(name, []).append((step, float(value)))
         self.points(name, step, float(value))
 
     def note(self, **values: Any) -> None:
-        """Adds diagnostics; those that `simulation_only` names are joined to those named before."""
+        """Add diagnostics; those that `simulation_only` names are joined to those named before."""
         named = values.pop(_ONLY, None)
         self.diary.diagnostics.update(
-            {self._told_as(name): value for name, value in values.items()}
+            {self._name_in_stage(name): value for name, value in values.items()}
         )
         if named is not None:
             if self._number > 1:  # a name of all stages, or of this one's series or diagnostics
-                named = [each for name in named for each in (name, self._told_as(name))]
+                named = [each for name in named for each in (name, self._name_in_stage(name))]
             self.diary.diagnostics[_ONLY] = list(
                 dict.fromkeys([*self.diagnostics.get(_ONLY, []), *named])
             )
 
     def noted(self, name: str, default: Any = None) -> Any:
-        """The value that `note` gave to a name in this stage."""
-        return self.diagnostics.get(self._told_as(name), default)
+        """Value that `note` gave to a name in this stage."""
+        return self.diagnostics.get(self._name_in_stage(name), default)
 
-    def _told_as(self, name: str) -> str:
+    def _name_in_stage(self, name: str) -> str:
         return name if self._number == 1 else f"{name}_{self._number}"
 
     def checkpointed(self, name: str, steps: int, /, **parts: Any) -> Iterator[int]:
-        """The steps of a training that are still to be done, from 0; all, unless it was killed.
+        """Yield the steps of a training that are still to do, from 0; all, unless it was killed.
 
         Between two steps the state of the parts is written from time to time (`Pace`), with what
         the run noted so far. When the same run starts again, the parts are what they were after
@@ -276,8 +276,8 @@ class Run:
         keyed by the step, or name the generators among the parts.
 
         Args:
-            name: of the training, for progress.
-            steps: how many there are.
+            name: name of the training, for progress.
+            steps: number of steps.
             parts: everything that changes from step to step: modules, optimisers, tensors,
                 generators of NumPy, and objects of your own with `state_dict` (tensors, plain
                 values, lists and dictionaries of them) and `load_state_dict`. A plain value, or a
@@ -286,9 +286,9 @@ class Run:
         return self.checkpoints.steps(name, self, steps, parts)
 
     def count(self, values: Mapping[str, float | None]) -> None:
-        """Adds to the counters that the cost reports (users, rows, tokens trained on).
+        """Add to the counters that the cost reports (users, rows, tokens trained on).
 
-        None is a number that nobody knows: its counter is not reported for that.
+        None is a number that nobody knows: its counter does not change.
         """
         for name, value in values.items():
             if value is None:
@@ -296,10 +296,10 @@ class Run:
             self.diary.counts[name] = self.diary.counts.get(name, 0.0) + value
 
     def computed(self, what: str, way: str) -> None:
-        """Tells the cost how something was computed ("clipping"); other ways stand beside it."""
-        before = self.diary.ways.get(what)
-        known = [] if before is None else before.split("; ")
-        self.diary.ways[what] = "; ".join(dict.fromkeys([*known, way]))
+        """Record a way of computing something ("clipping"); the cost reports all of them."""
+        text = self.diary.ways.get(what)
+        ways = [] if text is None else text.split("; ")
+        self.diary.ways[what] = "; ".join(dict.fromkeys([*ways, way]))
 
     def send(
         self,
@@ -311,38 +311,38 @@ class Run:
         round: int,  # noqa: A002
         noisy: bool = False,
     ) -> None:
-        """Writes down that a party sends something to another, while it does so.
+        """Record that a party sends something to another, while it does so.
 
         Sizes go into the cost; the payload is kept where an attack of the run needs it
         (`keeps_payload`), as a copy.
 
         Args:
-            name: what the message is ("weights", "update").
+            name: name of the message ("weights", "update").
             payload: an array (NumPy or torch); a `Size` where no single array is sent.
             sender: a party ("server"); parties of one role are numbered ("client 3").
-            receiver: another one.
-            round: of the protocol, from 0.
-            noisy: noise of the sender's hides what it sends, so that what is proven of the release
-                holds of the message too (`Message`).
+            receiver: another party.
+            round: round of the protocol, from 0.
+            noisy: True if the sender's noise hides the payload, so that proofs of the release hold
+                for the message too (`Message`).
         """
         shape = tuple(int(size) for size in payload.shape)
         size = int(payload.nbytes)
         message = Message(sender, receiver, round, name, shape, size, noisy=noisy)
         self.diary.messages.add(message, payload)
 
-    def dealt(self, how: str) -> None:
-        """Writes down that rows were dealt anew among those who send messages.
+    def dealt(self, description: str) -> None:
+        """Record that rows were dealt anew among the parties that send messages.
 
         Attacks that compare what a party sent with its rows in the corpus are skipped then, with
         this reason (`Messages.dealt`).
 
         Args:
-            how: the parameter that dealt them, and among whom; one sentence without a full stop.
+            description: parameter that dealt them, and parties; one sentence without a full stop.
         """
-        self.diary.messages.deal(how)
+        self.diary.messages.deal(description)
 
     def keeps_payload(self, round: int) -> bool:  # noqa: A002
-        """True if an attack needs what messages of this round carry.
+        """True if an attack needs the payloads of this round's messages.
 
         Where it is False, a sender may give a `Size` and need not make the array.
         """
@@ -357,15 +357,15 @@ class Run:
         public_seed: int | None = None,
         splits: tuple[str, ...] = SPLITS,
     ) -> Release:
-        """A release trained on the rows of the given users only (cached, counted in the cost).
+        """Train a release on the rows of some users only (cached, counted in the cost).
 
         Args:
-            users: (user ids,) which users; their rows become the training split.
+            users: (user ids,) True for users whose rows become the training split.
             mechanism: "none" trains without noise on the original text.
-            seed: of that training.
-            public_seed: of what everybody may know of it: initial weights and what public text
-                made of them; the run's own simulates an attacker who has the base model and not
-                the secret seed. The same as `seed` by default.
+            seed: seed of that training.
+            public_seed: seed of everything public about it: initial weights and their training on
+                public text; the run's own simulates an attacker who has the base model and not the
+                secret seed. `seed` by default.
             splits: rows of these splits only; all by default.
         """
         if self.retrainer is None:

@@ -1,8 +1,8 @@
 """State of the parts of a training: plain values and tensors, as a checkpoint holds them.
 
 A checkpoint may lie in a folder of a stranger, and a pickle runs whatever its writer likes. So a
-checkpoint holds numbers, texts and tensors alone, and no object is made from it: each part says
-its own state, and takes one back.
+checkpoint holds numbers, texts and tensors alone, and no object is made from it: each part saves
+its own state, and loads it.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ class StateError(UedpBenchError):
 
 @runtime_checkable
 class Stateful(Protocol):
-    """A part of a training that says its state, as modules and optimisers of torch do."""
+    """Part of a training that saves its state, as modules and optimisers of torch do."""
 
     def state_dict(self) -> Mapping[str, Any]:
         """Everything that changes from step to step."""
         ...
 
     def load_state_dict(self, state: Any, /) -> Any:
-        """Goes on from a state."""
+        """Go on from a state."""
         ...
 
 
@@ -46,7 +46,7 @@ class AttributeState:
     changing: ClassVar[tuple[str, ...]] = ()
 
     def state_dict(self) -> dict[str, Any]:
-        """The attributes by name; arrays as tensors."""
+        """Attributes by name; arrays as tensors."""
         import torch
 
         values = {name: getattr(self, name) for name in self.changing}
@@ -56,19 +56,19 @@ class AttributeState:
         }
 
     def load_state_dict(self, state: Mapping[str, Any], /) -> None:
-        """Sets the attributes."""
+        """Set the attributes."""
         for name in self.changing:
             is_array = isinstance(getattr(self, name), np.ndarray)
             setattr(self, name, state[name].numpy() if is_array else state[name])
 
 
 def state_of(part: Any, name: str) -> Any:
-    """The state of a part, with containers of its own.
+    """Save the state of a part, with containers of its own.
 
     Args:
-        part: a `Stateful`, a tensor, a random generator of NumPy, or what is to be the same when
-            the training goes on: a plain value, or something with a fingerprint (a corpus).
-        name: of the part, for messages.
+        part: a `Stateful`, a tensor, a random generator of NumPy, or a constant of the training: a
+            plain value, or something with a fingerprint (a corpus).
+        name: name of the part, for messages.
 
     Raises:
         StateError: naming the part that has no state, or the value that no checkpoint can hold.
@@ -95,7 +95,7 @@ def state_of(part: Any, name: str) -> Any:
 
 
 def load_state(part: Any, state: Any) -> None:
-    """Puts a state back into a part; what does not change stays as it is."""
+    """Put a state back into a part; constants stay as they are."""
     import torch
 
     match part:
@@ -109,7 +109,7 @@ def load_state(part: Any, state: Any) -> None:
 
 
 def digest_of(state: Any) -> str:
-    """A hash of a state; equal states have equal ones."""
+    """Hash of a state; equal states have equal hashes."""
     digest = hashlib.sha256()
     for piece in _bytes_of(state):
         digest.update(piece)

@@ -10,7 +10,7 @@ from uedp_bench.contracts.source import SourceRef
 
 
 def second_source(task: ComponentSpec) -> ComponentSpec | None:
-    """The second source that the parameters of a task name; None where they name none."""
+    """Second source that the parameters of a task name; None if they name none."""
     fields = registry.tasks.get(task.name).Params.model_fields
     for name, value in task.params.items():
         if value is not None and name in fields and names_source(fields[name].annotation):

@@ -1,4 +1,4 @@
-"""Releases behind a mechanism that answers for them, and what such a mechanism needs of them."""
+"""Releases behind a mechanism that answers for them, and the protocols that it needs."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ SERVED = "served.json"
 
 
 class PlainNetwork(NamedTuple):
-    """A classifier as plain layers, behind what everybody may compute.
+    """A classifier as plain layers, with their public inputs.
 
     Attributes:
-        layers: from an input to one logit for each class, without anything that is drawn.
-        input_shape: of one row of what they read.
-        read: (rows, *input_shape) float32 on the CPU, of rows of a corpus. Nothing that was trained
-            on private rows is in it: the owner of a text computes it alone.
+        layers: layers from an input to one logit for each class, without random draws.
+        input_shape: shape of one row of the input.
+        read: function from a corpus to inputs (rows, *input_shape), float32 on the CPU. Nothing
+            that was trained on private rows is in it: the owner of a text computes it alone.
     """
 
     layers: nn.Sequential
@@ -41,13 +41,13 @@ class PlainNetwork(NamedTuple):
 
 @runtime_checkable
 class Compilable(Protocol):
-    """Shows what it computes as plain layers, which a protocol between parties can compute."""
+    """Release of plain layers, which a protocol between parties can compute."""
 
     def network(self) -> PlainNetwork:
-        """The layers, and what they read.
+        """Return the layers and their inputs.
 
         Raises:
-            CapabilityError: if what was trained on private rows is more than plain layers.
+            CapabilityError: if more than plain layers was trained on private rows.
         """
         ...
 
@@ -55,7 +55,7 @@ class Compilable(Protocol):
 @capability(None)
 @runtime_checkable
 class OpenedMessages(Protocol):
-    """Two parties compute its answers by a protocol, which can be watched as one of them sees it.
+    """Release whose answers two parties compute by a protocol, which one of them can watch.
 
     Parties are "server", who has the model, and "client", who has the text.
     """
@@ -75,23 +75,23 @@ class OpenedMessages(Protocol):
 
         Args:
             corpus: the rows.
-            party: whose view it is.
-            most: bytes of a row.
-            randomness: one half of the bytes is of the party's own random numbers, of what a dealer
-                sent to it, and of opened values without its own share of their masks.
+            party: party of the view.
+            most: most bytes of a row.
+            randomness: True if one half of the bytes is of the party's own random numbers, of
+                messages of a dealer, and of opened values without its own share of their masks.
         """
         ...
 
 
 class ServedRelease(Release):
-    """Base of releases that are asked through a protocol, and offer less than what stands behind.
+    """Base of releases behind a protocol, which offer less than the release behind.
 
-    What is saved is the release behind and the parameters of the mechanism, never its randomness:
-    loaded again, the mechanism draws anew (`ServingMechanism.serve_again`).
+    The release behind and the parameters of the mechanism are saved, never its randomness: loaded
+    again, the mechanism draws anew (`ServingMechanism.serve_again`).
 
     Args:
-        behind: what the mechanism was given; no adversary sees it.
-        mechanism: that answers.
+        behind: release before the mechanism; no adversary sees it.
+        mechanism: mechanism that answers.
     """
 
     def __init__(self, behind: Release, mechanism: ServingMechanism[Any]) -> None:
@@ -102,16 +102,16 @@ class ServedRelease(Release):
     def save(self, folder: Path) -> None:
         """See `Release`."""
         self.behind.save(folder)
-        told = json.dumps(named(self.mechanism), indent=1)
-        (folder / SERVED).write_text(told, encoding="utf-8")
+        text = json.dumps(named(self.mechanism), indent=1)
+        (folder / SERVED).write_text(text, encoding="utf-8")
 
 
 def served_again(release: Release, folder: Path) -> Release:
-    """A release that was loaded from a folder, behind the mechanism that it names, if any."""
+    """Put a release that was loaded from a folder behind the mechanism that it names, if any."""
     if not (folder / SERVED).is_file():
         return release
     from uedp_bench.components.registry import mechanisms
 
-    told = json.loads((folder / SERVED).read_text(encoding="utf-8"))
-    mechanism: ServingMechanism[Any] = mechanisms.create(told["name"], told["params"])
+    record = json.loads((folder / SERVED).read_text(encoding="utf-8"))
+    mechanism: ServingMechanism[Any] = mechanisms.create(record["name"], record["params"])
     return mechanism.serve_again(release)

@@ -1,4 +1,4 @@
-"""The contract of sources: where a corpus comes from."""
+"""Contract of sources, which read a corpus."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ class SourceRef(Params):
     def _filled_in(cls, value: Any) -> Any:
         from uedp_bench.components.registry import sources
 
-        given = {"name": value} if isinstance(value, str) else value
-        if not isinstance(given, dict) or not isinstance(given.get("name"), str):
-            return given
-        params = given.get("params", {})
+        ref = {"name": value} if isinstance(value, str) else value
+        if not isinstance(ref, dict) or not isinstance(ref.get("name"), str):
+            return ref
+        params = ref.get("params", {})
         if not isinstance(params, dict):
-            return given
-        live = sources.create(given["name"], params)
-        return {**given, "params": live.params.model_dump(mode="json")}
+            return ref
+        live = sources.create(ref["name"], params)
+        return {**ref, "params": live.params.model_dump(mode="json")}
 
 
 class Source(Component[P]):
     """Base of all sources. `read` is deterministic: a source's seeds are its own parameters.
 
     Attributes:
-        needs_path: the parameter `path` is required.
-        generated: its text is invented: boards show real text first.
+        needs_path: True if the parameter `path` is required.
+        generated: True if its text is invented: boards show real text first.
     """
 
     needs_path: ClassVar[bool] = True
@@ -54,14 +54,14 @@ class Source(Component[P]):
 
     @abstractmethod
     def read(self) -> Corpus:
-        """The corpus as the data give it, with all its splits.
+        """Read the corpus as the data give it, with all its splits.
 
         Raises:
             InputError: for a missing file, a missing column, nulls or an empty corpus.
         """
 
     def load(self) -> Corpus:
-        """What `read` gives, after the parameters that every source has were applied to it.
+        """Read the corpus, and apply the parameters that every source has.
 
         Raises:
             InputError: see `read`, `source_rows.add_public` and
@@ -81,32 +81,32 @@ class Source(Component[P]):
         return None
 
     def refusals(self) -> tuple[str, ...]:
-        """Why `proven` must refuse on this corpus: rows of one user depend on those of others."""
+        """Reasons why `proven` must refuse on this corpus: rows of a user depend on other users."""
         return ()
 
     def undeclared(self) -> frozenset[str]:
         """Content whose classes are collected from rows: `labels`, or as `Component.reads` has it.
 
-        A class that one row alone has is there or not as that row is, and a network that has an
-        output for it tells (docs/proofs.md, C4). None by default.
+        A class of one row alone exists only with that row, and a network that has an output for it
+        tells (docs/proofs.md, C4). None by default.
         """
         return frozenset()
 
     @final
     def shows_samples(self) -> bool:
-        """True if results may hold samples of its text: it is generated, or somebody asked."""
-        asked = isinstance(self.params, SourceParams) and self.params.show_samples
-        return self.generated or asked
+        """True if results may hold samples of its text: it is generated, or shown by choice."""
+        show = isinstance(self.params, SourceParams) and self.params.show_samples
+        return self.generated or show
 
     @final
     def all_refusals(self) -> tuple[str, ...]:
-        """`refusals`, and those of the annotation and detector that the parameters ask for."""
+        """`refusals`, and those of the annotation and detector that the parameters set."""
         from uedp_bench.corpus.entity_detection import DetectionParams
 
-        asked = self.params.annotate if isinstance(self.params, SourceParams) else None
+        annotation = self.params.annotate if isinstance(self.params, SourceParams) else None
         detector = self.params if isinstance(self.params, DetectionParams) else None
         return (
             *self.refusals(),
-            *(() if asked is None else asked.refusals()),
+            *(() if annotation is None else annotation.refusals()),
             *(() if detector is None else detector.refusals()),
         )

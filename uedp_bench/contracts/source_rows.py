@@ -1,4 +1,4 @@
-"""Parameters that every source has: which of its rows stay, and which are public."""
+"""Parameters that every source has, which keep rows and make some of them public."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class SourceParams(Params):
 
 
 def add_public(corpus: Corpus, params: SourceParams) -> Corpus:
-    """The corpus with the rows of the files in `params.public` appended as split `public`.
+    """Append the rows of the files in `params.public` as split `public`.
 
     With `params.valid_is_public`, the corpus' own split `valid` is public too. Appended rows have
     users of their own, no entities, no label and no attributes; no layer covers them. At most
@@ -161,7 +161,7 @@ def add_public(corpus: Corpus, params: SourceParams) -> Corpus:
 
 
 def _valid_alone(corpus: Corpus, scored: float) -> Corpus:
-    """The public rows, and those of `valid`: users drawn by hash are `test`, the others `train`.
+    """Keep public rows and those of `valid`: users drawn by hash are `test`, the others `train`.
 
     Raises:
         InputError: if one of the two has no row, or users of `valid` have rows in `train` or
@@ -188,12 +188,12 @@ def _valid_alone(corpus: Corpus, scored: float) -> Corpus:
 
 
 def _of_length(corpus: Corpus, params: SourceParams) -> Corpus:
-    """Without the rows that have too few sentences, or of the test split too many."""
+    """Leave out rows of too few sentences, and test rows of too many."""
     if params.min_sentences == 1 and params.test_sentences is None:
         return corpus
     from uedp_bench.text.sentences import split_sentences
 
-    counts = np.array([len(found) for found in split_sentences(corpus.texts)])
+    counts = np.array([len(sentences) for sentences in split_sentences(corpus.texts)])
     keep = counts >= params.min_sentences
     if params.test_sentences is not None:
         low, high = params.test_sentences
@@ -210,7 +210,7 @@ def _of_length(corpus: Corpus, params: SourceParams) -> Corpus:
 
 
 def _sample(corpus: Corpus, share: float) -> Corpus:
-    """The rows of a share of the users, drawn by the hash of their name; those of nobody stay."""
+    """Keep the rows of a share of the users, drawn by hash of their name, and rows of nobody."""
     if share == 1:
         return corpus
     drawn = (owner_numbers(corpus, 0, "sample") < share) | (corpus.users < 0)
@@ -222,7 +222,7 @@ def _sample(corpus: Corpus, share: float) -> Corpus:
 
 
 def _share(corpus: Corpus, share: float) -> Corpus:
-    """With a share of the training users, drawn by the hash of their name, made public."""
+    """Make a share of the training users public, drawn by the hash of their name."""
     if share == 0:
         return corpus
     numbers = user_numbers(corpus, 0, "public")
@@ -241,7 +241,7 @@ def _share(corpus: Corpus, share: float) -> Corpus:
 
 
 def _check_apart(corpus: Corpus) -> None:
-    """Text of a training user that were called public would be trained on without protection."""
+    """Refuse public users with training rows, which would be trained on without protection."""
     if shared := _shared(corpus, "train"):
         raise InputError(
             f"valid_is_public: {shared} users of the split valid are in train too, so their text "
@@ -250,13 +250,13 @@ def _check_apart(corpus: Corpus) -> None:
 
 
 def _shared(corpus: Corpus, *others: str) -> int:
-    """How many users of the split `valid` have rows in one of other splits too."""
-    valid, there = (distinct(corpus.users[corpus.where(*names)]) for names in (("valid",), others))
-    return int((np.intersect1d(valid, there) >= 0).sum())
+    """Number of users of the split `valid` with rows in one of other splits too."""
+    valid, other = (distinct(corpus.users[corpus.where(*names)]) for names in (("valid",), others))
+    return int((np.intersect1d(valid, other) >= 0).sum())
 
 
 def _append(corpus: Corpus, texts: list[str]) -> Corpus:
-    """With public rows of which nothing but the text and an invented user is known."""
+    """Append public rows of which nothing but the text and an invented user is known."""
     rows = len(texts)
     nobody = np.full(rows, -1, dtype=np.int64)
     silent = corpus.take(np.zeros(rows, dtype=np.int64)).blank(np.ones(rows, dtype=bool))

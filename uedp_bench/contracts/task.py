@@ -1,4 +1,4 @@
-"""The contract of tasks: what is learnt, and how useful the result is."""
+"""Contract of tasks, which define learning and score its use."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Utility:
-    """What a task found when it scored a release.
+    """Scores of a release by a task.
 
     Attributes:
-        metrics: by name, with 95 % intervals over users; `Task.metrics` declares them.
-        details: what stands beside them in the details of a result, under the task's name (JSON
-            values). Sentences under the name `notes` stand first on the page of a run.
+        metrics: metrics by name, with 95 % intervals over users; `Task.metrics` declares them.
+        details: further values in the details of a result, under the task's name (JSON values).
+            Sentences under the name `notes` stand first on the page of a run.
     """
 
     metrics: Mapping[str, Estimate]
@@ -44,21 +44,21 @@ class Task(Component[P]):
     """Base of all tasks.
 
     Attributes:
-        needs: capabilities of the release that `score` asks; any one of them.
-        releases: capabilities of what it trains, where it says so: attacks that need others are
-            named before anything is trained. Nothing is said by default.
+        needs: capabilities of the release that `score` uses; any one of them.
+        releases: declared capabilities of its releases: attacks that need others are named before
+            anything is trained. None are declared by default.
         models: base class of the models that it can learn (`uedp_bench.contracts.model`), or None.
-        default_model: of these, where a spec names none.
-        metrics: the first is the headline, which says which way is better.
-        by_vocabulary: utility compares only between runs of one vocabulary.
+        default_model: model where a spec names none.
+        metrics: declared metrics; the first is the headline, with the better direction.
+        by_vocabulary: True if utility compares only between runs of one vocabulary.
         floors: name of a floor -> the metric that holds it. A floor is a value of the
             headline metric that takes no training; a run that is no better has learnt nothing. The
             model before any private row is a floor beside these, wherever it saw public text.
         optional: names of metrics that are left out where they make no sense.
         counted: names of metrics that are computed from private training rows without
             protection (most floors are): a real deployment could not print them.
-        scores_original: `score` gets the original test rows even where mechanisms perturb them at
-            inference; what they published is in the release.
+        scores_original: True if `score` gets the original test rows even where mechanisms perturb
+            them at inference; published rows are in the release.
     """
 
     needs: ClassVar[tuple[type, ...]]
@@ -91,12 +91,12 @@ class Task(Component[P]):
 
     @abstractmethod
     def vocabulary(self, corpus: Corpus, words: WordCounts | None = None) -> Vocabulary | None:
-        """The vocabulary, from the public split or a file; None where the task has none.
+        """Make the vocabulary from the public split or a file; None if the task has none.
 
         Args:
-            corpus: what the task may see: the splits train, valid and public.
-            words: what a vocabulary mechanism chose of what `words` gave; the vocabulary is then
-                made from them alone, and is not private.
+            corpus: rows that the task may see: the splits train, valid and public.
+            words: words that a vocabulary mechanism chose among those of `words`; the vocabulary
+                is then made from them alone, and is not private.
 
         Raises:
             InputError: if the corpus has no public text and the parameters ask for it, or they ask
@@ -104,9 +104,9 @@ class Task(Component[P]):
         """
 
     def words(self, corpus: Corpus) -> Sequence[Sequence[str]]:
-        """Words of each row, as the model's vocabulary is made of them: of that row alone.
+        """Split each row into words of the model's vocabulary, by that row alone.
 
-        A vocabulary mechanism chooses among them. A task that says nothing has none.
+        A vocabulary mechanism chooses among them. A task without this method has none.
 
         Raises:
             CapabilityError: if no mechanism can choose the vocabulary.
@@ -118,7 +118,7 @@ class Task(Component[P]):
 
     @abstractmethod
     def stages(self, corpus: Corpus, vocabulary: Vocabulary | None, run: Run) -> Sequence[Learner]:
-        """The learners of all stages, in the order in which they train; see `roles`.
+        """Make the learners of all stages, in the order in which they train; see `roles`.
 
         Each learner starts from the network that the one before trained (`Learner.start_from`), and
         the last one makes the release. `corpus` holds the train, valid and public splits only.
@@ -127,13 +127,13 @@ class Task(Component[P]):
     def roles(self) -> tuple[Role, ...]:
         """Roles of the learners that `stages` gives, in the same order, from parameters alone.
 
-        One private stage by default; none for a task that trains nothing. What a run will cost is
+        One private stage by default; none for a task that trains nothing. The cost of a run is
         planned from them before anything is loaded.
         """
         return ("private",)
 
     def second_source(self) -> SourceRef | None:
-        """The source of the rows of its last stage, where a parameter names one (`SourceRef`).
+        """Source of the rows of its last stage, if a parameter names one (`SourceRef`).
 
         `Run.downstream` holds its rows; `score` gets its corpus in place of the run's own.
         """
@@ -141,7 +141,7 @@ class Task(Component[P]):
         return named[0] if named else None
 
     def private_rows(self) -> tuple[Rows, ...]:
-        """Which rows each private stage trains on: the last stage those of a second source."""
+        """Rows that each private stage trains on: in the last stage those of a second source."""
         roles = self.roles()
         rows: list[Rows] = ["source"] * roles.count("private")
         if rows and roles[-1] == "private" and self.second_source() is not None:
@@ -149,7 +149,7 @@ class Task(Component[P]):
         return tuple(rows)
 
     def classes_of(self) -> frozenset[str]:
-        """Content whose classes decide what its networks look like, unless parameters name them.
+        """Content whose classes decide the form of its networks, unless parameters name them.
 
         None by default; names are those of `Source.undeclared`.
         """
@@ -157,11 +157,11 @@ class Task(Component[P]):
 
     @abstractmethod
     def score(self, release: Release, corpus: Corpus) -> Utility | Mapping[str, Estimate]:
-        """Utility on the split `test` of the original corpus, with 95 % intervals over users.
+        """Score utility on the split `test` of the original corpus, with 95 % intervals over users.
 
         A task without details may return the metrics alone.
         """
 
     @abstractmethod
     def load(self, folder: Path) -> Release:
-        """The release that `Release.save` wrote into a folder."""
+        """Load the release that `Release.save` wrote into a folder."""

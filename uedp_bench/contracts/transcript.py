@@ -1,8 +1,8 @@
-"""What parties of a protocol send each other: a server and its clients, two that compute together.
+"""Messages between parties of a protocol: a server and its clients, or two that compute together.
 
-A mechanism writes each message while it sends it (`Run.send`); nothing is made up afterwards. Sizes
-are always counted. The messages themselves, and what they carried in the first rounds, are kept if
-an attack of the run says that it needs them (`Attack.payload_rounds`, `needs`), and only then.
+A mechanism records each message while it sends it (`Run.send`); nothing is made up afterwards.
+Sizes are always counted. The messages themselves, and their payloads in the first rounds, are kept
+if an attack of the run needs them (`Attack.payload_rounds`, `needs`), and only then.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from uedp_bench.io.output_folder import new_file
 
 
 class Size(NamedTuple):
-    """What a message takes, where there is no single array behind it.
+    """Size of a message without a single array behind it.
 
     Attributes:
-        shape: of what is sent.
-        nbytes: on the wire.
+        shape: shape of the payload.
+        nbytes: bytes on the wire.
     """
 
     shape: tuple[int, ...]
@@ -36,7 +36,7 @@ class Size(NamedTuple):
 
 
 class Sent(Protocol):
-    """What a message carries: an array (NumPy, torch), or a `Size` alone."""
+    """Payload of a message: an array (NumPy, torch), or a `Size` alone."""
 
     @property
     def shape(self) -> Sequence[int]:
@@ -54,13 +54,12 @@ class Message(NamedTuple):
 
     Attributes:
         sender, receiver: parties; those of one role are numbered ("client 3").
-        round: of the protocol, from 0.
-        name: what it is ("update", "weights").
-        shape, bytes: of what it carried.
-        payload: what it carried; None after the rounds that were asked for, and where no array was
-            sent.
-        noisy: the sender hid what it carries by noise before it was sent, so that what is proven of
-            the release holds of the message too. Noise that the receiver adds hides nothing.
+        round: round of the protocol, from 0.
+        name: name of the message ("update", "weights").
+        shape, bytes: shape and size of the payload.
+        payload: payload; None after the rounds that attacks need, and where no array was sent.
+        noisy: True if the sender hid the payload by noise before it was sent, so that proofs of the
+            release hold for the message too. Noise that the receiver adds hides nothing.
     """
 
     sender: str
@@ -75,12 +74,12 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True)
 class Messages:
-    """Everything that was sent, in order; an adversary sees the part of one party.
+    """All messages of a run, in order; an adversary sees the part of one party.
 
     Attributes:
-        sent: by anybody to anybody.
-        dealt: how rows were dealt anew among the parties; empty where each party has the rows that
-            the corpus gives it. Where it is not empty, nobody can tell from the corpus whose text
+        sent: messages by anybody to anybody.
+        dealt: description of a new deal of rows among the parties; empty if each party has the rows
+            that the corpus gives it. If it is not empty, nobody can tell from the corpus whose text
             a message was made of.
     """
 
@@ -89,12 +88,12 @@ class Messages:
 
     @property
     def parties(self) -> tuple[str, ...]:
-        """All that sent or received something, in the order in which they first did."""
+        """Parties that sent or received something, in the order in which they first did."""
         named = (party for message in self.sent for party in (message.sender, message.receiver))
         return tuple(dict.fromkeys(named))
 
     def seen_by(self, party: str) -> Iterator[Message]:
-        """What a party sent and received.
+        """Messages that a party sent and received.
 
         Raises:
             InputError: if nobody of this name took part.
@@ -104,8 +103,8 @@ class Messages:
         return (one for one in self.sent if party in (one.sender, one.receiver))
 
     def save(self, file: Path) -> None:
-        """Writes an npz file that only its owner can read."""
-        told = [message._replace(payload=None) for message in self.sent]
+        """Write an npz file that only its owner can read."""
+        headers = [message._replace(payload=None) for message in self.sent]
         payloads = {
             f"payload_{number}": message.payload
             for number, message in enumerate(self.sent)
@@ -114,35 +113,35 @@ class Messages:
         with new_file(file, private=True) as out:
             np.savez_compressed(
                 out,
-                messages=np.array(json.dumps(told)),
+                messages=np.array(json.dumps(headers)),
                 dealt=np.array(self.dealt),
                 **payloads,  # type: ignore[arg-type]
             )
 
     @staticmethod
     def load(file: Path) -> Messages:
-        """Reads what `save` wrote."""
+        """Read the file that `save` wrote."""
         with np.load(file, allow_pickle=False) as data:
-            told = json.loads(str(data["messages"]))
+            headers = json.loads(str(data["messages"]))
             dealt = str(data["dealt"]) if "dealt" in data.files else ""
             kept = {name: data[name] for name in data.files if name not in ("messages", "dealt")}
         return Messages(tuple(
             Message(sender, receiver, step, name, tuple(shape), size,
                     kept.get(f"payload_{number}"), *rest[1:])
-            for number, (sender, receiver, step, name, shape, size, *rest) in enumerate(told)
+            for number, (sender, receiver, step, name, shape, size, *rest) in enumerate(headers)
         ), dealt)  # fmt: skip
 
 
 @capability(None)
 @runtime_checkable
 class Transcript(Protocol):
-    """Parties made the release together, and what passed between them is known.
+    """Release that parties made together, with the messages between them.
 
-    A guarantee about the release alone says nothing of what a party saw on the way: an attack on
+    A guarantee about the release alone says nothing of a party's view on the way: an attack on
     messages bounds an epsilon only if the noise was in them (`Message.noisy`).
 
     Attributes:
-        transcript: what was sent before the attack.
+        transcript: messages before the attack.
     """
 
     transcript: Messages
@@ -153,12 +152,12 @@ _SENT = "bytes_sent_by_"
 
 @dataclass
 class MessageLog:
-    """What a run sends: counted always, kept as far as attacks need it.
+    """Messages of a run: counted always, kept as far as attacks need them.
 
     Attributes:
-        keep: messages are kept, each with its sizes.
-        payload_rounds: rounds whose payloads are kept too.
-        open: messages still count.
+        keep: True if messages are kept, each with its sizes.
+        payload_rounds: number of rounds whose payloads are kept too.
+        open: True if messages still count.
         dealt: see `Messages`.
     """
 
@@ -172,16 +171,16 @@ class MessageLog:
     _parties: dict[str, set[str]] = field(default_factory=dict)
 
     def keeps_payload(self, round: int) -> bool:  # noqa: A002
-        """True if what messages of a round carry is kept."""
+        """True if payloads of a round are kept."""
         return self.keep and self.open and round < self.payload_rounds
 
-    def deal(self, how: str) -> None:
-        """Notes that parties have other rows than the corpus gives them (`Messages.dealt`)."""
+    def deal(self, description: str) -> None:
+        """Note that parties have other rows than the corpus gives them (`Messages.dealt`)."""
         if self.open:
-            self.dealt = how
+            self.dealt = description
 
     def add(self, message: Message, payload: Sent) -> None:
-        """Counts a message that has no payload yet, and keeps as much of it as is needed."""
+        """Count a message that has no payload yet, and keep as much of it as is needed."""
         if not self.open:
             return
         self._rounds.add(message.round)
@@ -199,7 +198,7 @@ class MessageLog:
             self._kept.append(message)
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that was sent so far; payloads as tensors."""
+        """State of all messages so far; payloads as tensors."""
         import torch
 
         return {
@@ -215,7 +214,7 @@ class MessageLog:
         }
 
     def load_state_dict(self, state: Mapping[str, Any], /) -> None:
-        """Goes on after these messages."""
+        """Go on after these messages."""
         self._kept = [Message(*fields) for fields in state["kept"]]
         for place, payload in state["payloads"].items():
             self._kept[place] = self._kept[place]._replace(payload=payload.numpy())
@@ -223,14 +222,14 @@ class MessageLog:
         self._parties = {role: set(names) for role, names in state["parties"].items()}
 
     def closed(self) -> Messages | None:
-        """The messages that were kept, None if there are none; later ones are not the run's."""
+        """Close the log; return kept messages, None if there are none."""
         self.open = False
         return Messages(tuple(self._kept), self.dealt) if self._kept else None
 
     def cost(self) -> dict[str, float]:
         """Messages, rounds and bytes, in all and by party; empty where nothing was sent.
 
-        Parties of one role are added up; `by_each` is the mean over those of them that sent or
+        Parties of one role are added up; `by_each` is the mean over parties of a role that sent or
         received anything.
         """
         if not self._counts:
@@ -255,12 +254,12 @@ class MessageLog:
 
 @lru_cache(maxsize=2**14)  # a client speaks in many rounds
 def _role(party: str) -> str:
-    """A party without its number, as part of a name: clients are counted together."""
+    """Role of a party, its name without a number: clients are counted together."""
     return re.sub(r"\W+", "_", re.sub(r"\s+\d+$", "", party))
 
 
 def _copied(payload: Any) -> NDArray[Any]:
-    """An array of its own: senders go on writing into theirs."""
+    """Copy a payload: senders go on writing into theirs."""
     if hasattr(payload, "detach"):  # a tensor, wherever it lives
         payload = payload.detach().cpu().numpy()
     return np.array(payload)

@@ -16,25 +16,25 @@ def unreviewed(spec: RunSpec) -> tuple[str, ...]:
         ("task", (spec.task,)),
         ("source", (spec.source, *_second_source(spec.task))),
     )
-    found = (
+    names = (
         f"{kind} {ref.name}"
         for kind, refs in named
         for ref in refs
         if not review.is_reviewed(registry.REGISTRIES[f"{kind}s"], ref.name)
     )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(names))
 
 
 def unreviewed_of_result(result: Result) -> tuple[str, ...]:
-    """As `unreviewed`, of a run that a file tells of, with components of lone files among them.
+    """As `unreviewed`, for a run in a file, with components of lone files among them.
 
-    The file records the digest of such a component, so that nothing depends on what has the same
-    name here. Where a guarantee is stated, attacks that were not reviewed may be why; and it stays
-    stated where everything that has these names here was reviewed.
+    The file records the digest of such a component, so that nothing depends on a component of the
+    same name here. If a guarantee is stated, attacks that were not reviewed may be the reason; and
+    it stays stated even if all components of these names here were reviewed.
     """
     parts, recorded = parts_of(result), "identity" in result.provenance
     lone = lone_files(parts) if parts is not None else (_UNREADABLE,) * recorded
-    stated = any(given.kind == "stated" for given in result.guarantees)
+    stated = any(one.kind == "stated" for one in result.guarantees)
     planters = (
         f"attack {ref.name}"
         for ref in (result.spec.attacks if stated else ())

@@ -1,4 +1,4 @@
-"""Words that may be seen, with counts: what a vocabulary mechanism gives to a task."""
+"""Words that may be seen, with counts, from a vocabulary mechanism to a task."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from dataclasses import dataclass
 from uedp_bench.errors import InputError
 
 MOST_TEXTS = 1_000_000
-"""Texts that `WordCounts.texts` makes, about; larger counts are scaled down to it."""
+"""Approximate most texts of `WordCounts.texts`; larger counts are scaled down to it."""
 
 
 @dataclass(frozen=True, eq=False)
 class WordCounts:
-    """Words and how often they occur, as a vocabulary mechanism chose them.
+    """Words with their counts, as a vocabulary mechanism chose them.
 
-    Everybody may see them: whatever it cost to choose them is in events. They are sorted, so that
-    nothing that is made of them shows the order in which they were found.
+    Everybody may see them: events hold the cost of the choice. They are sorted, so that nothing
+    that is made of them shows the order of rows.
 
     Attributes:
-        counts: of each word, above 0; noisy where private text was counted.
-        origin: where they come from, in words.
+        counts: count of each word, above 0; noisy where private text was counted.
+        origin: origin in words.
 
     Raises:
         InputError: for a count that is not above 0 or not finite.
@@ -37,14 +37,14 @@ class WordCounts:
         object.__setattr__(self, "counts", dict(sorted(self.counts.items())))
 
     def texts(self, most: int = MOST_TEXTS) -> list[str]:
-        """Every word as often as its count says, each time as a text of its own, in order.
+        """Repeat every word by its count, each time as a text of its own, in order.
 
         Trainers of tokenizers take texts and no counts. Counts are rounded to whole numbers, 1 at
         least, and scaled down where they add up to more than `most`.
         """
         total = math.fsum(self.counts.values())
         scale = min(1.0, most / total) if total else 1.0
-        found: list[str] = []
+        texts: list[str] = []
         for word, count in self.counts.items():
-            found += [word] * max(1, round(scale * count))
-        return found
+            texts += [word] * max(1, round(scale * count))
+        return texts

@@ -81,7 +81,7 @@ def prepare(
     cache = how.state_folder / "cache"
     folder = how.state_folder / identity.id
     checkpoints = checkpoints_in(folder, identity.id, device, how.speed, how.pace)
-    for said in checkpoints.said:
+    for said in checkpoints.messages:
         how.progress(said, 0, 1)
     beside = partial(checkpoints_beside, checkpoints, device=device, speed=how.speed)
     # They depend on task and model.

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from uedp_bench.components.registry import models
-from uedp_bench.contracts.pool_completer import AskedByText, PoolCompleter, by_pool, texts_of
+from uedp_bench.contracts.pool_completer import PoolCompleter, TextPoolCompleter, by_pool, texts_of
 from uedp_bench.errors import InputError, UedpBenchError
 from uedp_bench.tasks.language import continuations
 from uedp_bench.tasks.language.continuations import WordPool
@@ -113,7 +113,7 @@ def test_the_exact_rank_is_that_of_counting_one_by_one(
         own = order[at]
         expected = int((losses <= losses[own]).sum())
         assert release.pool_rank(BEFORE, WORDS, every[own]) == expected
-        assert AskedByText(release).pool_rank(BEFORE, WORDS, every[own]) == expected
+        assert TextPoolCompleter(release).pool_rank(BEFORE, WORDS, every[own]) == expected
 
 
 def test_words_that_the_model_does_not_know_tie() -> None:
@@ -185,7 +185,7 @@ def test_nan_is_an_error_in_every_answer(release: LanguageModelRelease) -> None:
     for ask in (
         lambda: release.pool_losses(BEFORE, WORDS, suffix[None]),
         lambda: release.pool_rank(BEFORE, WORDS, suffix),
-        lambda: AskedByText(release).pool_rank(BEFORE, WORDS, suffix),
+        lambda: TextPoolCompleter(release).pool_rank(BEFORE, WORDS, suffix),
         lambda: release.filler_losses(BEFORE, "", ["cat"]),
     ):
         with pytest.raises(UedpBenchError, match="NaN"):
