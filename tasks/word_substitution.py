@@ -110,13 +110,13 @@ def substitute(
         InputError: if there are no labels, or no word with one that the mechanism can replace.
     """
     label = word_labels(rows if labelled is None else labelled, channel)
-    every = Occurrences.of(rows, channel)
-    seen = every.known
+    every = Occurrences.from_corpus(rows, channel)
+    seen = every.in_vocabulary
     if not len(seen.word):
         raise InputError(f"no word of {len(rows)} rows is in the vocabulary of the mechanism")
     words, place = np.unique(seen.word, return_inverse=True)
     drawn = draw(words, samples, channel, rng)
-    found = Substitution.of(words, drawn, channel, label, unlabelled)
+    found = Substitution.from_draws(words, drawn, channel, label, unlabelled)
     if not found.labelled.any():
         raise InputError("no word of the vocabulary and its substitute carry labels")
     together = or_alone(rows.users)[seen.row]

@@ -306,8 +306,8 @@ class Learnt:
         Raises:
             InputError: if no word of the rows is in the vocabulary.
         """
-        every = Occurrences.of(rows, channel)
-        prior = Prior.of(every)
+        every = Occurrences.from_corpus(rows, channel)
+        prior = Prior.from_occurrences(every)
         drawn = draw(prior.words, samples, channel, rng)
         halves = Halves(drawn[:, : samples // 2], drawn[:, samples // 2 :])
         return Learnt(every, halves, Posterior.estimate(prior, halves.known, len(channel.words)))

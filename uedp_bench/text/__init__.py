@@ -1,1 +1,1 @@
-"""Sentences, words, their vectors, entities and those who find them."""
+"""Sentences, words, their vectors, entities and detectors of entities."""

@@ -1,9 +1,9 @@
-"""Which pieces of a text are another in a second version of it, by the words that both share.
+"""Pieces of a text that a second version changed, by the words that both share.
 
-Nobody says how the second version was made, so this is a guess: the longest common subsequence of
-words (Hirschberg 1975, as rapidfuzz computes it) in their normal form and without accents. A word
-that stands in both by accident counts as the same, and where a text was written anew, so much of it
-is one piece.
+The way in which the second version was made is not known, so this is a guess: the longest common
+subsequence of words (Hirschberg 1975, as rapidfuzz computes it) in their normal form and without
+accents. A word that stands in both by accident counts as the same, and where a text was written
+anew, so much of it is one piece.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ counts as changed: to compare more takes gigabytes."""
 
 
 class Change(NamedTuple):
-    """A piece of the old text and what stands in its place.
+    """A piece of the old text and its replacement.
 
     Attributes:
-        start, end: of the piece, in characters of the old text, end exclusive; equal where
+        start, end: place of the piece, in characters of the old text, end exclusive; equal where
             something was added.
-        length: characters of what stands in its place; 0 where nothing does.
-        hides: a word of the old text is not there any more. Else a word is written another way
+        length: characters of the replacement; 0 for none.
+        hides: True if a word of the old text is gone. Else a word is written another way
             (case, accents, Unicode form, an escape of HTML), spaces are others, or something was
             added.
     """
@@ -42,10 +42,10 @@ class Compared(NamedTuple):
     """Two versions of a text.
 
     Attributes:
-        changes: in order, without overlaps; all else is the same but for the form of words.
-        words: of the old text.
-        kept: words of the old text that stand in the new one, in the same order.
-        added: words of the new text that are not among these.
+        changes: changes in order, without overlaps; all else is equal except the form of words.
+        words: number of words of the old text.
+        kept: number of words of the old text that stand in the new one, in order.
+        added: number of words of the new text that are not among these.
     """
 
     changes: tuple[Change, ...]
@@ -60,7 +60,7 @@ class Compared(NamedTuple):
 
 
 def compare(old: str, new: str) -> Compared:
-    """What was changed in a text, as far as the words that are left show it.
+    """Find the changes of a text, as far as the words that are left show them.
 
     A change begins and ends with a word: white space at its sides that did not change is not in it.
     """
@@ -96,7 +96,7 @@ def _pairs(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 
 def _ends(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Places of the words that both begin with, then of those that both end with."""
+    """Places of the words that both begin with, then of words that both end with."""
     most = min(len(old), len(new))
     first = next((at for at in range(most) if old[at] != new[at]), most)
     left = most - first
@@ -107,11 +107,11 @@ def _ends(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 
 def _between(gap: tuple[str, str], at: int) -> Iterator[Change]:
-    """What changed between two words that both texts have.
+    """Changes between two words that both texts have.
 
     Args:
-        gap: what stands there in the old text and in the new one.
-        at: where it begins in the old text.
+        gap: text of the gap in the old text and in the new one.
+        at: begin of the gap in the old text.
     """
     old, new = gap
     if old == new:
@@ -126,7 +126,7 @@ def _between(gap: tuple[str, str], at: int) -> Iterator[Change]:
 
 
 def _parts(text: str) -> tuple[str, str, str]:
-    """White space at the beginning, what stands between, white space at the end."""
+    """Split a text into white space, inner text, white space."""
     inner = text.strip()
     first = len(text) - len(text.lstrip())
     return text[:first], inner, text[first + len(inner) :]

@@ -1,4 +1,4 @@
-"""What a corpus holds: the numbers behind `uedp-bench data describe`."""
+"""Statistics of a corpus, as `uedp-bench data describe` prints them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ QUANTILES: tuple[int, ...] = (0, 25, 50, 75, 90, 95, 99, 100)
 
 @dataclass(frozen=True)
 class EntityReach:
-    """Through how many users an entity runs.
+    """Reach of entities: numbers of users that mention them.
 
     Attributes:
         one_user, two_users, four_users: share of the entities that at most one, two, four users
@@ -45,8 +45,8 @@ class LayerDescription:
     """An annotation of a split.
 
     Attributes:
-        rows: that are completely annotated.
-        share: of all rows of the split.
+        rows: number of completely annotated rows.
+        share: their share in all rows of the split.
         spans: marked pieces of text by type.
     """
 
@@ -111,7 +111,7 @@ class DataDescription:
     splits: Mapping[str, SplitDescription]
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain dictionaries, lists, numbers and strings, ready for JSON."""
+        """Convert to plain dictionaries, lists, numbers and strings, ready for JSON."""
         plain = asdict(self)
         for name in ("groups", "entity_types", "label_names"):
             plain[name] = list(plain[name])
@@ -125,7 +125,7 @@ def describe(corpus: Corpus, name: str) -> DataDescription:
 
     Args:
         corpus: any corpus.
-        name: what to call it (the source's name).
+        name: name in the statistics (the source's).
 
     Raises:
         InputError: if the corpus has no rows.
@@ -215,8 +215,8 @@ def _quantiles(values: IntArray) -> dict[str, float]:
     if not len(values):
         return {}
     # inverted_cdf: a value that occurs, never one between two.
-    found = np.percentile(values, QUANTILES, method="inverted_cdf").tolist()
-    return {str(at): float(value) for at, value in zip(QUANTILES, found, strict=True)}
+    quantiles = np.percentile(values, QUANTILES, method="inverted_cdf").tolist()
+    return {str(at): float(value) for at, value in zip(QUANTILES, quantiles, strict=True)}
 
 
 def tables(description: DataDescription) -> list[Table]:
@@ -242,9 +242,9 @@ def _counts(description: DataDescription) -> Table:
         "records": "users with records",
     }
     for field, name in named.items():
-        found = [getattr(split, field) for split in description.splits.values()]
-        if None not in found:
-            table.add_row(name, *(f"{count:,}" for count in found))
+        numbers = [getattr(split, field) for split in description.splits.values()]
+        if None not in numbers:
+            table.add_row(name, *(f"{count:,}" for count in numbers))
     return table
 
 

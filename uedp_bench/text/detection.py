@@ -1,7 +1,7 @@
-"""How much of what people labelled a detector of entities finds, by type.
+"""Recall and precision of a detector of entities on labels by people, by type.
 
 A de-identifier hides what its detector finds, so that the share of gold mentions that are covered
-is the first thing to ask of it (Pilan et al. 2022, "The Text Anonymization Benchmark", section 6).
+is its first quality (Pilan et al. 2022, "The Text Anonymization Benchmark", section 6).
 Types of labels and of detectors are called differently: covered is covered, by whatever type.
 """
 
@@ -27,12 +27,12 @@ ANY = "any"
 
 @dataclass(frozen=True)
 class Recall:
-    """How much of the gold mentions of a type is found.
+    """Recall on the gold mentions of a type.
 
     Attributes:
-        mentions, covered, touched: gold mentions; those whose every character but white space is
-            covered, and those of which at least one character is.
-        entities, entities_covered: distinct entities, and those whose every mention is covered:
+        mentions, covered, touched: numbers of gold mentions; of mentions whose every character but
+            white space is covered; and of mentions with at least one covered character.
+        entities, entities_covered: distinct entities, and entities whose every mention is covered:
             one mention that is left tells who it is.
     """
 
@@ -50,14 +50,14 @@ class Recall:
 
 @dataclass(frozen=True)
 class Precision:
-    """What is found of a detector's type: `right` of the mentions overlap a gold one."""
+    """Precision of a detector's type: `right` of the mentions overlap a gold one."""
 
     mentions: int
     right: int
 
     @property
     def precision(self) -> float | None:
-        """Share of what is found that is right; None where nothing is."""
+        """Share of detected mentions that are right; None if there are none."""
         return self.right / self.mentions if self.mentions else None
 
 
@@ -66,9 +66,9 @@ class Detected:
     """A detector measured against gold labels.
 
     Attributes:
-        rows: that were looked at.
-        recall: by gold type, and of `any`.
-        precision: by type of the detector, those it found nothing of left out, and of `any`.
+        rows: number of rows.
+        recall: recall by gold type, and of `any`.
+        precision: precision by type of the detector without empty types, and of `any`.
     """
 
     rows: int
@@ -89,32 +89,35 @@ class Detected:
         }
 
 
-def measure(texts: Sequence[str], gold: Layer, found: Layer, rows: BoolArray) -> Detected:
-    """Recall by gold type and precision by the detector's.
+def measure(texts: Sequence[str], gold: Layer, detected: Layer, rows: BoolArray) -> Detected:
+    """Measure recall by gold type and precision by the detector's type.
 
     Args:
-        texts: of all rows.
-        gold: what people labelled.
-        found: what a detector found in the same texts.
-        rows: (rows,) which rows count, of those that `gold` annotates completely.
+        texts: texts of all rows.
+        gold: labels by people.
+        detected: mentions that a detector found in these texts.
+        rows: (rows,) True for rows that count, among rows that `gold` annotates completely.
     """
     rows = rows & gold.rows
-    gold_in, found_in = np.flatnonzero(rows[gold.spans.row]), np.flatnonzero(rows[found.spans.row])
-    covered, touched = overlaps(texts, gold.spans, found.spans)
-    _, right = overlaps(texts, found.spans, gold.spans)
+    gold_in, found_in = (
+        np.flatnonzero(rows[gold.spans.row]),
+        np.flatnonzero(rows[detected.spans.row]),
+    )
+    covered, touched = overlaps(texts, gold.spans, detected.spans)
+    _, right = overlaps(texts, detected.spans, gold.spans)
     recall = {
         name: _recall(gold.spans, of, covered, touched) for name, of in _by_type(gold, gold_in)
     }
     precision = {
         name: Precision(len(of), int(right[of].sum()))
-        for name, of in _by_type(found, found_in)
+        for name, of in _by_type(detected, detected_in)
         if len(of) or name == ANY
     }
     return Detected(int(rows.sum()), recall, precision)
 
 
 def detector_of(corpus: Corpus, params: DetectionParams) -> Detected:
-    """A detector measured on all rows of a corpus that has labels by people, but public ones.
+    """Measure a detector on all rows of a corpus with labels by people, except public rows.
 
     Raises:
         InputError: if the corpus has no labels by people.
@@ -130,9 +133,9 @@ def detector_of(corpus: Corpus, params: DetectionParams) -> Detected:
             "--detector: this source has no labelled entities to measure a detector by; sources "
             "that have: conll2003, embedded, text and hub with entities_column"
         )
-    found = detect(corpus.texts, params)
-    spans = Spans.build(corpus.texts, found.mentions.tolist())
-    layer = Layer(spans, found.types, everywhere)
+    detection = detect(corpus.texts, params)
+    spans = Spans.build(corpus.texts, detection.mentions.tolist())
+    layer = Layer(spans, detection.types, everywhere)
     return measure(corpus.texts, gold, layer, ~corpus.where("public"))
 
 
@@ -154,13 +157,13 @@ def _recall(spans: Spans, of: Any, covered: BoolArray, touched: BoolArray) -> Re
     )
 
 
-def overlaps(texts: Sequence[str], asked: Spans, by: Spans) -> tuple[BoolArray, BoolArray]:
-    """(mentions,) twice, of `asked`: True where `by` covers it but for space, and touches it."""
+def overlaps(texts: Sequence[str], spans: Spans, by: Spans) -> tuple[BoolArray, BoolArray]:
+    """(mentions,) twice, of `spans`: True where `by` covers it but for space, and touches it."""
     of_row: dict[int, list[tuple[int, int]]] = {}
     for row, start, end, _ in by.mentions():
         of_row.setdefault(row, []).append((start, end))
-    covered, touched = np.zeros(len(asked), dtype=bool), np.zeros(len(asked), dtype=bool)
-    for at, (row, start, end, _) in enumerate(asked.mentions()):
+    covered, touched = np.zeros(len(spans), dtype=bool), np.zeros(len(spans), dtype=bool)
+    for at, (row, start, end, _) in enumerate(spans.mentions()):
         pieces = [(a, b) for a, b in of_row.get(row, ()) if a < end and start < b]
         if pieces:
             inside = {i for a, b in pieces for i in range(max(a, start), min(b, end))}
@@ -186,8 +189,10 @@ def tables(detected: Detected, name: str) -> list[Table]:
     precision = Table(title=f"precision of {name}", title_justify="left")
     for head in ("", "found", "overlap a labelled entity"):
         precision.add_column(head, justify="right" if head else "left")
-    for kind, found in detected.precision.items():
-        precision.add_row(kind, f"{found.mentions:,}", _share(found.right, found.mentions))
+    for kind, each_type in detected.precision.items():
+        precision.add_row(
+            kind, f"{each_type.mentions:,}", _share(each_type.right, each_type.mentions)
+        )
     return [recall, precision]
 
 

@@ -14,8 +14,8 @@ class Embedding:
     """A public vocabulary and a vector for each of its words.
 
     Attributes:
-        words: in the order of the file.
-        vectors: (words, d), float32.
+        words: words in the order of the file.
+        vectors: (words, d) vectors, float32.
     """
 
     words: tuple[str, ...]
@@ -23,7 +23,7 @@ class Embedding:
 
     @property
     def dimension(self) -> int:
-        """D."""
+        """Number of coordinates of a vector (d)."""
         return int(self.vectors.shape[1])
 
     @cached_property
@@ -32,5 +32,5 @@ class Embedding:
 
     def find(self, word: str) -> int:
         """Index of the word as it is written, else of its lower case; -1 for neither."""
-        found = self._index.get(word)
-        return self._index.get(word.lower(), -1) if found is None else found
+        index = self._index.get(word)
+        return self._index.get(word.lower(), -1) if index is None else index

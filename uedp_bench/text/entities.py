@@ -2,8 +2,8 @@
 
 Three detectors: the entities of a spaCy pipeline; Presidio's recognisers (patterns with check sums,
 on top of the names that a spaCy pipeline finds where one is given); and a public list of English
-names, which needs no software (`listed_names`). What the first two found is cached on disk, because
-it takes minutes on real corpora: in `$UEDP_BENCH_CACHE`, else in `~/.cache/uedp-bench`.
+names, which needs no software (`listed_names`). Results of the first two are cached on disk,
+because they take minutes on real corpora: in `$UEDP_BENCH_CACHE`, else in `~/.cache/uedp-bench`.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ def listed_names(text: str) -> list[tuple[int, int]]:
     """
     first, last = _lists()
     words = list(_WORD.finditer(text))
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for number, word in enumerate(words):
-        if word[0] not in first or (found and word.start() < found[-1][1]):
+        if word[0] not in first or (spans and word.start() < spans[-1][1]):
             continue
         behind = words[number + 1] if number + 1 < len(words) else None
         joined = behind and text[word.end() : behind.start()] == " " and behind[0] in last
-        found.append((word.start(), behind.end() if behind and joined else word.end()))
-    return found
+        spans.append((word.start(), behind.end() if behind and joined else word.end()))
+    return spans
 
 
 @cache
@@ -65,9 +65,9 @@ def _lists() -> tuple[frozenset[str], frozenset[str]]:
 MIN_SCORE = 0.35
 """Presidio's results below this confidence are left out: bare digit patterns score 0.01 to 0.3."""
 
-_HOW = ("detector", "pipeline", "entity_types")  # parameters of every detection
+_DETECTION_FIELDS = ("detector", "pipeline", "entity_types")  # parameters of every detection
 PERSON = "PERSON"
-"""The type of what is on the list of names."""
+"""Type of names on the list."""
 
 _FORMAT = 1  # of the cached files; raised when the same key would mean something else
 
@@ -77,7 +77,7 @@ Mention = tuple[int, int, int]
 
 
 class Detection(NamedTuple):
-    """What a detector found.
+    """Mentions that a detector found.
 
     Attributes:
         types: all types that it can find, sorted.
@@ -89,32 +89,32 @@ class Detection(NamedTuple):
 
 
 def add_entities(corpus: Corpus, params: DetectionParams, *, gold: bool = False) -> Corpus:
-    """The corpus with detected entities, restricted to the types asked for.
+    """Add detected entities to a corpus, restricted to the types of the parameters.
 
     Args:
-        corpus: with mentions of its own, or none.
-        params: the detector.
-        gold: the corpus' own mentions are labels by people: with a detector they no longer count
-            as entities, and are kept as the layer "gold" to measure it. Otherwise they are what the
-            source itself finds, and stay beside what the detector finds elsewhere.
+        corpus: corpus with mentions of its own, or none.
+        params: parameters of the detector.
+        gold: True if the corpus' own mentions are labels by people: with a detector they no longer
+            count as entities, and are kept as the layer "gold" to measure it. Otherwise they are
+            mentions of the source itself, and stay beside mentions that the detector adds.
 
     Raises:
         InputError: for a missing pipeline, or a type that neither corpus nor detector knows.
         MissingExtraError: if Presidio is not installed.
     """
-    found = detect(corpus.texts, params)
+    detection = detect(corpus.texts, params)
     aside = gold and params.detector != "none"
     entities = Spans.none() if aside else corpus.entities
     own_types = () if aside else corpus.entity_types
     own = entities.table()
-    known = tuple(sorted({*own_types, *found.types}))
-    types = known if params.entity_types is None else tuple(sorted(set(params.entity_types)))
+    available = tuple(sorted({*own_types, *detection.types}))
+    types = available if params.entity_types is None else tuple(sorted(set(params.entity_types)))
     for kind in types:
-        if kind not in known:
-            near = nearest(kind, known)
-            hint = f"did you mean {near!r}?" if near else f"known: {', '.join(known) or 'none'}"
+        if kind not in available:
+            near = nearest(kind, available)
+            hint = f"did you mean {near!r}?" if near else f"known: {', '.join(available) or 'none'}"
             raise InputError(f"entity_types: no type {kind!r} here; {hint}")
-    apart = _of_types(_apart(found.mentions, own), found.types, types)
+    apart = _of_types(_apart(detection.mentions, own), detection.types, types)
     if types != own_types:
         entities = Spans.build(corpus.texts, _of_types(own, own_types, types))
     if len(apart):
@@ -125,27 +125,27 @@ def add_entities(corpus: Corpus, params: DetectionParams, *, gold: bool = False)
     labelled = Layer(corpus.entities, corpus.entity_types, np.ones(len(corpus), dtype=bool))
     return replace(
         out,
-        detector=DetectionParams(**{name: getattr(params, name) for name in _HOW}),
+        detector=DetectionParams(**{name: getattr(params, name) for name in _DETECTION_FIELDS}),
         layers={"gold": labelled, **corpus.layers} if aside else corpus.layers,
     )
 
 
 def found_in(texts: Sequence[str], params: DetectionParams) -> Layer:
-    """All that a detector finds in texts, as a layer; every row is complete.
+    """Detect entities in texts, as a layer; every row is complete.
 
     Raises:
         InputError, MissingExtraError: as `detect`.
     """
-    found = detect(texts, params)
-    return Layer.build(texts, found.mentions, found.types)
+    detection = detect(texts, params)
+    return Layer.build(texts, detection.mentions, detection.types)
 
 
 def detected_in(corpus: Corpus, texts: Sequence[str]) -> list[list[Mention]]:
-    """What the detector of a corpus finds in other texts, of the types that count there.
+    """Apply the detector of a corpus to other texts, for the types that count in the corpus.
 
     Args:
-        corpus: with a detector.
-        texts: any.
+        corpus: corpus with a detector.
+        texts: any texts.
 
     Returns:
         Mentions of each text: start, end, index into `corpus.entity_types`.
@@ -155,8 +155,8 @@ def detected_in(corpus: Corpus, texts: Sequence[str]) -> list[list[Mention]]:
     """
     if corpus.detector is None:
         raise InputError("the entities of this corpus are the source's own: it has no detector")
-    found, out = detect(texts, corpus.detector), list[list[Mention]]([] for _ in texts)
-    chosen = _of_types(found.mentions, found.types, corpus.entity_types)
+    detection, out = detect(texts, corpus.detector), list[list[Mention]]([] for _ in texts)
+    chosen = _of_types(detection.mentions, detection.types, corpus.entity_types)
     for row, start, end, kind in chosen.tolist():
         out[row].append((start, end, kind))
     return out
@@ -171,23 +171,23 @@ def _of_types(mentions: IntArray, names: Sequence[str], types: Sequence[str]) ->
     return out[out[:, 3] >= 0]
 
 
-def _apart(found: IntArray, own: IntArray) -> IntArray:
-    """The mentions of `found` that overlap none of `own`."""
-    if not len(found):
-        return found
+def _apart(detected: IntArray, own: IntArray) -> IntArray:
+    """Select mentions of `detected` that overlap none of `own`."""
+    if not len(detected):
+        return detected
     taken: dict[int, list[tuple[int, int]]] = {}
     for row, start, end, _ in own.tolist():
         taken.setdefault(row, []).append((start, end))
     keep = [
         all(end <= a or b <= start for a, b in taken.get(row, ()))
-        for row, start, end, _ in found.tolist()
+        for row, start, end, _ in detected.tolist()
     ]
-    apart: IntArray = found[np.array(keep, dtype=bool)]
+    apart: IntArray = detected[np.array(keep, dtype=bool)]
     return apart
 
 
 def detect(texts: Sequence[str], params: DetectionParams) -> Detection:
-    """All entities that the detector finds in the texts, from the cache if it has them.
+    """Detect all entities in texts, from the cache if it has them.
 
     Raises:
         InputError: for a missing pipeline, or one that recognises no entities.
@@ -207,9 +207,9 @@ def detect(texts: Sequence[str], params: DetectionParams) -> Detection:
     run = _spacy_entities if params.detector == "spacy" else _presidio_entities
     types, rows = run(texts, params.pipeline)
     table = [(row, *mention) for row, mentions in enumerate(rows) for mention in mentions]
-    found = Detection(types, np.array(table, dtype=np.int64).reshape(-1, 4))
-    _save(file, found)
-    return found
+    detection = Detection(types, np.array(table, dtype=np.int64).reshape(-1, 4))
+    _save(file, detection)
+    return detection
 
 
 def _key(texts: Sequence[str], params: DetectionParams) -> str:
@@ -254,9 +254,9 @@ def _read(data: Mapping[str, Any]) -> Detection:
     return Detection(tuple(data["types"].tolist()), data["mentions"].astype(np.int64))
 
 
-def _save(file: Path, found: Detection) -> None:
-    types = np.array(found.types, dtype=np.str_)
-    save_arrays(file, "detected entities", types=types, mentions=found.mentions)
+def _save(file: Path, detection: Detection) -> None:
+    types = np.array(detection.types, dtype=np.str_)
+    save_arrays(file, "detected entities", types=types, mentions=detection.mentions)
 
 
 def _spacy_entities(
@@ -314,8 +314,8 @@ def _analyzer(nlp: Language) -> AnalyzerEngine:
     from presidio_analyzer import AnalyzerEngine
     from presidio_analyzer.nlp_engine import NerModelConfiguration, SpacyNlpEngine
 
-    known = NerModelConfiguration().model_to_presidio_entity_mapping or {}
-    unmapped = [label for label in _labels(nlp) if label not in known]
+    presidio_types = NerModelConfiguration().model_to_presidio_entity_mapping or {}
+    unmapped = [label for label in _labels(nlp) if label not in presidio_types]
     engine = SpacyNlpEngine(
         ner_model_configuration=NerModelConfiguration(labels_to_ignore=unmapped)
     )
@@ -323,7 +323,9 @@ def _analyzer(nlp: Language) -> AnalyzerEngine:
     analyzer = AnalyzerEngine(nlp_engine=engine, supported_languages=[nlp.lang])
     if not _labels(nlp):
         analyzer.registry.remove_recognizer("SpacyRecognizer")
-    if any(known.name == "EmailRecognizer" for known in analyzer.registry.recognizers):
+    if any(
+        presidio_types.name == "EmailRecognizer" for presidio_types in analyzer.registry.recognizers
+    ):
         analyzer.registry.remove_recognizer("EmailRecognizer")
         analyzer.registry.add_recognizer(_email_recognizer(nlp.lang))
     return analyzer

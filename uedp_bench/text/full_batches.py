@@ -23,11 +23,11 @@ def full_batches(lengths: IntArray, device: str) -> Iterator[tuple[IntArray, int
     """Batches of rows that are equally long, each of the same number of rows.
 
     Args:
-        lengths: (rows,) of each row, in what a network reads.
-        device: where the batches are computed.
+        lengths: (rows,) length of each row, in units that a network reads.
+        device: torch device of the batches.
 
     Yields:
-        (batch,) rows, and how many of them are wanted: what follows fills the batch.
+        (batch,) rows, and the number of wanted ones: all after them fill the batch.
     """
     size = _ROWS.get(device.split(":")[0], _ROWS["cpu"])
     order = np.argsort(lengths, kind="stable")

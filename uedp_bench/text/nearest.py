@@ -29,12 +29,12 @@ _UNIT = 2.0**-23
 
 
 class Nearest:
-    """Finds the points nearest to queries in Euclidean distance.
+    """Find the points nearest to queries in Euclidean distance.
 
     Scores |y|^2 / 2 - x.y of queries x and points y come from one product in float32, with a bound
     on its error. All points whose score is within the bound of the k-th best are compared in
-    float64, so what is found is what comparing every pair in float64 finds; equal distances go to
-    the smaller index.
+    float64, so the result is that of comparing every pair in float64; equal distances go to the
+    smaller index.
 
     Args:
         points: (points, d).
@@ -76,15 +76,15 @@ class Nearest:
         points = len(self._points)
         if not 1 <= k <= points - (excluded is not None):
             raise ValueError(f"k is {k}; there are {points} points")
-        found = np.empty((len(queries), k), dtype=np.int64)
+        indices = np.empty((len(queries), k), dtype=np.int64)
         distance = np.empty((len(queries), k))
         block = max(1, _BLOCK_ENTRIES // points)
         for start in range(0, len(queries), block):
             part = slice(start, start + block)
             without = None if excluded is None else excluded[part]
             owner, candidate = self._candidates(queries[part], k, without)
-            found[part], distance[part] = self._best(queries[part], owner, candidate, k)
-        return found, distance
+            indices[part], distance[part] = self._best(queries[part], owner, candidate, k)
+        return indices, distance
 
     def _candidates(
         self, queries: FloatArray, k: int, excluded: IntArray | None

@@ -1,4 +1,4 @@
-"""Approximate nearest neighbours, for those who ask for them."""
+"""Approximate nearest neighbours."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LINKS, _BREADTH = 32, 64
 
 
 class ApproximateNearest:
-    """The points that a graph of faiss (HNSW) finds near to queries; called as `Nearest` is.
+    """Points that a graph of faiss (HNSW) finds near to queries; called as `Nearest` is.
 
     Args:
         points: (points, d).
@@ -47,16 +47,16 @@ class ApproximateNearest:
         if not 1 <= k <= points - (excluded is not None):
             raise ValueError(f"k is {k}; there are {points} points")
         wanted = k + (excluded is not None)
-        found = self._index.search(np.ascontiguousarray(queries, dtype=np.float32), wanted)[1]
-        found = found.astype(np.int64)
-        difference = queries[:, None, :] - self._points[found]
+        indices = self._index.search(np.ascontiguousarray(queries, dtype=np.float32), wanted)[1]
+        indices = indices.astype(np.int64)
+        difference = queries[:, None, :] - self._points[indices]
         distance = np.sqrt((difference**2).sum(axis=2))
         # What the graph did not reach is -1.
-        distance[found < 0] = np.inf
+        distance[indices < 0] = np.inf
         if excluded is not None:
-            distance[found == excluded[:, None]] = np.inf
-        order = np.lexsort((found, distance), axis=1)[:, :k]
-        nearest, far = (np.take_along_axis(each, order, axis=1) for each in (found, distance))
+            distance[indices == excluded[:, None]] = np.inf
+        order = np.lexsort((indices, distance), axis=1)[:, :k]
+        nearest, far = (np.take_along_axis(each, order, axis=1) for each in (indices, distance))
         lost = np.flatnonzero(np.isinf(far).any(axis=1))
         if len(lost):
             from uedp_bench.text.nearest import Nearest

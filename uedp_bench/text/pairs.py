@@ -1,4 +1,4 @@
-"""Pairs of a text and its translation, and what is wrong with some."""
+"""Pairs of a text and its translation, and a test for faulty ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pretrained models that turn texts into vectors: where they are, and which one it is."""
+"""Place and identity of pretrained models that turn texts into vectors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def adapter_base(folder: Path) -> str | None:
 
 @contextmanager
 def readable(where: str, field: str) -> Iterator[None]:
-    """Turns what the libraries raise for an unknown or broken model into one line.
+    """Turn errors of libraries for an unknown or broken model into one line.
 
     Args:
         where: hub id or local directory.
@@ -58,10 +58,10 @@ def readable(where: str, field: str) -> Iterator[None]:
 
 
 def model_identity(where: str, field: str) -> str:
-    """What a model is, wherever it lies.
+    """Identity of a model, wherever it lies.
 
     Returns:
-        of a directory, a hash of its files; of a hub id, the id and the commit that is read.
+        A hash of the files of a directory; the id and the commit of a hub model.
 
     Raises:
         InputError: if it is neither.
@@ -86,7 +86,7 @@ class PretrainedModel(Requirement):
     install: str = ""
 
     def check(self, owner: str = "") -> None:
-        """Refuses a model that is neither on this machine nor to be had from the hub.
+        """Refuse a model that is neither on this machine nor to be had from the hub.
 
         Raises:
             InputError: naming the parameter.
@@ -130,7 +130,7 @@ def _digest_of_files(folder: Path, files: tuple[tuple[Path, int, int], ...]) -> 
 
 @contextmanager
 def no_progress_bars() -> Iterator[None]:
-    """Keeps the library from drawing over this package's own progress bars."""
+    """Keep the library from drawing over this package's own progress bars."""
     from transformers.utils import logging
 
     shown = logging.is_progress_bar_enabled()

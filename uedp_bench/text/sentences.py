@@ -41,8 +41,8 @@ def split_sentences(texts: Sequence[str]) -> list[list[str]]:
     ]
     sentences: list[list[str]] = [[] for _ in texts]
     for doc, row in _sentencizer().pipe(parts, as_tuples=True):
-        found = (sentence.text.strip() for sentence in doc.sents)
-        sentences[row] += [sentence for sentence in found if sentence]
+        stripped = (sentence.text.strip() for sentence in doc.sents)
+        sentences[row] += [sentence for sentence in stripped if sentence]
     return sentences
 
 
@@ -104,13 +104,13 @@ class SentenceEmbedder:
         model = _load(self.name, self.device, self._identity, self.field)
         vectors: FeatureArray | None = None
         for rows, wanted in full_batches(_token_counts(model, sentences), self.device):
-            made = model.encode(
+            batch_vectors = model.encode(
                 [sentences[row] for row in rows],
                 batch_size=len(rows), convert_to_numpy=True, show_progress_bar=False,
             )  # fmt: skip
             if vectors is None:
-                vectors = np.empty((len(sentences), made.shape[1]), dtype=np.float32)
-            vectors[rows[:wanted]] = made[:wanted]
+                vectors = np.empty((len(sentences), batch_vectors.shape[1]), dtype=np.float32)
+            vectors[rows[:wanted]] = batch_vectors[:wanted]
         if vectors is None:
             raise ValueError("at least one sentence is needed")
         return vectors
@@ -147,8 +147,8 @@ def document_means(
     empty sentence.
 
     Args:
-        documents: sentences of each, as `split_sentences` gives them.
-        embedder: of the sentences.
+        documents: sentences of each document, as `split_sentences` returns them.
+        embedder: embedder of the sentences.
         cache: see `SentenceEmbedder.embed`.
     """
     filled = [document or ("",) for document in documents]

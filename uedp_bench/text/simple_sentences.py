@@ -14,7 +14,7 @@ def simple_sentences(text: str) -> Iterator[str]:
 
     A sentence ends at full stops, question or exclamation marks (and closing quotes or brackets
     behind them) before white space. The rule knows no abbreviations: "Mr. Smith" becomes two
-    sentences. What has neither a letter nor a digit is no sentence and is left out.
+    sentences. A piece with neither a letter nor a digit is no sentence and is left out.
     """
     start = 0
     for end in _END.finditer(text):

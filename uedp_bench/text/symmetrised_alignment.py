@@ -12,7 +12,7 @@ import numpy as np
 from uedp_bench.text.word_alignment import DirectedModel, Words
 
 Symmetrisation = Literal["union", "intersect", "grow-diag-final-and"]
-"""How links of both directions become one set."""
+"""Way in which links of both directions become one set."""
 
 Link = tuple[int, int]
 """(position of a word on the first side, position of a word on the second)."""
@@ -25,8 +25,8 @@ class Aligner:
     """Models of both directions.
 
     Attributes:
-        forward: of the second side given the first.
-        backward: of the first side given the second.
+        forward: model of the second side given the first.
+        backward: model of the first side given the second.
     """
 
     forward: DirectedModel
@@ -34,7 +34,7 @@ class Aligner:
 
     @classmethod
     def train(cls, pairs: Sequence[tuple[Words, Words]]) -> Aligner:
-        """Both models of some pairs of sentences.
+        """Train both models on pairs of sentences.
 
         Pairs that occur several times are aligned once, with their number as a weight.
 
@@ -52,7 +52,7 @@ class Aligner:
     def links(
         self, pairs: Sequence[tuple[Words, Words]], symmetrisation: Symmetrisation
     ) -> list[frozenset[Link]]:
-        """The links of every pair; what a pair gets depends on it and the models alone."""
+        """Link the words of every pair; its links depend on it and the models alone."""
         forward = self.forward.align(pairs)
         backward = self.backward.align([(target, source) for source, target in pairs])
         symmetrise = SYMMETRISED[symmetrisation]
@@ -107,4 +107,4 @@ SYMMETRISED: dict[Symmetrisation, Callable[[frozenset[Link], frozenset[Link]], f
     "intersect": frozenset.intersection,
     "grow-diag-final-and": grow_diag_final_and,
 }
-"""How links (first, second) of the forward and the backward model become one set."""
+"""Functions that make one set of links of the forward and the backward model."""

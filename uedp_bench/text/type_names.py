@@ -1,4 +1,4 @@
-"""What types of entities are called where: two names of one kind mean the same thing.
+"""Names of types of entities by kind: two names of one kind mean the same thing.
 
 Labels and detectors name types differently (`PER`, `PERSON`), and draw borders differently (a town
 is a `GPE` for OntoNotes and a `LOC` for CoNLL-2003). Scores that ask for the right type compare
@@ -36,17 +36,17 @@ def kind_of_type(name: str, more: Mapping[str, str] | None = None) -> str:
     """The kind of a type; a type that nobody knows is a kind of its own, by its own name.
 
     Args:
-        name: of the type, in any case and with any separators.
+        name: name of the type, in any case and with any separators.
         more: further names, of types or kinds, by name: `{"Applicant": "PERSON"}`.
     """
-    asked = _plain(name)
-    for given, meant in (more or {}).items():
-        if _plain(given) == asked:
-            asked = _plain(meant)
+    plain = _plain(name)
+    for alias, meaning in (more or {}).items():
+        if _plain(alias) == plain:
+            plain = _plain(meaning)
             break
-    return _KIND.get(asked, asked)
+    return _KIND.get(plain, plain)
 
 
 def kinds_of_types(names: tuple[str, ...], more: Mapping[str, str] | None = None) -> list[str]:
-    """The kind of each name."""
+    """Kinds of several types; see `kind_of_type`."""
     return [kind_of_type(name, more) for name in names]

@@ -37,7 +37,7 @@ Names = NDArray[np.uint64]
 def cached_vectors(
     key: Sequence[object], texts: Sequence[str], compute: Compute, *, cache: bool
 ) -> FeatureArray:
-    """A vector for each text; see `different_vectors`."""
+    """Vector of each text; see `different_vectors`."""
     vectors, which = different_vectors(key, texts, compute, cache=cache)
     chosen: FeatureArray = vectors[which]
     return chosen
@@ -51,7 +51,7 @@ def different_vectors(
     Args:
         key: everything but the texts that the vectors depend on.
         texts: at least one.
-        compute: (n, size) vectors of n different texts, sorted.
+        compute: function from n different texts, sorted, to (n, size) vectors.
         cache: False neither reads nor writes files.
 
     Returns:
@@ -76,56 +76,56 @@ def _kept(key: Sequence[object], unique: list[str], compute: Compute) -> Feature
         return _finite(compute(unique))
     held = _Held(folder, names)
     held.read()
-    while len(missing := np.flatnonzero(~held.there)[:_PART]):
-        # Who wants the same texts waits for a part of them, and finds it.
+    while len(missing := np.flatnonzero(~held.present)[:_PART]):
+        # Another process with the same texts waits for a part of them, and reads it.
         with FileLock(folder / "locks" / _digest(names[missing])[:2]):
             held.read()
-            rows = missing[~held.there[missing]]
+            rows = missing[~held.present[missing]]
             if len(rows):
-                made = _finite(compute([unique[row] for row in rows]))
-                held.put(rows, made)
-                _write(folder, names[rows], made)
+                vectors = _finite(compute([unique[row] for row in rows]))
+                held.put(rows, vectors)
+                _write(folder, names[rows], vectors)
     if held.vectors is None:
         raise ValueError("at least one text is needed")
     return held.vectors
 
 
 class _Held:
-    """Vectors of the names that were found so far.
+    """Vectors by name that were read or computed so far.
 
     Args:
-        folder: of the parts.
-        names: (names,) what is wanted.
+        folder: folder of the parts.
+        names: (names,) wanted names.
 
     Attributes:
-        there: (names,) True where a vector was found.
-        vectors: (names, size), of those; None as long as there is none.
+        present: (names,) True where there is a vector.
+        vectors: (names, size) vectors where present; None as long as there is none.
     """
 
     def __init__(self, folder: Path, names: Names) -> None:
         self._folder, self._names = folder, names
         self._seen: set[Path] = set()
-        self.there: BoolArray = np.zeros(len(names), dtype=bool)
+        self.present: BoolArray = np.zeros(len(names), dtype=bool)
         self.vectors: FeatureArray | None = None
 
     def read(self) -> None:
-        """Takes what parts hold that were not there before."""
+        """Read new parts."""
         for file in sorted(set(self._folder.glob("*.npz")) - self._seen):
             self._seen.add(file)
-            known = _names_in(file)
-            at = np.searchsorted(known, self._names)
-            hit = at < len(known)
-            hit[hit] = known[at[hit]] == self._names[hit]
-            found = load_arrays(file, partial(_vectors_at, at[hit])) if hit.any() else None
-            if found is not None:
-                self.put(np.flatnonzero(hit), found)
+            names = _names_in(file)
+            at = np.searchsorted(names, self._names)
+            hit = at < len(names)
+            hit[hit] = names[at[hit]] == self._names[hit]
+            vectors = load_arrays(file, partial(_vectors_at, at[hit])) if hit.any() else None
+            if vectors is not None:
+                self.put(np.flatnonzero(hit), vectors)
 
     def put(self, rows: IntArray, vectors: FeatureArray) -> None:
-        """Sets vectors (rows, size) of some of the names."""
+        """Set vectors (rows, size) of some of the names."""
         if self.vectors is None:
             self.vectors = np.empty((len(self._names), vectors.shape[1]), np.float32)
         self.vectors[rows] = vectors
-        self.there[rows] = True
+        self.present[rows] = True
 
 
 _names_of: dict[Path, Names] = {}
@@ -136,11 +136,11 @@ def _names_in(file: Path) -> Names:
     """The names in a part, sorted; none in one that is damaged."""
     if file in _names_of:
         return _names_of[file]
-    found = load_arrays(file, _names_at)
-    if found is None:
+    names = load_arrays(file, _names_at)
+    if names is None:
         return np.empty(0, dtype=np.uint64)
-    _names_of[file] = found
-    return found
+    _names_of[file] = names
+    return names
 
 
 def _names_at(data: Mapping[str, Any]) -> Names:

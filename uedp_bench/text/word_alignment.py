@@ -44,12 +44,12 @@ _NULL = 0  # id of the NULL word
 
 @dataclass(frozen=True, eq=False)
 class DirectedModel:
-    """A model of how words of the first side become words of the second.
+    """Model of words of the second side given words of the first.
 
     Attributes:
         sources, targets: ids of words; 0 is the NULL word.
         keys: (seen,) source id times the number of targets plus target id, ascending.
-        probabilities: (seen,) of the target given the source.
+        probabilities: (seen,) probability of the target given the source.
         tension: lambda.
     """
 
@@ -63,12 +63,12 @@ class DirectedModel:
     def train(
         cls, pairs: Sequence[tuple[Words, Words]], weights: IntArray | None = None
     ) -> DirectedModel:
-        """The model of some pairs.
+        """Train a model on pairs.
 
         Args:
             pairs: words of both sides; pairs with an empty side teach nothing, and neither do those
                 of more than two million pairs of words (1,400 words on both sides).
-            weights: (pairs,) how often each occurs; once by default.
+            weights: (pairs,) number of times that each occurs; once by default.
 
         Raises:
             InputError: if no pair has words on both sides.
@@ -77,10 +77,10 @@ class DirectedModel:
         some = [at for at, pair in enumerate(pairs) if 0 < _cells(pair) <= _CELLS]
         if not some:
             raise InputError("no pair to learn an alignment from has words on both sides")
-        told = [pairs[at] for at in some]
-        sources = _ids(source for source, _ in told)
-        targets = _ids(target for _, target in told)
-        cells = _Cells.of(told, weight[some], sources, targets)
+        alignable = [pairs[at] for at in some]
+        sources = _ids(source for source, _ in alignable)
+        targets = _ids(target for _, target in alignable)
+        cells = _Cells.from_pairs(alignable, weight[some], sources, targets)
         keys, cell_key = np.unique(cells.keys, return_inverse=True)
         learnt = _Learnt(keys // len(targets), cell_key.astype(np.int32))
         table, tension = np.full(len(keys), UNSEEN), FIRST_TENSION
@@ -93,7 +93,7 @@ class DirectedModel:
         return cls(sources, targets, keys, table, tension)
 
     def align(self, pairs: Sequence[tuple[Words, Words]]) -> list[IntArray]:
-        """The most probable source word of each target word.
+        """Find the most probable source word of each target word.
 
         Args:
             pairs: words of both sides; they may be unknown. Pairs that are too long to learn from
@@ -105,12 +105,14 @@ class DirectedModel:
         links = [np.full(len(target), -1, dtype=np.int64) for _, target in pairs]
         some = [at for at, pair in enumerate(pairs) if 0 < _cells(pair) <= _CELLS]
         for batch in _batches([pairs[at] for at in some]):
-            told = [pairs[some[at]] for at in batch]
-            cells = _Cells.of(told, np.ones(len(told)), self.sources, self.targets)
+            batch_pairs = [pairs[some[at]] for at in batch]
+            cells = _Cells.from_pairs(
+                batch_pairs, np.ones(len(batch_pairs)), self.sources, self.targets
+            )
             scores = self._probabilities(cells.keys) * cells.prior(self.tension)
             best = _first_best(scores, cells)
-            for at, found in zip(batch, np.split(best, cells.ends[:-1]), strict=True):
-                links[some[at]] = found - 1
+            for at, words in zip(batch, np.split(best, cells.ends[:-1]), strict=True):
+                links[some[at]] = words - 1
         return links
 
     def _probabilities(self, keys: IntArray) -> FloatArray:
@@ -128,7 +130,7 @@ class _Cells(NamedTuple):
         distance: (cells,) |i/n - j/m|; 0 for NULL.
         starts: (rows,) the first cell of each row.
         widths: (rows,) cells of each row.
-        weight: (rows,) how often the pair occurs.
+        weight: (rows,) number of times that the pair occurs.
         group: (rows,) number of (j, m, n), for those rows have one prior.
         ends: (pairs,) the row after the last of each pair.
     """
@@ -142,14 +144,14 @@ class _Cells(NamedTuple):
     ends: IntArray
 
     @classmethod
-    def of(
+    def from_pairs(
         cls,
         pairs: Sequence[tuple[Words, Words]],
         weights: FloatArray,
         sources: dict[str, int],
         targets: dict[str, int],
     ) -> _Cells:
-        """The cells of pairs whose sides have words."""
+        """Make the cells of pairs whose sides have words."""
         n = np.array([len(source) for source, _ in pairs])
         m = np.array([len(target) for _, target in pairs])
         words = np.array([sources.get(word, -1) for source, _ in pairs for word in source])
@@ -226,7 +228,7 @@ def _sums(group: NDArray[Any], values: FloatArray, groups: int) -> FloatArray:
 def _better_tension(cells: _Cells, masses: FloatArray, distance: float, tension: float) -> float:
     """Lambda after Newton's steps on the expected log-likelihood, which is concave in it.
 
-    Its slope is what the prior expects of the distance minus `distance`; its second derivative
+    Its slope is the expected distance under the prior minus `distance`; its second derivative is
     minus the variance of the distance under the prior.
     """
     _, first = np.unique(cells.group, return_index=True)

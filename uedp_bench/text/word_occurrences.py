@@ -1,4 +1,4 @@
-"""Words of a corpus as a word channel sees them: occurrences, prior, labels, and what changes."""
+"""Words of a corpus as a word channel sees them: occurrences, prior, labels, substitutions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from uedp_bench.corpus import Corpus, FeatureArray, FloatArray, IntArray
 from uedp_bench.errors import InputError
 
 Unlabelled = Literal["wrong", "skip"]
-"""How a substitute without a label counts: as another label, or not at all."""
+"""Count of a substitute without a label: as another label, or not at all."""
 
 
 class WordChannel(Protocol):
@@ -53,23 +53,23 @@ class Occurrences:
     row: IntArray
 
     @staticmethod
-    def of(corpus: Corpus, channel: WordChannel) -> Occurrences:
-        """Occurrences in all rows of the corpus."""
-        found = [[channel.find(word) for word in channel.split(text)] for text in corpus.texts]
-        sizes = np.array([len(words) for words in found], dtype=np.int64)
-        word = np.array([at for words in found for at in words], dtype=np.int64)
-        return Occurrences(word, np.repeat(np.arange(len(found)), sizes))
+    def from_corpus(corpus: Corpus, channel: WordChannel) -> Occurrences:
+        """Find the occurrences in all rows of the corpus."""
+        rows = [[channel.find(word) for word in channel.split(text)] for text in corpus.texts]
+        sizes = np.array([len(words) for words in rows], dtype=np.int64)
+        word = np.array([at for words in rows for at in words], dtype=np.int64)
+        return Occurrences(word, np.repeat(np.arange(len(rows)), sizes))
 
     @property
-    def known(self) -> Occurrences:
-        """Those in the vocabulary."""
+    def in_vocabulary(self) -> Occurrences:
+        """Occurrences of words in the vocabulary."""
         inside = self.word >= 0
         return Occurrences(self.word[inside], self.row[inside])
 
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """Pi: how often each word of the vocabulary occurs.
+    """Pi: distribution of the words of the vocabulary.
 
     Attributes:
         words: (support,) words that occur, rising.
@@ -80,13 +80,13 @@ class Prior:
     weight: FloatArray
 
     @staticmethod
-    def of(occurrences: Occurrences) -> Prior:
-        """The empirical distribution of the words in the vocabulary.
+    def from_occurrences(occurrences: Occurrences) -> Prior:
+        """Compute the empirical distribution of the words in the vocabulary.
 
         Raises:
             InputError: if there are none.
         """
-        words, count = np.unique(occurrences.known.word, return_counts=True)
+        words, count = np.unique(occurrences.in_vocabulary.word, return_counts=True)
         if not len(words):
             raise InputError("no word of the corpus is in the vocabulary of the mechanism")
         return Prior(words, count / count.sum())
@@ -103,7 +103,7 @@ def word_labels(corpus: Corpus, channel: WordChannel) -> IntArray:
     if corpus.labels is None or not (corpus.labels >= 0).any():
         raise InputError("the corpus has no labels; use a source whose rows have one")
     rows = corpus.take(np.flatnonzero(~corpus.where("public")))
-    seen = Occurrences.of(rows, channel).known
+    seen = Occurrences.from_corpus(rows, channel).in_vocabulary
     label = corpus.labels[~corpus.where("public")][seen.row]
     size, classes = len(channel.words), int(corpus.labels.max()) + 1
     cell = seen.word[label >= 0] * classes + label[label >= 0]
@@ -115,7 +115,7 @@ def word_labels(corpus: Corpus, channel: WordChannel) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class Substitution:
-    """What becomes of each of some words, as means over draws of the channel.
+    """Substitution of words, as means over draws of the channel.
 
     Attributes:
         wrong, labelled: (words,) shares of draws with another label, and of draws that count.
@@ -129,14 +129,14 @@ class Substitution:
     distance: FloatArray
 
     @staticmethod
-    def of(
+    def from_draws(
         words: IntArray,
         drawn: IntArray,
         channel: WordChannel,
         label: IntArray,
         unlabelled: Unlabelled,
     ) -> Substitution:
-        """Substitution of the words (n,) by what was drawn for them (n, draws).
+        """Compare the words (n,) with their substitutes (n, draws).
 
         A word that carries no label itself has none to lose and does not count.
         """

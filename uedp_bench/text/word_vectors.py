@@ -23,7 +23,7 @@ GENSIM = (".kv", ".model", ".bin")
 """Endings of gensim's own files (KeyedVectors, or a model that has some) and word2vec's binary."""
 
 SPACY = "spacy:"
-"""Begins the name of an installed spaCy pipeline."""
+"""Prefix of the name of an installed spaCy pipeline."""
 
 
 def read_gensim(path: Path, field: str) -> Embedding:
@@ -54,7 +54,7 @@ def read_spacy(name: str, field: str) -> Embedding:
     """The vectors of a spaCy pipeline; words that share a vector each have it.
 
     Args:
-        name: of an installed pipeline, or its folder.
+        name: name of an installed pipeline, or its folder.
         field: the parameter that names it, for messages.
 
     Raises:
@@ -76,7 +76,7 @@ def read_spacy(name: str, field: str) -> Embedding:
 
 
 def _embedding(words: Iterable[str], vectors: NDArray[Any], where: str) -> Embedding:
-    """Words that no text can have between white space, and the empty one, are left out."""
+    """Make an embedding without words that no text can have between white space."""
     every = list(words)
     kept = [at for at, word in enumerate(every) if word.split() == [word]]
     table = np.asarray(vectors, dtype=np.float32)
@@ -97,14 +97,14 @@ def _unreadable(field: str, where: Path | str, error: Exception) -> InputError:
 
 
 def read_embedding(path: Path | str, field: str) -> Embedding:
-    """The embedding in a file: text in UTF-8, `.gz` or plain, a word and d numbers a line.
+    """Read the embedding in a file: text in UTF-8, `.gz` or plain, a word and d numbers a line.
 
     A first line of two whole numbers declares the number of words and d (fastText, word2vec).
     Files that end as gensim's do are read by it; a folder is a pipeline of spaCy, and
     `spacy:NAME` an installed one.
 
     Args:
-        path: see above.
+        path: file, folder or `spacy:NAME`.
         field: the parameter that names it, for messages.
 
     Raises:

@@ -1,1 +1,1 @@
-"""Annotation of texts by what is already known of the person whom they are about."""
+"""Annotation of texts by records of the person whom they are about."""

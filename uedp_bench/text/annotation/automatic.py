@@ -1,7 +1,7 @@
-"""The layer `automatic`: where texts say what records already know.
+"""The layer `automatic`: places where texts say what records already know.
 
-Hathurusinghe, Nejadgholi and Bolic, PrivateNLP 2021, section 2. What is marked in a row is a
-function of the row's text and the records of its own user: that is what guarantees rest on
+Hathurusinghe, Nejadgholi and Bolic, PrivateNLP 2021, section 2. The marks of a row are a function
+of the row's text and the records of its own user: guarantees rest on that
 (docs/proofs.md, section 16).
 """
 
@@ -28,7 +28,7 @@ AUTOMATIC = "automatic"
 
 
 class AnnotationParams(Params):
-    """How records become marks in texts."""
+    """Parameters of marks in texts by records."""
 
     tags: dict[str, RecordTag] = Field(
         default=dict(WIKIPII),
@@ -72,7 +72,7 @@ class AnnotationParams(Params):
         return self
 
     def refusals(self) -> tuple[str, ...]:
-        """Why nothing can be proven of what is trained on the marks, or nothing."""
+        """Reasons why nothing can be proven of training on the marks; empty if something can."""
         return pipeline_refusals(
             self.pipeline, self.pipeline_is_public, "the annotation of a row",
             "annotate.pipeline_is_public",
@@ -80,7 +80,7 @@ class AnnotationParams(Params):
 
 
 def annotate(corpus: Corpus, params: AnnotationParams) -> Corpus:
-    """The corpus with the layer `automatic`.
+    """Add the layer `automatic` to a corpus.
 
     Rows of users whose records have a value for a tag are annotated; all others are not, for a word
     that is not marked there may be one that nobody looked for.
@@ -121,13 +121,13 @@ def _candidates(texts: Sequence[str], params: AnnotationParams) -> list[list[Can
 def values_of(facts: Facts, tags: Mapping[str, RecordTag]) -> list[tuple[str, str]]:
     """(tag, value) of the facts whose key belongs to a tag, each once."""
     by_key = tags_by_key(tags)
-    found = (
+    pairs = (
         (by_key[normalise_key(key)], value)
         for key, values in facts.items()
         if normalise_key(key) in by_key
         for value in values
     )
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(pairs))
 
 
 def marks_of(
@@ -136,7 +136,7 @@ def marks_of(
     candidates: Sequence[Candidate],
     params: AnnotationParams,
 ) -> list[tuple[int, int, str]]:
-    """(start, end, tag) of what is marked in one text, in its order.
+    """Mark one text: (start, end, tag) of each mark, in order.
 
     Each value marks the phrases that are closest to it, where they are at least `threshold` close.
     The closest pairs come first, of equally close ones the longest value; a word that has a tag

@@ -1,4 +1,4 @@
-"""Phrases of a text that a value of a register could be: what is compared, and marked as a whole.
+"""Phrases of a text that could be a value of a register; each is compared and marked as a whole.
 
 By patterns, which need no model: dates and runs of capitalised words. Or by the entities of a spaCy
 pipeline, as in Hathurusinghe et al. 2021, section 2.2.
@@ -17,7 +17,7 @@ from uedp_bench.text.annotation.keys import Kind
 from uedp_bench.text.entities import detect
 
 NAMED: frozenset[Kind] = frozenset({"person", "organisation", "place"})
-"""What a run of capitalised words may name."""
+"""Kinds that a run of capitalised words may name."""
 
 LABELS: dict[str, frozenset[Kind]] = {
     "DATE": frozenset({"date"}),
@@ -28,7 +28,7 @@ LABELS: dict[str, frozenset[Kind]] = {
     "PER": frozenset({"person"}),
     "PERSON": frozenset({"person"}),
 }
-"""What the types of spaCy's pipelines name; others are no candidates."""
+"""Kinds by type of spaCy's pipelines; other types are no candidates."""
 
 _WORD = re.compile(
     r"(?:(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr)\.|[^\W\d_]\.(?:-?[^\W\d_]\.)*"
@@ -53,8 +53,8 @@ class Candidate(NamedTuple):
     """A phrase.
 
     Attributes:
-        start, end: characters.
-        kinds: what it may be.
+        start, end: place in characters.
+        kinds: possible kinds.
     """
 
     start: int
@@ -106,10 +106,10 @@ def by_pipeline(texts: Sequence[str], pipeline: str) -> list[list[Candidate]]:
         InputError: for a missing pipeline, or one that recognises no entities.
         MissingExtraError: if spaCy is not installed.
     """
-    found = detect(texts, DetectionParams(detector="spacy", pipeline=pipeline))
+    detection = detect(texts, DetectionParams(detector="spacy", pipeline=pipeline))
     out: list[list[Candidate]] = [[] for _ in texts]
-    for row, start, end, kind in found.mentions.tolist():
-        kinds = LABELS.get(found.types[kind])
+    for row, start, end, kind in detection.mentions.tolist():
+        kinds = LABELS.get(detection.types[kind])
         if kinds:
             out[row].append(Candidate(start, end, kinds))
     return out

@@ -1,7 +1,7 @@
 """Dates as English texts write them, compared as dates.
 
-"August 4, 1961", "4 August 1961", "4 Aug. 1961" and "1961-08-04" are one date. What is written in
-numbers with slashes or full stops is left alone: which number is the month depends on the country.
+"August 4, 1961", "4 August 1961", "4 Aug. 1961" and "1961-08-04" are one date. Numbers with
+slashes or full stops are left alone: which number is the month depends on the country.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ class Date(NamedTuple):
     month: int = 0
     day: int = 0
 
-    def tells(self, known: Date) -> bool:
-        """True if this date is `known`, told at least as exactly.
+    def tells(self, other: Date) -> bool:
+        """True if this date is `other`, at least as exact.
 
         The year alone does not tell a birthday; a day in 1961 tells the year.
         """
-        return all(mine == theirs for mine, theirs in zip(self, known, strict=True) if theirs)
+        return all(mine == theirs for mine, theirs in zip(self, other, strict=True) if theirs)
 
 
 def find_dates(text: str) -> list[tuple[int, int, Date]]:
     """(start, end, date) of every date in a text that has a year; impossible days are none."""
-    found = []
+    dates = []
     for match in _DATE.finditer(text):
         fields = {name[0]: value for name, value in match.groupdict().items() if value}
         date = Date(int(fields["y"]), _month(fields.get("m", "0")), int(fields.get("d", 0)))
         if _possible(date):
-            found.append((*match.span(), date))
-    return found
+            dates.append((*match.span(), date))
+    return dates
 
 
 def _month(text: str) -> int:

@@ -15,11 +15,11 @@ from uedp_bench.components.component import Params
 from uedp_bench.corpus.normal_form import normal_surface
 
 Kind = Literal["date", "person", "organisation", "place"]
-"""What a value is, which decides how it is compared with a phrase of a text."""
+"""Kind of a value, which decides its comparison with a phrase of a text."""
 
 
 class RecordTag(Params):
-    """What is marked with a tag."""
+    """Records whose values a tag marks."""
 
     keys: tuple[str, ...] = Field(
         min_length=1, description="keys of the records whose values it marks; case does not matter"
@@ -60,10 +60,10 @@ def tags_by_key(tags: Mapping[str, RecordTag]) -> dict[str, str]:
     Raises:
         ValueError: if a key belongs to two tags.
     """
-    found: dict[str, str] = {}
+    tag_names: dict[str, str] = {}
     for name, tag in tags.items():
         for key in tag.keys:
-            other = found.setdefault(normalise_key(key), name)
+            other = tag_names.setdefault(normalise_key(key), name)
             if other != name:
                 raise ValueError(f"the key {key!r} belongs to two tags, {other} and {name}")
-    return found
+    return tag_names

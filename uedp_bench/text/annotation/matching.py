@@ -1,4 +1,4 @@
-"""How close a phrase of a text is to a value of a register, from 0 to 1."""
+"""Closeness of a phrase of a text to a value of a register, from 0 to 1."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from uedp_bench.text.annotation.dates import find_dates
 from uedp_bench.text.annotation.keys import Kind
 
 PART = 0.99
-"""The most that a part of a name is close to the name: the name itself is closer."""
+"""Largest closeness of a part of a name to the name: the name itself is closer."""
 
 TITLES = frozenset({"dame", "dr", "judge", "lady", "lord", "madame", "miss", "monsieur", "mr",
                     "mrs", "ms", "prof", "professor", "sir"})  # fmt: skip
@@ -24,25 +24,25 @@ _BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
 
 
 def closeness(kind: Kind, value: str, phrase: str) -> float:
-    """How close a phrase is to a value.
+    """Closeness of a phrase to a value.
 
     Args:
-        kind: of the value. Dates are equal or are not. A person may be called by a part of the
+        kind: kind of the value. Dates are equal or are not. A person may be called by a part of the
             name, such as the family name. Others are compared as a whole.
-        value: as the register has it; what stands in brackets does not count, but for dates.
-        phrase: from the text.
+        value: value of the register; brackets do not count, except in dates.
+        phrase: phrase of the text.
     """
     if kind == "date":
-        told, known = find_dates(phrase), find_dates(value)
-        return float(any(one.tells(other) for *_, one in told for *_, other in known))
+        dates, value_dates = find_dates(phrase), find_dates(value)
+        return float(any(one.tells(other) for *_, one in dates for *_, other in value_dates))
     named = words_of_name(_BRACKETS.sub(" ", value))
-    said = words_of_name(phrase)
-    if not named or not said:
+    words = words_of_name(phrase)
+    if not named or not words:
         return 0.0
-    whole = similarity(" ".join(named), " ".join(said))
-    if kind != "person" or len(said) >= len(named):
+    whole = similarity(" ".join(named), " ".join(words))
+    if kind != "person" or len(words) >= len(named):
         return whole
-    return max(whole, min(PART, _part(named, said)))
+    return max(whole, min(PART, _part(named, words)))
 
 
 def similarity(first: str, second: str) -> float:
@@ -65,21 +65,21 @@ def words_of_name(name: str) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _part(named: Sequence[str], said: Sequence[str]) -> float:
-    """Mean over the words that were said of how close each is to a word of the name.
+def _part(named: Sequence[str], words: Sequence[str]) -> float:
+    """Mean closeness of the phrase's words to words of the name.
 
     No word of the name counts twice. An initial stands for its word, but not alone.
     """
-    if all(len(word) == 1 for word in said):
+    if all(len(word) == 1 for word in words):
         return 0.0
     left, total = list(named), 0.0
-    for word in said:
+    for word in words:
         close = [_word(other, word) for other in left]
         best = max(range(len(left)), key=close.__getitem__)
         total += close[best]
         del left[best]
-    return total / len(said)
+    return total / len(words)
 
 
-def _word(named: str, said: str) -> float:
-    return float(named.startswith(said)) if len(said) == 1 else similarity(named, said)
+def _word(named: str, word: str) -> float:
+    return float(named.startswith(word)) if len(word) == 1 else similarity(named, word)
