@@ -99,10 +99,7 @@ def measure(texts: Sequence[str], gold: Layer, detected: Layer, rows: BoolArray)
         rows: (rows,) True for rows that count, among rows that `gold` annotates completely.
     """
     rows = rows & gold.rows
-    gold_in, found_in = (
-        np.flatnonzero(rows[gold.spans.row]),
-        np.flatnonzero(rows[detected.spans.row]),
-    )
+    gold_in, detected_in = (np.flatnonzero(rows[side.spans.row]) for side in (gold, detected))
     covered, touched = overlaps(texts, gold.spans, detected.spans)
     _, right = overlaps(texts, detected.spans, gold.spans)
     recall = {
