@@ -6,11 +6,11 @@
     ├── InputError            bad input: one line, exit code 2
     │   ├── UnknownNameError  no such mechanism, attack, ...; carries the nearest names
     │   ├── MissingExtraError an optional dependency is not installed; carries the install command
-    │   ├── SeveralInputError  all that is wrong with one input
-    │   └── CapabilityError   a task, mechanism or attack cannot work with what it was given
+    │   ├── SeveralInputError  all errors of one input
+    │   └── CapabilityError   a task, mechanism or attack cannot work with its input
     ├── PluginError           a plug-in breaks a promise of its contract
     │   └── PluginLoadError   it does not load, or two claim one name: an InputError, too
-    ├── PrivacyError          what was executed is not what the accountant was told
+    ├── PrivacyError          execution differs from what the accountant was told
     └── TrackingError         MLflow cannot be reached or refuses; results on disk are whole
 """
 
@@ -41,7 +41,7 @@ class InputError(UedpBenchError, ValueError):
 
 
 class SeveralInputError(InputError):
-    """Everything that is wrong with an input, said at once."""
+    """All errors of one input together."""
 
     def __init__(self, errors: Iterable[InputError]) -> None:
         self.errors = tuple(errors)
@@ -49,32 +49,32 @@ class SeveralInputError(InputError):
 
 
 class Problems:
-    """Gathers what is wrong with an input, so that all of it is said at once.
+    """Collector of all errors of an input, to raise them together.
 
     Attributes:
-        found: errors by their messages, each once.
+        errors: errors by their messages, each once.
     """
 
     def __init__(self) -> None:
-        self.found: dict[str, InputError] = {}
+        self.errors: dict[str, InputError] = {}
 
     @contextmanager
-    def gathered(self) -> Iterator[None]:
-        """Goes on after an `InputError` of what is inside."""
+    def collect(self) -> Iterator[None]:
+        """Go on after an `InputError` in the block."""
         try:
             yield
         except SeveralInputError as several:
-            self.found |= {str(each): each for each in several.errors}
+            self.errors |= {str(each): each for each in several.errors}
         except InputError as error:
-            self.found.setdefault(str(error), error)
+            self.errors.setdefault(str(error), error)
 
     def check(self) -> None:
-        """Says what was found.
+        """Raise the collected errors.
 
         Raises:
-            InputError: if there was anything.
+            InputError: if there is any.
         """
-        errors = tuple(self.found.values())
+        errors = tuple(self.errors.values())
         if len(errors) > 1:
             raise SeveralInputError(errors)
         for only in errors:
@@ -85,15 +85,15 @@ class UnknownNameError(InputError):
     """A name that is not registered.
 
     Args:
-        kind: what was looked up, in the singular ("mechanism").
-        name: the name that was asked for.
-        known: the names that exist.
+        kind: kind of the component, in the singular ("mechanism").
+        name: unknown name.
+        names: registered names.
     """
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        self.kind, self.name, self.known = kind, name, tuple(sorted(known))
-        self.near = near = nearest(name, self.known)
-        hint = f"did you mean {near!r}?" if near else f"known: {', '.join(self.known) or 'none'}"
+    def __init__(self, kind: str, name: str, names: Iterable[str]) -> None:
+        self.kind, self.name, self.names = kind, name, tuple(sorted(names))
+        self.near = near = nearest(name, self.names)
+        hint = f"did you mean {near!r}?" if near else f"known: {', '.join(self.names) or 'none'}"
         super().__init__(f"no {kind} named {shown(name)}; {hint}")
 
 
@@ -113,7 +113,7 @@ class PluginError(UedpBenchError):
 
 
 class PluginLoadError(PluginError, InputError):
-    """A plug-in that was asked for cannot be loaded, or its name is taken: nothing ran."""
+    """A plug-in cannot be loaded, or its name is taken: nothing ran."""
 
 
 class PrivacyError(UedpBenchError):
@@ -125,40 +125,40 @@ class TrackingError(UedpBenchError):
 
 
 MOST_SHOWN = 80
-"""Characters of a value that a message repeats."""
+"""Most characters of a value that a message repeats."""
 
 MOST_COMPARED = 100
-"""Characters of a name; longer ones are close to none."""
+"""Most characters of a name; longer ones are close to none."""
 
 ALIKE = 0.8
-"""Similarity (difflib's ratio) of a misspelt name and the one that was meant."""
+"""Similarity (difflib's ratio) of a misspelt name and the intended one."""
 
 
 def shown(value: object) -> str:
-    """A value as a message repeats it: on one line, and short however large it is."""
+    """Print a value as messages repeat it: on one line, and short however large it is."""
     try:
-        found = _SHORT.repr(value)
+        text = _SHORT.repr(value)
     except ValueError:  # Python refuses to print numbers of more than 4,300 digits
         return "a number of very many digits"
-    return found if len(found) <= MOST_SHOWN else f"{found[: MOST_SHOWN - 1]}…"
+    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 1]}…"
 
 
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = MOST_SHOWN
 
 
-def nearest(name: str, known: Iterable[str], least: float = 0.6) -> str | None:
-    """The known name closest to `name`, or None where nothing is close.
+def nearest(name: str, names: Iterable[str], least: float = 0.6) -> str | None:
+    """Find the name closest to `name`; None if none is close.
 
     Args:
-        name: as it was written.
-        known: the names that exist.
+        name: name as it was written.
+        names: existing names.
         least: similarity of the two. A question needs less than `ALIKE`, at which a value may be
             moved from one name to the other.
     """
     if len(name) > MOST_COMPARED:
         return None
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=least)
+    close = difflib.get_close_matches(name, list(names), n=1, cutoff=least)
     return close[0] if close else None
 
 

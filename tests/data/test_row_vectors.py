@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from uedp_bench.data import row_vectors
-from uedp_bench.data.row_vectors import Found, IntArray, RowVectors
+from uedp_bench.data.row_vectors import CountsAndVectors, IntArray, RowVectors
 from uedp_bench.errors import UedpBenchError
 
 ROWS, SIZE = 50, 3
@@ -21,7 +21,7 @@ COUNTS = np.arange(ROWS) % 4
 asked: list[list[int]] = []
 
 
-def vectors_of(rows: IntArray) -> Found:
+def vectors_of(rows: IntArray) -> CountsAndVectors:
     """Row r has vectors whose numbers are all r, r + 0.1, ..."""
     asked.append(rows.tolist())
     found = [np.full(SIZE, row + 0.1 * at) for row in rows for at in range(COUNTS[row])]

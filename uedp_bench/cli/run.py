@@ -265,17 +265,17 @@ def run_command(
         data["seeds"] = _seeds(seeds)
     typed_in = _delta_out(data, settings or [])
     problems = Problems()
-    with problems.gathered():
+    with problems.collect():
         wanted = parse_spec(data)
-    if problems.found:
+    if problems.errors:
         wanted = sound_part(data)
     if path is not None:
         wanted = apply_setting(wanted, ("source", "path"), str(path))
     for typed in typed_in:
-        with problems.gathered():
+        with problems.collect():
             wanted = _applied(wanted, *parse_setting(typed))
-    if problems.found:
-        with problems.gathered():
+    if problems.errors:
+        with problems.collect():
             check(wanted)
     problems.check()
     tracking = _tracking(tracking_uri, no_tracking)
@@ -317,7 +317,7 @@ def _applied(spec: Spec, path: tuple[str, ...], value: Any) -> Spec:
     try:
         return apply_setting(spec, path, value)
     except UnknownNameError as error:
-        meant = nearest(error.name, error.known, ALIKE)
+        meant = nearest(error.name, error.names, ALIKE)
         if meant is None or len(path) < 3 or path[1] != error.name:
             raise
         right = ".".join((path[0], meant, *path[2:]))

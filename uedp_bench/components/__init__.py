@@ -1,1 +1,1 @@
-"""What a component declares, where it is registered, what it needs, and whether it was reviewed."""
+"""Components: their declarations, registries, requirements and reviews."""

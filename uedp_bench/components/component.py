@@ -1,4 +1,4 @@
-"""What mechanisms, attacks, tasks, sources and models share: a name and typed parameters."""
+"""Base of mechanisms, attacks, tasks, sources and models: a name and typed parameters."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ MOST_PART, MOST_PATH = 255, 4095
 """Bytes of a name between two slashes, and of a whole path, on every usual system."""
 
 MOST_PROBLEMS = 8
-"""Problems of one component that a message names."""
+"""Most problems of one component that a message names."""
 
 MOST_SAID = 400
-"""Characters of what is wrong with one value."""
+"""Most characters about one bad value."""
 
 
 class Params(BaseModel):
@@ -43,7 +43,7 @@ class Params(BaseModel):
     )
 
     def requires(self) -> tuple[Requirement, ...]:
-        """Packages beyond the base installation that these values need; those of parts count."""
+        """Packages beyond the base installation that these values, or their parts, need."""
         parts = (getattr(self, name) for name in type(self).model_fields)
         return tuple(one for part in parts if isinstance(part, Params) for one in part.requires())
 
@@ -53,13 +53,13 @@ P = TypeVar("P", bound=Params)
 
 @dataclass(frozen=True)
 class MayBePath:
-    """Marks a text parameter that may name a file or folder: `Annotated[str, MayBePath()]`.
+    """Mark of a text parameter that may name a file or folder: `Annotated[str, MayBePath()]`.
 
-    What the file or folder holds is then part of a run's identity, and its path is not.
+    The content of the file or folder is then part of a run's identity, and its path is not.
 
     Attributes:
         words: values that are never a path.
-        of_a_run: it names the folder of a run, or the release in it; what the run's result says of
+        of_a_run: True if it names the folder of a run, or the release in it; the run's record of
             the release counts in both cases.
         holds: files of the folder: a run is refused before data are read where one is missing.
     """
@@ -78,7 +78,7 @@ def equals(default: object) -> Callable[[object], bool]:
 
 
 class _NoNaN:
-    """Refuses NaN in compiled code: results have a hundred numbers each, and boards thousands."""
+    """Refuse NaN in compiled code: results have a hundred numbers each, and boards thousands."""
 
     @classmethod
     def __get_pydantic_core_schema__(
@@ -103,10 +103,10 @@ class Component(ABC, Generic[P]):
     Attributes:
         name: the name it is registered under.
         version: raised when the same parameters give other results; part of a run's identity.
-        source: where it comes from (paper, section).
+        source: source (paper, section).
         Params: the type of its parameters.
-        metrics: declarations of the numbers that it gives: utility of a task, leakage of an attack,
-            what a mechanism counts (`Run.count`). Results carry them.
+        metrics: declarations of its numbers: utility of a task, leakage of an attack, counts of a
+            mechanism (`Run.count`). Results carry them.
     """
 
     name: ClassVar[str]
@@ -127,28 +127,28 @@ class Component(ABC, Generic[P]):
         return frozenset()
 
     def requires(self) -> tuple[Requirement, ...]:
-        """Packages beyond the base installation that it needs; those of its parameters by default.
+        """Packages beyond the base installation that it needs; by default those of its parameters.
 
         A run is refused before its data are read if one is missing.
         """
         return self.params.requires()
 
     def check_files(self) -> None:
-        """Refuses files that its parameters name and that it cannot use; none by default.
+        """Refuse files that its parameters name and that it cannot use; none by default.
 
         It is called for every run before any data are read; files that are missing are refused
         before that.
 
         Raises:
-            InputError: naming the parameter, the file and what is wrong with it.
+            InputError: naming the parameter, the file and the error.
         """
 
     @classmethod
     def create(cls, values: Mapping[str, Any] | None = None, **others: Any) -> Any:
-        """The component with these parameters, the rest at their defaults.
+        """Create the component with parameters, the rest at their defaults.
 
         Args:
-            values: of its parameters.
+            values: values of its parameters.
             others: arguments of its constructor beside the parameters (a task's model).
 
         Raises:
@@ -163,36 +163,36 @@ def named(component: Component[Any]) -> dict[str, Any]:
 
 
 def parse_params(params: type[BaseModel], values: Mapping[str, Any], owner: str) -> BaseModel:
-    """Validated parameters; every problem is a line that names field, value and range.
+    """Validate parameters.
 
     Raises:
-        InputError: see above.
+        InputError: for every problem a line that names field, value and range.
     """
     try:
-        found = params.model_validate(dict(values))
+        validated = params.model_validate(dict(values))
     except ValidationError as error:
         problems = _causes(error.errors(include_url=False))
-        said = [
+        errors = [
             InputError(_explain(params, problem, owner), mends_of(params, problem))
             for problem in problems[:MOST_PROBLEMS]
         ]
-        left = len(problems) - len(said)
+        left = len(problems) - len(errors)
         if len(problems) == 1:
-            raise said[0] from None
+            raise errors[0] from None
         more = [InputError(f"and {left} more")] if left else []
-        raise SeveralInputError([*said, *more]) from None
+        raise SeveralInputError([*errors, *more]) from None
     except (OverflowError, RecursionError) as error:
         raise InputError(f"{owner}: a value is too large or too deep: {error}") from None
-    for name, value in found:
+    for name, value in validated:
         _check_names(value, f"{owner}.{name}")
         if name != "seed":  # names a stream of random numbers, and is the size of nothing
             check_whole(value, f"{owner}.{name}")
-    return found
+    return validated
 
 
 @contextmanager
 def possible_numbers(owner: str) -> Iterator[None]:
-    """Names the component whose parameters, with public sizes, make a number that cannot be.
+    """Name the component whose parameters, with public sizes, make an impossible number.
 
     Args:
         owner: component, or several, whose events or claims are made inside.
@@ -216,11 +216,11 @@ def possible_numbers(owner: str) -> Iterator[None]:
 
 
 MOST_WHOLE = 10**12
-"""The largest whole number that a parameter may be."""
+"""Largest whole number of a parameter."""
 
 
 def check_whole(value: Any, where: str) -> None:
-    """Refuses whole numbers that nothing is as large as, before they size an array or a loop.
+    """Refuse whole numbers beyond all sizes, before they size an array or a loop.
 
     Raises:
         InputError: naming the field, the value and what is allowed.
@@ -230,7 +230,7 @@ def check_whole(value: Any, where: str) -> None:
 
 
 def _check_names(value: Any, where: str) -> None:
-    """Refuses paths that no file system has, before anything looks for them."""
+    """Refuse paths that no file system has, before anything looks for them."""
     if isinstance(value, tuple | list):
         for part in value:
             _check_names(part, where)
@@ -246,12 +246,12 @@ def _check_names(value: Any, where: str) -> None:
             )
 
 
-_SAID = {"path_type": "Input should be a path, written as text"}
-"""What is said in place of pydantic's words, by its name of the problem."""
+_WORDINGS = {"path_type": "Input should be a path, written as text"}
+"""Wordings in place of pydantic's, by its name of the problem."""
 
 
 def _causes(problems: list[Any]) -> list[Any]:
-    """The problems, less those that follow from others: bad parts also make a list too short."""
+    """Problems that do not follow from others: bad parts also make a list too short."""
     deep = [problem["loc"] for problem in problems]
     return [
         problem
@@ -265,8 +265,8 @@ def _explain(params: type[BaseModel], problem: Any, owner: str) -> str:
     field = plain(".".join(str(part) for part in problem["loc"]), 2 * MOST_SHOWN)
     if problem["type"] == "extra_forbidden":
         near = nearest(field, params.model_fields)
-        known = ", ".join(params.model_fields) or "none"
-        hint = f"did you mean {near!r}?" if near else f"parameters: {known}"
+        names = ", ".join(params.model_fields) or "none"
+        hint = f"did you mean {near!r}?" if near else f"parameters: {names}"
         return f"{owner} has no parameter {shown(field)}; {hint}"
     if problem["type"] == "missing":
         whole, _, part = field.rpartition(".")
@@ -276,5 +276,5 @@ def _explain(params: type[BaseModel], problem: Any, owner: str) -> str:
         return f"{owner}.{whole} is {shown(problem['input'])}: {index} is missing"
     where = f"{owner}.{field}" if field else owner
     value = "" if isinstance(problem["input"], dict) else f" is {shown(problem['input'])}:"
-    said = _SAID.get(problem["type"], problem["msg"].removeprefix("Value error, "))
-    return f"{where}{value} {plain(said, MOST_SAID)}"
+    text = _WORDINGS.get(problem["type"], problem["msg"].removeprefix("Value error, "))
+    return f"{where}{value} {plain(text, MOST_SAID)}"

@@ -1,4 +1,4 @@
-"""The contract of metrics: how a number of a result is read, as its component declares it."""
+"""Contract of metrics: the reading of a result's numbers, as components declare it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Better = Literal["lower", "higher"]
 Kind = Literal["utility", "leakage", "cost", "diagnostics"]
 
 MOST_METRICS = 200
-"""Metrics that one component declares at most."""
+"""Most metrics that one component declares."""
 
 MOST_LABEL = 60
 """Characters of a label."""
@@ -42,16 +42,16 @@ def _but(default: object) -> Any:
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class Metric:
-    """How a metric is read.
+    """Declaration of a metric.
 
     Attributes:
-        name: in results; one '*' stands for any text, or none.
-        label: in tables, by default the name. The text that '*' stands for replaces the '*' of the
-            label, or follows it.
+        name: name in results; one '*' stands for any text, or none.
+        label: label in tables, by default the name. The text that '*' stands for replaces the '*'
+            of the label, or follows it.
         about: one sentence for readers.
-        better: for who protects the text: less leakage is better. None where neither way is
-            (references, floors, counts).
-        unit: of the numbers; empty where there is none.
+        better: direction that is better for a protector of text: less leakage is better. None for
+            neither (references, floors, counts).
+        unit: unit of the numbers; empty for none.
         percent: True for a fraction that tables show in percent.
         low, high: limits of honest values.
         no_leak: value where nothing leaks; less is chance, and no better.
@@ -110,7 +110,7 @@ class Metric:
         return fits if star else name == self.name
 
     def named(self, name: str) -> Metric:
-        """The metric of one name that it declares."""
+        """Metric of one name that it declares."""
         head, star, tail = self.name.partition("*")
         label = self.label or self.name.replace("_", " ")
         if star and name != self.name:
@@ -119,12 +119,12 @@ class Metric:
         return _changed(self, name=name, label=label)
 
     def ranked(self, larger_is_better: bool) -> Metric:
-        """The metric as a headline that ranks results, whatever direction it was declared with."""
+        """Metric as a headline that ranks results, whatever its declared direction."""
         return _same(_changed(self, better="higher" if larger_is_better else "lower", main=True))
 
 
 def _changed(metric: Metric, **fields: Any) -> Metric:
-    """The metric with other fields, which no component declared: they need not keep to limits."""
+    """Copy with fields that no component declared, and that need not keep to limits."""
     one = copy(metric)
     for name, value in fields.items():
         object.__setattr__(one, name, value)
@@ -159,7 +159,7 @@ COSTS = (
     Metric("resumed", "resumed", "times that the run went on from a checkpoint", "lower", low=0.0),
     Metric("*_seconds", "* s", "seconds of this phase", "lower", "s", low=0.0),
 )  # fmt: skip
-"""Costs of every run; mechanisms declare what they count beside them."""
+"""Costs of every run; mechanisms declare further counts."""
 
 DIAGNOSTICS = (
     Metric("signal_to_noise", "signal/noise", "norm of the clipped sum over the norm of the noise",
@@ -172,9 +172,9 @@ class Declared(BaseModel):
     """Declarations of the metrics of a run, by its components.
 
     Attributes:
-        utility: of the task.
-        leakage: of each attack that ran.
-        cost: of the mechanisms.
+        utility: metrics of the task.
+        leakage: metrics of each attack that ran.
+        cost: metrics of the mechanisms.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -186,9 +186,9 @@ class Declared(BaseModel):
         """The metric of a name; undeclared ones have no direction and no limits.
 
         Args:
-            kind: of the metric.
-            name: as results write it.
-            attack: that measured it, of the kind "leakage".
+            kind: kind of the metric.
+            name: name in results.
+            attack: attack that measured it, for the kind "leakage".
         """
         return _search(self.declarations(kind, attack), name)[1]
 
@@ -214,14 +214,14 @@ def _search(metrics: tuple[Metric, ...], name: str) -> tuple[int, Metric]:
 
 
 def refuse_undeclared(owner: str, metrics: tuple[Metric, ...], names: Iterable[str]) -> None:
-    """Refuses metrics that a component gives and does not declare.
+    """Refuse metrics that a component gives and does not declare.
 
-    A component that declares none at all gives what it likes: it is shown without a direction.
+    A component that declares none at all may give any: they are shown without a direction.
 
     Args:
         owner: the component, for the message ("the attack NAME").
         metrics: its declarations.
-        names: of what it measured.
+        names: names of its measurements.
 
     Raises:
         InputError: naming the component, the metric and the nearest declared one.

@@ -1,4 +1,4 @@
-"""Components by name: entry points, loaded when asked for, and a decorator for lone files.
+"""Components by name: entry points, loaded on first use, and a decorator for lone files.
 
 Built-ins register the way strangers do: entry points in the groups `uedp_bench.mechanisms`,
 `.attacks`, `.tasks`, `.sources`, `.models` and `.events`. Nothing is imported until its name is
@@ -28,11 +28,13 @@ C = TypeVar("C", bound=type[Component[Any]])
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a name comes from: an entry point not yet loaded, or a class given by a file.
+    """Origin of a name: an entry point not yet loaded, or a class of a file.
 
     Attributes:
-        digest: of the source of a lone file (SHA-256, 16 hexadecimal digits); None of a package,
-            whose version says what it is.
+        where: origin in words.
+        load: function that returns the class.
+        digest: digest of the source of a lone file (SHA-256, 16 hexadecimal digits); None of a
+            package, whose version identifies it.
         package: name and version of the package of an entry point; None of a lone file.
     """
 
@@ -46,7 +48,7 @@ class Registry(Generic[C]):
     """The components of one kind.
 
     Args:
-        kind: in the singular ("mechanism").
+        kind: kind in the singular ("mechanism").
         base: every component must be a subclass of it ("module:Class"): the registry imports none
             of the contracts.
     """
@@ -54,10 +56,10 @@ class Registry(Generic[C]):
     def __init__(self, kind: str, base: str) -> None:
         self.kind, self.group = kind, f"uedp_bench.{kind}s"
         self._base = base
-        self._given: dict[str, Origin] = {}
+        self._plugins: dict[str, Origin] = {}
 
     def register(self, component: C) -> C:
-        """Decorator for a class in a file given with `--plugin`.
+        """Register a class of a file given with `--plugin`; a decorator.
 
         Raises:
             PluginLoadError: if another component has the name, or no file holds the class.
@@ -73,27 +75,27 @@ class Registry(Generic[C]):
                 "and give that file as a plug-in"
             )
         where = f"{file}:{component.__qualname__}"
-        taken = self._entries().get(name) or self._given.get(name)
+        taken = self._entries().get(name) or self._plugins.get(name)
         if taken is not None and taken.where != where:
             raise PluginLoadError(
                 f"two {self.kind}s are named {name!r}: {taken.where} and {where}; rename one"
             )
-        self._given[name] = Origin(where, lambda: component, _digest(Path(str(file))))
+        self._plugins[name] = Origin(where, lambda: component, _digest(Path(str(file))))
         return component
 
     def __contains__(self, name: str) -> bool:
-        return name in self._given or name in self._entries()
+        return name in self._plugins or name in self._entries()
 
     def names(self) -> tuple[str, ...]:
-        """All registered names, sorted; imports nothing."""
-        return tuple(sorted({*self._entries(), *self._given}))
+        """All registered names, sorted; nothing is imported."""
+        return tuple(sorted({*self._entries(), *self._plugins}))
 
     def origin(self, name: str) -> str:
-        """Where a name comes from ("module:Class (package 1.0)" or "file:Class")."""
+        """Origin of a name ("module:Class (package 1.0)" or "file:Class")."""
         return self._find(name).where
 
     def digest(self, name: str) -> str | None:
-        """Digest of the lone file that a name comes from; None where it comes from a package.
+        """Digest of the lone file that a name comes from; None for a package.
 
         It is that of the file when it was imported: a change of it is another component.
         """
@@ -104,34 +106,34 @@ class Registry(Generic[C]):
         return self._find(name).package
 
     def get(self, name: str) -> C:
-        """The class registered under a name.
+        """Load the class registered under a name.
 
         Raises:
             UnknownNameError: if there is none; the message has the nearest name.
             PluginLoadError: if it does not load, or is not of this kind.
         """
-        found = self._find(name)
+        origin = self._find(name)
         try:
-            component = found.load()
+            component = origin.load()
         except Exception as error:
             raise PluginLoadError(
-                f"the {self.kind} {name!r} ({found.where}) does not load: "
+                f"the {self.kind} {name!r} ({origin.where}) does not load: "
                 f"{type(error).__name__}: {error}"
             ) from error
         base = _resolved(self._base)
         if not (isinstance(component, type) and issubclass(component, base)):
             raise PluginLoadError(
-                f"the {self.kind} {name!r} ({found.where}) is not a {base.__name__}"
+                f"the {self.kind} {name!r} ({origin.where}) is not a {base.__name__}"
             )
         if getattr(component, "name", None) != name:
             raise PluginLoadError(
-                f"the {self.kind} {name!r} ({found.where}) calls itself "
+                f"the {self.kind} {name!r} ({origin.where}) calls itself "
                 f"{getattr(component, 'name', None)!r}"
             )
         return component  # type: ignore[return-value]
 
     def create(self, name: str, params: dict[str, Any] | None = None, **others: Any) -> Any:
-        """The component with these parameters; `others` are further arguments of its constructor.
+        """Create a component with parameters; `others` are further arguments of its constructor.
 
         Raises:
             UnknownNameError, PluginLoadError, InputError: see `get` and `Component.create`.
@@ -139,10 +141,10 @@ class Registry(Generic[C]):
         return self.get(name).create(params, **others)
 
     def _find(self, name: str) -> Origin:
-        found = self._given.get(name) or self._entries().get(name)
-        if found is None:
+        origin = self._plugins.get(name) or self._entries().get(name)
+        if origin is None:
             raise UnknownNameError(self.kind, name, self.names())
-        return found
+        return origin
 
     def _entries(self) -> dict[str, Origin]:
         return _entries(self.kind, self.group)
@@ -157,17 +159,17 @@ _resolved = cache(resolve_name)
 
 @cache
 def _entries(kind: str, group: str) -> dict[str, Origin]:
-    found: dict[str, tuple[str, Origin]] = {}
+    entries: dict[str, tuple[str, Origin]] = {}
     for entry in entry_points(group=group):
         origin = _origin(entry)
-        other = found.get(entry.name)
+        other = entries.get(entry.name)
         if other is not None and other[0] != entry.value:
             raise PluginLoadError(
                 f"two {kind}s are named {entry.name!r}: {other[1].where} and {origin.where}; "
                 "uninstall one"
             )
-        found[entry.name] = (entry.value, origin)
-    return {name: origin for name, (_, origin) in found.items()}
+        entries[entry.name] = (entry.value, origin)
+    return {name: origin for name, (_, origin) in entries.items()}
 
 
 def _origin(entry: EntryPoint) -> Origin:
@@ -211,30 +213,30 @@ _LOADED: dict[str, str] = {}
 
 def loaded_plugins() -> tuple[Path, ...]:
     """Plug-in files that were imported, in their order: another process imports them first."""
-    there = {getattr(module, "__file__", None) for module in tuple(sys.modules.values())}
-    return tuple(Path(file) for file in _LOADED if file in there)
+    imported = {getattr(module, "__file__", None) for module in tuple(sys.modules.values())}
+    return tuple(Path(file) for file in _LOADED if file in imported)
 
 
 def _regular(file: Path) -> Path:
-    """Where a file is; Python would wait for the end of a pipe or a device."""
+    """Resolve a regular file; Python would wait for the end of a pipe or a device."""
     with open_regular(file, "--plugin"):
         return file.resolve()
 
 
 class _FromText(SourceFileLoader):
-    """Compiles the file as it is now.
+    """Loader that compiles the current text of a file.
 
     Python trusts a compiled copy by the size of the file and the second of its last change: of a
     file that was written twice within a second, it would run the first.
     """
 
     def get_code(self, fullname: str) -> Any:
-        """The code of the text, whatever copies there are."""
+        """Compile the text, whatever copies there are."""
         return self.source_to_code(self.get_data(self.path), self.path)
 
 
 def load_plugins(files: Iterable[Path]) -> None:
-    """Imports lone plug-in files, whose decorators register what they define.
+    """Import lone plug-in files, whose decorators register their classes.
 
     Raises:
         InputError: if a file does not exist.
@@ -243,8 +245,8 @@ def load_plugins(files: Iterable[Path]) -> None:
     for file in files:
         path = _regular(file)
         name, digest = f"uedp_bench_plugin_{path.stem}", _digest(path)
-        there = getattr(sys.modules.get(name), "__file__", None) == str(path)
-        if there and _LOADED.get(str(path)) == digest:
+        imported = getattr(sys.modules.get(name), "__file__", None) == str(path)
+        if imported and _LOADED.get(str(path)) == digest:
             continue
         spec = importlib.util.spec_from_file_location(name, path)
         if spec is not None and isinstance(spec.loader, SourceFileLoader):

@@ -18,8 +18,8 @@ class Requirement:
     """A package that a component needs.
 
     Attributes:
-        module: that is imported.
-        use: the package and what it does here ("peft (lora_rank)"), for messages.
+        module: module that is imported.
+        use: the package and its use ("peft (lora_rank)"), for messages.
         install: command that installs it.
     """
 
@@ -35,7 +35,7 @@ class Requirement:
             return True
 
     def check(self, owner: str = "") -> None:
-        """Refuses to go on without the package.
+        """Refuse to go on without the package.
 
         Args:
             owner: component that needs it, for the message.
@@ -48,7 +48,7 @@ class Requirement:
 
 
 def of_extra(module: str, use: str, extra: str) -> Requirement:
-    """A package that an extra of this package installs."""
+    """Requirement of a package that an extra of this package installs."""
     return Requirement(module, use, f"pip install 'uedp-bench[{extra}]'")
 
 
@@ -80,7 +80,7 @@ def of_detector(detector: str, pipeline: str | None) -> tuple[Requirement, ...]:
 
 
 def of_pipeline(name: str) -> Requirement:
-    """A spaCy pipeline that is installed as a package."""
+    """Requirement of a spaCy pipeline that is installed as a package."""
     return Requirement(name, f"the spaCy pipeline {name}", f"python -m spacy download {name}")
 
 
@@ -94,7 +94,7 @@ def of_embedding(embedding: str | None) -> tuple[Requirement, ...]:
 
 
 def check_requirements(components: Iterable[Component[Any]]) -> None:
-    """Refuses components whose packages are missing, before data are read.
+    """Refuse components whose packages are missing, before data are read.
 
     Raises:
         MissingExtraError: naming the component and the command that installs the package.
@@ -103,6 +103,6 @@ def check_requirements(components: Iterable[Component[Any]]) -> None:
     problems = Problems()
     for component in components:
         for requirement in component.requires():
-            with problems.gathered():
+            with problems.collect():
                 requirement.check(component.name)
     problems.check()

@@ -1,8 +1,8 @@
-"""Components that were reviewed: what any other one says of its privacy is stated, not proven.
+"""Components that were reviewed: guarantees of all others are stated, not proven.
 
-An accountant computes what events are worth. That they happened, and that a row's loss depends on
-that row alone, is what the code of mechanisms, models, tasks and sources does, and somebody must
-have read it. Code of this package was read; that of others where `reviewed.yaml` names its package
+An accountant computes guarantees from events. That these happened, and that a row's loss depends on
+that row alone, rests on the code of mechanisms, models, tasks and sources, and somebody must have
+read it. Code of this package was read; that of others if `reviewed.yaml` names its package
 and version. A lone file is never reviewed.
 """
 
@@ -34,7 +34,7 @@ def reviewed_packages() -> Mapping[str, tuple[str, ...]]:
     packages = content.get("packages") if isinstance(content, dict) else None
     if not isinstance(packages, dict) or not all(isinstance(v, list) for v in packages.values()):
         raise InputError("reviewed.yaml: packages is a mapping of names to lists of versions")
-    return {_normalised(name): tuple(map(str, found)) for name, found in packages.items()}
+    return {_normalised(name): tuple(map(str, versions)) for name, versions in packages.items()}
 
 
 def is_reviewed(kind: registry.Registry[Any], name: str) -> bool:
@@ -49,7 +49,7 @@ def is_reviewed(kind: registry.Registry[Any], name: str) -> bool:
 
 
 def not_reviewed(components: Iterable[str]) -> str:
-    """The sentence that a stated guarantee carries."""
+    """Sentence that a stated guarantee carries."""
     return f"stated, and not proven: nobody reviewed {', '.join(components)}"
 
 

@@ -19,7 +19,7 @@ ROWS_AT_ONCE = 65_536
 """Rows whose values become Python objects together."""
 
 GOOD, NULL, BLANK, NO_TEXT = 0, 1, 2, 3
-"""What a value is: a text; none at all; white space; or one with a null character."""
+"""States of a value: a text; none at all; white space; or one with a null character."""
 
 States = NDArray[np.int8]
 
@@ -27,11 +27,11 @@ _DOUBTFUL = "^[^!-~]*$|\\x00"  # a text with a visible character of ASCII and no
 
 
 class CheckedTexts(NamedTuple):
-    """Texts of a column, and what is wrong with some of them.
+    """Texts of a column with their states.
 
     Attributes:
-        texts: of all rows; a null is empty.
-        states: (rows,) `GOOD`, `NULL`, `BLANK` or `NO_TEXT`.
+        texts: texts of all rows; a null is empty.
+        states: (rows,) state of each: `GOOD`, `NULL`, `BLANK` or `NO_TEXT`.
     """
 
     texts: StoredTexts
@@ -42,11 +42,12 @@ class ArrowColumns(Mapping[str, Sequence[Any]]):
     """The columns of a table. `columns[name]` makes Python objects of a whole one.
 
     Args:
-        table: of Arrow, with the columns that are asked for.
-        names: of all columns of the file.
+        table: table of Arrow, with the wanted columns.
+        names: names of all columns of the file.
         parts: number of rows of each split, in the order of the rows, where it has a file of its
             own.
-        numbers: (rows,) of the rows among those of all parts, ascending; None for all of them.
+        numbers: (rows,) numbers of the rows among those of all parts, ascending; None for all of
+            them.
     """
 
     def __init__(
@@ -84,14 +85,14 @@ class ArrowColumns(Mapping[str, Sequence[Any]]):
             yield batch.column(0)
 
     def taken(self, rows: IntArray) -> ArrowColumns:
-        """Some rows, ascending, which stand where they stood."""
+        """Take some rows, ascending, which keep their places."""
         numbers = rows if self._numbers is None else self._numbers[rows]
         is_taken = np.zeros(self.rows, dtype=bool)
         is_taken[rows] = True
         return ArrowColumns(self.table.filter(is_taken), [*self], self.parts, numbers)
 
     def place(self, row: int) -> tuple[str, int]:
-        """The part in which a row is, and its number there, from 1."""
+        """Part of a row, and its number in the part, from 1."""
         row = row if self._numbers is None else int(self._numbers[row])
         for split, size in self.parts.items():
             if row < size:
@@ -103,7 +104,7 @@ class ArrowColumns(Mapping[str, Sequence[Any]]):
         """A column as numbers of its values, which are strings.
 
         Args:
-            name: of the column.
+            name: name of the column.
             where: the source and the column, for messages.
 
         Raises:
@@ -115,7 +116,7 @@ class ArrowColumns(Mapping[str, Sequence[Any]]):
         simple = pa.types.is_large_string, pa.types.is_integer, pa.types.is_boolean
         if not any(is_one(column.type) for is_one in simple):
             # Dates, decimals, lists: as Python writes them, or refused.
-            return Coded.of(texts_of(self[name], where))
+            return Coded.from_values(texts_of(self[name], where))
         # Each chunk would get a dictionary of all values; data sets have chunks of a thousand rows.
         encoded = column.combine_chunks().dictionary_encode()
         codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -139,7 +140,7 @@ class ArrowColumns(Mapping[str, Sequence[Any]]):
 
 
 def _states(array: Any) -> States:
-    """What each value of an array of strings is."""
+    """State of each value of an array of strings."""
     import pyarrow.compute as pc
 
     states = np.zeros(len(array), dtype=np.int8)

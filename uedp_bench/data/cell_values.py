@@ -1,4 +1,4 @@
-"""Values of columns as text: what is null, and what no text could be."""
+"""Values of columns as text, with nulls, and refusal of impossible texts."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ def texts_of(values: Sequence[Any], where: str) -> list[str | None]:
     """Values of a column as strings; None is a null.
 
     Args:
-        values: of each row.
+        values: value of each row.
         where: the source and the column, for messages.
 
     Raises:
         InputError: with the row, for NaN, a list, an object or bytes, or a text with a null
             character or half of a character.
     """
-    found: list[str | None] = []
+    texts: list[str | None] = []
     for row, value in enumerate(values, start=1):
         if value is None or isinstance(value, str):
-            found.append(value)
+            texts.append(value)
             continue
         if isinstance(value, bytes | bytearray | list | tuple | dict | set):
             raise InputError(
@@ -36,9 +36,9 @@ def texts_of(values: Sequence[Any], where: str) -> list[str | None]:
             )
         if value != value:
             raise InputError(f"{where}, row {row}: NaN; leave out the value where there is none")
-        found.append(text_of(value))
-    check_texts(found, where)
-    return found
+        texts.append(text_of(value))
+    check_texts(texts, where)
+    return texts
 
 
 def text_of(value: Any) -> str:
@@ -60,14 +60,14 @@ def is_blank(value: Any) -> bool:
 
 
 def check_texts(values: Sequence[str | None], where: str) -> None:
-    """Refuses what cannot be written as text.
+    """Refuse values that cannot be written as text.
 
     Args:
-        values: of each row; None where there is none.
+        values: value of each row; None for none.
         where: the source and the column, for messages.
 
     Raises:
-        InputError: with the first row, and how many there are.
+        InputError: with the first row and the number of rows.
     """
     if NOT_TEXT.search("".join(filter(None, values))):
         bad = [row for row, value in enumerate(values) if value and NOT_TEXT.search(value)]
@@ -75,13 +75,13 @@ def check_texts(values: Sequence[str | None], where: str) -> None:
 
 
 def refuse_no_texts(value: str, count: int, first: int, rows: int, where: str) -> NoReturn:
-    """Says that some values of a column cannot be written as text.
+    """Raise that some values of a column cannot be written as text.
 
     Args:
-        value: the first of them.
-        count: of them.
+        value: first bad value.
+        count: number of bad values.
         first: row of the first, from 0.
-        rows: of the column.
+        rows: number of rows of the column.
         where: the source and the column.
 
     Raises:

@@ -28,9 +28,9 @@ class Dialect(NamedTuple):
     """Delimiter and quoting of a table in text.
 
     Attributes:
-        delimiter: between the fields of a record.
+        delimiter: delimiter of the fields of a record.
         quoting: None for `standard` that is refused where the file may have none.
-        may_guess: the delimiter is a default, so that another may be right.
+        may_guess: True if the delimiter is a default, so that another may be right.
     """
 
     delimiter: str
@@ -48,14 +48,14 @@ class Record(NamedTuple):
 def read_records(
     path: Path, parameter: str, dialect: Dialect, *, encoding: str = UTF_8, has_options: bool = True
 ) -> Iterator[Record]:
-    """The records of a file, all with as many fields as the first; blank lines are left out.
+    """Read the records of a file, all with as many fields as the first; blank lines are left out.
 
     Args:
         path: the file.
-        parameter: that named it (`OWNER.path`), for messages.
-        dialect: of the file.
-        encoding: of its text.
-        has_options: the owner has the parameters `quoting` and `delimiter`, for messages.
+        parameter: parameter that names the file (`OWNER.path`), for messages.
+        dialect: dialect of the file.
+        encoding: encoding of its text.
+        has_options: True if the owner has the parameters `quoting` and `delimiter`, for messages.
 
     Raises:
         InputError: with the line where the record starts, for another number of fields, a quote
@@ -114,7 +114,7 @@ class _Lines:
     """Lines of a text.
 
     Attributes:
-        read: those that were read since it was cleared.
+        read: lines that were read since it was cleared.
     """
 
     def __init__(self, text: Iterator[str]) -> None:
@@ -145,7 +145,7 @@ class _Evidence:
         self._swallowed: list[tuple[int, int]] = []
 
     def add(self, record: Record, lines: list[str]) -> None:
-        """Counts a record that stands on these lines."""
+        """Count a record that stands on these lines."""
         delimiters = len(record.fields) - 1
         if len(lines) == 1:  # most records; what follows says the same, and takes longer
             self._quoted += lines[0].count(self._delimiter) != delimiters
@@ -159,7 +159,7 @@ class _Evidence:
             self._swallowed.append((record.line, record.line + len(lines) - 1))
 
     def check(self) -> None:
-        """Refuses a file that most likely has no quoting.
+        """Refuse a file that most likely has no quoting.
 
         Raises:
             InputError: with the first record that a quote swallowed.
@@ -183,7 +183,7 @@ class _Evidence:
 def _check_width(
     record: Record, first: Record, line: str, dialect: Dialect, where: str, owner: str
 ) -> None:
-    """Refuses a record of another width than the first, or a delimiter that cuts nothing."""
+    """Refuse a record of another width than the first, or a delimiter that cuts nothing."""
     width = len(first.fields)
     other = None
     if width == 1 and dialect.may_guess:

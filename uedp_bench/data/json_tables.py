@@ -30,22 +30,23 @@ MOST_NAME = 1_000
 def read_objects(
     path: Path, parameter: str, encoding: str, *, lines: bool
 ) -> tuple[dict[str, list[Any]], list[int]]:
-    """A column for each field; a field of an object within one has a dot in its name.
+    """Read a column for each field; a field of an object within one has a dot in its name.
 
     `{"from": {"name": "Ann"}}` has the columns `from` and `from.name`. A row that lacks a field is
     null there.
 
     Args:
         path: the file.
-        parameter: that named it, for messages.
-        encoding: of its text.
-        lines: one object a line; else one list of them.
+        parameter: parameter that names the file, for messages.
+        encoding: encoding of its text.
+        lines: True for one object a line; else one list of them.
 
     Returns:
         The columns, all equally long, and the line of each row, or its place in the list.
 
     Raises:
-        InputError: for what is no JSON, or no object; names the line, or the place in the list.
+        InputError: for a text that is no JSON, or no object; names the line, or the place in the
+            list.
     """
     where = f"{parameter}: {shown_path(path)}"
     read = _of_lines if lines else _of_list

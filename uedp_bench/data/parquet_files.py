@@ -21,11 +21,11 @@ this many bytes for a thousand of them."""
 
 
 def read_parquet(path: Path, parameter: str, wanted: Collection[str] | None = None) -> Columns:
-    """The columns of a parquet file.
+    """Read the columns of a parquet file.
 
     Args:
         path: the file.
-        parameter: that named it, for messages.
+        parameter: parameter that names the file, for messages.
         wanted: columns to read of a large file; None for all.
 
     Raises:
@@ -52,11 +52,13 @@ def read_parquet(path: Path, parameter: str, wanted: Collection[str] | None = No
             if rows <= MOST_ROWS_HELD and unpacked <= MOST_BYTES_HELD:
                 table = parquet.read()
                 return {name: table.column(name).to_pylist() for name in names}
-            asked = [name for name in names if wanted is None or name in wanted]
-            table = parquet.read(columns=asked)
-            if not {*asked} <= {*table.column_names}:  # a dot in a name is read as a field within
+            selected = [name for name in names if wanted is None or name in wanted]
+            table = parquet.read(columns=selected)
+            if not {*selected} <= {
+                *table.column_names
+            }:  # a dot in a name is read as a field within
                 table = parquet.read()
-            table = table.select(asked)
+            table = table.select(selected)
             table.validate(full=True)  # parquet says that texts are UTF-8, and does not look
             if len(table) != rows:
                 raise InputError(f"{where} says that it has {rows:,} rows, and has {len(table):,}")

@@ -1,4 +1,4 @@
-"""Vectors of rows, computed when they are asked for and kept in a file that is mapped."""
+"""Vectors of rows, computed on first use and kept in a file that is mapped."""
 
 from __future__ import annotations
 
@@ -16,24 +16,26 @@ from uedp_bench.io.cache_folder import cache_folder
 IntArray = NDArray[np.int64]
 Vectors = NDArray[np.float32]
 
-Found = tuple[IntArray, Vectors]
-"""(rows,) the number of vectors of each row, and (vectors, size) all of them, row after row."""
+CountsAndVectors = tuple[IntArray, Vectors]
+"""(rows,) number of vectors of each row, and (vectors, size) all of them, row after row."""
 
 
 class RowVectors:
-    """The vectors of rows: those of a row are computed once, when somebody asks for it.
+    """Vectors of rows; those of a row are computed once, on first use.
 
     They lie in a file without a name, in the folder of the cache where that can be written. The
     system takes its pages out of memory when others need them, and the file is gone with the
     process. Another process, which is sent this, computes vectors of its own.
 
     Args:
-        rows: how many there are.
-        find: the vectors of n different rows. It can be pickled.
-        at_once: rows that it is asked for together, at most.
+        rows: number of rows.
+        find: function from n different rows to their vectors. It can be pickled.
+        at_once: most rows of one call.
     """
 
-    def __init__(self, rows: int, find: Callable[[IntArray], Found], at_once: int) -> None:
+    def __init__(
+        self, rows: int, find: Callable[[IntArray], CountsAndVectors], at_once: int
+    ) -> None:
         self._find, self._at_once = find, at_once
         self._begin(rows)
 
@@ -51,7 +53,7 @@ class RowVectors:
         self.__init__(state["rows"], state["find"], state["at_once"])  # type: ignore[misc]
 
     def counts(self, rows: IntArray) -> IntArray:
-        """The number of vectors of each row, in the shape of the row numbers.
+        """Number of vectors of each row, in the shape of the row numbers.
 
         Vectors of rows that are new are computed, and kept.
 
@@ -61,8 +63,8 @@ class RowVectors:
         self._add(rows)
         return self._count[rows].astype(np.int64)
 
-    def some(self, rows: IntArray) -> Found:
-        """The vectors of some rows (rows,), in this order.
+    def some(self, rows: IntArray) -> CountsAndVectors:
+        """Vectors of some rows (rows,), in this order.
 
         Raises:
             UedpBenchError: if the file cannot be written.
@@ -73,7 +75,7 @@ class RowVectors:
         return counts, np.asarray(self._written[at])
 
     def _add(self, rows: IntArray) -> None:
-        """Computes what nobody asked for before."""
+        """Compute vectors of new rows."""
         if os.getpid() != self._process:  # a copy by `fork` would write into the same file
             self._begin(len(self._first))
         new = np.unique(rows[self._first[rows] < 0])

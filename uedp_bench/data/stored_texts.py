@@ -23,8 +23,8 @@ class StoredTexts(Sequence[str]):
     """Texts of rows, by their numbers in arrays; equal to any sequence of the same texts.
 
     Args:
-        arrays: of Arrow, of strings without nulls; numbers count through them.
-        numbers: (rows,) of the text of each row; None for all texts.
+        arrays: arrays of Arrow, of strings without nulls; numbers count through them.
+        numbers: (rows,) number of the text of each row; None for all texts.
     """
 
     def __init__(self, arrays: Sequence[Any], numbers: IntArray | None = None) -> None:
@@ -63,18 +63,18 @@ class StoredTexts(Sequence[str]):
         return f"StoredTexts({len(self):,} texts)"
 
     def some(self, rows: IntArray) -> list[str]:
-        """The texts of some rows, read together."""
+        """Read the texts of some rows together."""
         return self._read(self._numbers[rows])
 
     def take(self, rows: IntArray) -> StoredTexts:
-        """The rows in this order; no text is read."""
+        """Take rows in an order; no text is read."""
         return StoredTexts(self._arrays, self._numbers[rows])
 
     def replaced(self, rows: IntArray, texts: Sequence[str]) -> StoredTexts:
-        """The same with other texts in some rows; no other text is read.
+        """Copy with other texts in some rows; no other text is read.
 
         Args:
-            rows: (replaced,) distinct ones.
+            rows: (replaced,) distinct rows.
             texts: (replaced,) their texts.
         """
         different = list(dict.fromkeys(texts))
@@ -91,7 +91,7 @@ class StoredTexts(Sequence[str]):
         return StoredTexts((*self._arrays, *others._arrays), numbers)
 
     def add_to(self, digest: hashlib._Hash) -> None:
-        """Adds every text in UTF-8, and a null character after it, to a hash."""
+        """Add every text in UTF-8, and a null character after it, to a hash."""
         for first in range(0, len(self), AT_ONCE):
             texts = self._read(self._numbers[first : first + AT_ONCE])
             digest.update("\0".join([*texts, ""]).encode())
@@ -102,9 +102,9 @@ class StoredTexts(Sequence[str]):
         array_of = np.searchsorted(self._ends, numbers, side="right")
         texts = np.empty(len(numbers), dtype=object)
         for array in np.unique(array_of).tolist():
-            here = np.flatnonzero(array_of == array)
-            inside = numbers[here] - (self._ends[array] - len(self._arrays[array]))
-            texts[here] = self._arrays[array].take(pa.array(inside)).to_pylist()
+            places = np.flatnonzero(array_of == array)
+            inside = numbers[places] - (self._ends[array] - len(self._arrays[array]))
+            texts[places] = self._arrays[array].take(pa.array(inside)).to_pylist()
         read: list[str] = texts.tolist()
         return read
 
@@ -116,25 +116,25 @@ def _array(texts: Sequence[str]) -> Any:
 
 
 def some_texts(texts: Sequence[str], rows: IntArray) -> list[str]:
-    """The texts of some rows; those that Arrow holds are read together."""
+    """Read the texts of some rows; those that Arrow holds are read together."""
     if isinstance(texts, StoredTexts):
         return texts.some(rows)
     return [texts[row] for row in rows.tolist()]
 
 
 def taken_texts(texts: Sequence[str], rows: IntArray) -> Sequence[str]:
-    """The rows in this order."""
+    """Take rows in an order."""
     if isinstance(texts, StoredTexts):
         return texts.take(rows)
     return tuple(texts[row] for row in rows.tolist())
 
 
 def replaced_texts(texts: Sequence[str], rows: IntArray, new: Sequence[str]) -> Sequence[str]:
-    """The same with other texts in some rows.
+    """Copy with other texts in some rows.
 
     Args:
-        texts: (all rows,).
-        rows: (replaced,) distinct ones.
+        texts: (all rows,) texts.
+        rows: (replaced,) distinct rows.
         new: (replaced,) their texts.
     """
     if isinstance(texts, StoredTexts):
@@ -144,7 +144,7 @@ def replaced_texts(texts: Sequence[str], rows: IntArray, new: Sequence[str]) -> 
 
 
 def joined_texts(first: Sequence[str], second: Sequence[str]) -> Sequence[str]:
-    """The first texts and then the second; Arrow holds them all if it holds one of the two."""
+    """Join the first texts and the second; Arrow holds them all if it holds one of the two."""
     if isinstance(first, StoredTexts):
         return first.followed_by(second)
     if isinstance(second, StoredTexts):

@@ -21,7 +21,7 @@ FORMATS: Mapping[str, TableFormat] = {
     ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json",
     ".parquet": "parquet", ".txt": "lines",
 }  # fmt: skip
-"""What a table is, by its ending; each but parquet may be packed (.gz)."""
+"""Format of a table by its ending; each but parquet may be packed (.gz)."""
 
 ENDINGS = frozenset(FORMATS)
 """Endings of files that are tables."""
@@ -35,8 +35,8 @@ class FileColumns(dict[str, Sequence[Any]]):
 
     Args:
         where: the parameter and the file, for messages.
-        lines: (rows,) where each row starts, from 1.
-        by_word: each word of a row has a line of its own.
+        lines: (rows,) line in which each row starts, from 1.
+        by_word: True if each word of a row has a line of its own.
     """
 
     def __init__(self, where: str, lines: Sequence[int], *, by_word: bool = False) -> None:
@@ -46,13 +46,13 @@ class FileColumns(dict[str, Sequence[Any]]):
 
 
 class Layout(NamedTuple):
-    """How a table is written.
+    """Layout of a table in a file.
 
     Attributes:
-        file_format: what it is; by default what its ending says.
-        encoding: of its text.
-        delimiter: between the fields of csv and tsv; by default a comma and a tab.
-        quoting: of csv and tsv; None for the standard one, refused where there may be none.
+        file_format: format; by default that of its ending.
+        encoding: encoding of its text.
+        delimiter: delimiter of csv and tsv; by default a comma and a tab.
+        quoting: quoting of csv and tsv; None for the standard one, refused where there may be none.
     """
 
     file_format: TableFormat | None = None
@@ -62,7 +62,7 @@ class Layout(NamedTuple):
 
 
 def taken(columns: Columns, rows: Sequence[int]) -> Columns:
-    """Some rows, which stand where they stood."""
+    """Take some rows, which keep their places."""
     if isinstance(columns, ArrowColumns):
         return columns.taken(np.array(rows, dtype=np.int64))
     values = {name: [column[row] for row in rows] for name, column in columns.items()}
@@ -83,7 +83,7 @@ def ending_of(path: Path) -> str:
 def read_table(
     path: Path, parameter: str, layout: Layout | None = None, wanted: Collection[str] | None = None
 ) -> Columns:
-    """The columns of a table; its ending, one of `ENDINGS`, says its format unless that is given.
+    """Read the columns of a table; its ending, one of `ENDINGS`, decides its format by default.
 
     csv and tsv have a header, and their empty fields are nulls (`read_records`); jsonl
     has one object a line and json one list of them (`read_objects`); a file of lines has the column
@@ -91,8 +91,8 @@ def read_table(
 
     Args:
         path: the file.
-        parameter: that named it, for messages.
-        layout: how it is written; UTF-8 with the usual delimiters by default.
+        parameter: parameter that names the file, for messages.
+        layout: layout of the file; UTF-8 with the usual delimiters by default.
         wanted: columns to read of a large parquet file; None for all.
 
     Raises:
@@ -118,9 +118,9 @@ def read_table(
 def _placed(
     columns: Mapping[str, Sequence[Any]], lines: Sequence[int], path: Path, parameter: str
 ) -> FileColumns:
-    found = FileColumns(f"{parameter}: {shown_path(path)}", lines)
-    found.update(columns)
-    return found
+    table = FileColumns(f"{parameter}: {shown_path(path)}", lines)
+    table.update(columns)
+    return table
 
 
 def _read_lines(path: Path, parameter: str, encoding: str) -> Columns:

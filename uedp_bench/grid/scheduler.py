@@ -141,18 +141,18 @@ def jobs_of(specs: Sequence[RunSpec], out: Path) -> list[Job]:
     built, jobs, planting = [], [], Planting()
     problems, missing = Problems(), Problems()
     for spec in specs:
-        with problems.gathered():
+        with problems.collect():
             built.append((spec, build(spec)))
     for _, parts in built:
-        with missing.gathered():
+        with missing.collect():
             check_requirements(parts.all)
-        with missing.gathered():
+        with missing.collect():
             check_files(parts.after_sources)
-    if missing.found:  # nothing is read before it is there
-        problems.found |= missing.found
+    if missing.errors:  # nothing is read before it is there
+        problems.errors |= missing.errors
         problems.check()
     for spec, parts in built:
-        with problems.gathered():
+        with problems.collect():
             jobs.append(_job_of(spec, parts, planting))
     problems.check()
     return resume(jobs, out)

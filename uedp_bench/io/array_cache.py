@@ -22,7 +22,7 @@ _DAMAGED = (
 
 
 def load_arrays(file: Path, read: Callable[[Mapping[str, Any]], T]) -> T | None:
-    """What `read` makes of a file's arrays by name; None where it is not there, or damaged."""
+    """Read a file's arrays by name with `read`; None if it is missing or damaged."""
     try:
         with np.load(file, allow_pickle=False) as data:
             return read(data)
@@ -31,12 +31,12 @@ def load_arrays(file: Path, read: Callable[[Mapping[str, Any]], T]) -> T | None:
 
 
 def save_arrays(file: Path, what: str, **arrays: Any) -> None:
-    """Writes to a neighbour and renames: a reader sees the whole file or none.
+    """Write arrays to a neighbour and rename it: a reader sees the whole file or none.
 
     Args:
-        file: its folder is made.
-        what: the words with which a failure is told; it is a warning.
-        arrays: by name.
+        file: the file; its folder is made.
+        what: name of the arrays in the warning about a failure.
+        arrays: arrays by name.
     """
     part: str | None = None
     try:

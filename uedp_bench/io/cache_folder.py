@@ -1,4 +1,4 @@
-"""Where what can be made again is kept between commands."""
+"""Folder of data that can be made again, kept between commands."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from pathlib import Path
 
 def cache_folder() -> Path:
     """`$UEDP_BENCH_CACHE`, else `~/.cache/uedp-bench`."""
-    given = os.environ.get("UEDP_BENCH_CACHE")
-    return Path(given) if given else Path.home() / ".cache" / "uedp-bench"
+    folder = os.environ.get("UEDP_BENCH_CACHE")
+    return Path(folder) if folder else Path.home() / ".cache" / "uedp-bench"

@@ -1,4 +1,4 @@
-"""Processes that begin with what runs import, and share nothing else with the one that starts them.
+"""Processes that begin with the imports of runs, and share nothing else with their parent.
 
 An interpreter takes seconds to import torch and its kind. On Linux a server imports them once, and
 new processes are forked from it: it has no threads, holds no GPU, and has seen no data. Elsewhere
@@ -18,20 +18,20 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 OF_RUNS = ("uedp_bench.one_run.runner", "torch")
-"""What nearly every run imports sooner or later."""
+"""Modules that nearly every run imports sooner or later."""
 
 
 def start_fresh(
     target: Callable[..., None], *args: Any, daemon: bool = False, imports: Sequence[str] = OF_RUNS
 ) -> BaseProcess:
-    """Starts a process that calls a function.
+    """Start a process that calls a function.
 
     It has the environment variables that this process has now: those of the server are older.
 
     Args:
         target: a function that can be pickled.
-        args: what it is called with.
-        daemon: end it with this process.
+        args: arguments of the call.
+        daemon: True to end it with this process.
         imports: modules of the server, if this is the first process that it starts.
     """
     context = multiprocessing.get_context("forkserver" if sys.platform == "linux" else "spawn")
@@ -46,7 +46,7 @@ def start_fresh(
 
 @contextmanager
 def _without_ctrl_c() -> Iterator[None]:
-    """Has new processes begin deaf to Ctrl-C: the one that starts them decides what ends."""
+    """Let new processes begin deaf to Ctrl-C: their parent decides what ends."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
@@ -58,12 +58,12 @@ def _without_ctrl_c() -> Iterator[None]:
 
 
 def hide_main() -> dict[str, Any]:
-    """Keeps processes that are started from now on from importing the main module again.
+    """Keep processes that are started later from importing the main module again.
 
     `multiprocessing` has every new process import it, and runs need nothing of it.
 
     Returns:
-        The names that it had for that and has no more, to put back.
+        The removed names of the main module, to put back.
     """
     main = vars(sys.modules["__main__"])
     kept: dict[str, Any] = {name: main[name] for name in ("__file__", "__spec__") if name in main}

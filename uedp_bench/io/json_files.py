@@ -1,4 +1,4 @@
-"""JSON files of anybody: what is read of them is limited before it is looked at.
+"""JSON files of anybody, read within limits.
 
 A file may be a pipe that nobody writes to, a link to an endless device, a gigabyte, nested without
 end, or hold what JSON libraries let pass and other programs read otherwise.
@@ -21,17 +21,17 @@ from uedp_bench.io.printable import plain
 from uedp_bench.io.regular_files import UnreadableError, read_regular
 
 MOST_BYTES = 16 * 2**20
-"""Size of a result file, at most; the largest reference result has 48 kB."""
+"""Largest size of a result file; the largest reference result has 48 kB."""
 
 MOST_DEPTH = 100
-"""Levels of a file's lists and objects, at most; what reads and writes JSON has limits."""
+"""Most levels of a file's lists and objects; libraries for JSON have limits."""
 
 MOST_SHOWN = 80
 """Characters of a file that a message repeats."""
 
 
 class FormError(Exception):
-    """The file cannot be looked into; the message is a sentence without a subject."""
+    """Unreadable file; the message is a sentence without a subject."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Parsed:
     """A JSON value.
 
     Attributes:
-        value: of names that one object has twice, the last counts.
-        twice: these names, each once an object.
+        value: the value; of names that one object has twice, the last counts.
+        twice: such names, each once an object.
         sound: True if `faults` is known to find nothing.
     """
 
@@ -50,11 +50,11 @@ class Parsed:
 
 
 def file_text(path: Path, most: int = MOST_BYTES) -> str:
-    """The text of a regular file.
+    """Read the text of a regular file.
 
     Args:
-        path: of the file, or of a link to it.
-        most: bytes that it may have.
+        path: path of the file, or of a link to it.
+        most: most bytes that it may have.
 
     Raises:
         FormError: for anything else than a text of that size.
@@ -70,7 +70,7 @@ def file_text(path: Path, most: int = MOST_BYTES) -> str:
 
 
 def parse(text: str) -> Parsed:
-    """The value of a JSON text, which is not nested too deeply.
+    """Parse a JSON text that is not nested too deeply.
 
     Raises:
         FormError: if the text is no such JSON.
@@ -148,13 +148,13 @@ def _too_deep(value: Any) -> bool:
 
 
 def faults(value: Any) -> Iterator[tuple[tuple[Any, ...], str]]:
-    """What JSON libraries let pass, and no text or number is.
+    """Find values that JSON libraries let pass, and that no text or number has.
 
     Args:
-        value: as `parse` gave it.
+        value: value of `parse`.
 
     Yields:
-        The place of NaN, of an infinite number or of half a character, and what is wrong with it.
+        The place of NaN, of an infinite number or of half a character, and the error.
     """
     todo: list[tuple[tuple[Any, ...], Any]] = [((), value)]
     while todo:

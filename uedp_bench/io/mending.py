@@ -1,4 +1,4 @@
-"""Settings that mend a bad value: what a message suggests, written as `--set` takes it."""
+"""Settings that mend a bad value, as `--set` takes them; messages suggest them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from uedp_bench.errors import ALIKE, InputError, SeveralInputError, nearest
 
 MOST_WRITTEN = 60
-"""Characters of a value; nobody wants to copy a longer one."""
+"""Most characters of a value; nobody wants to copy a longer one."""
 
 
 def setting(name: str, value: Any) -> str:
@@ -30,7 +30,7 @@ def flags(mends: Iterable[str]) -> str:
 
 
 def below(error: InputError, owner: str) -> InputError:
-    """The error with its settings addressed to a component of a spec (`mechanism.user-dp`)."""
+    """Address the settings of an error to a component of a spec (`mechanism.user-dp`)."""
     if isinstance(error, SeveralInputError):
         return SeveralInputError(below(each, owner) for each in error.errors)
     error.mends = tuple(f"{owner}.{each}" for each in error.mends)
@@ -38,7 +38,7 @@ def below(error: InputError, owner: str) -> InputError:
 
 
 def only(error: InputError, names: Sequence[str]) -> InputError:
-    """The error without settings of other names than these, which no `--set` gives."""
+    """Remove settings of other names than these from an error; no `--set` gives them."""
     if isinstance(error, SeveralInputError):
         return SeveralInputError(only(each, names) for each in error.errors)
     if any(each.partition("=")[0] not in names for each in error.mends):
@@ -51,7 +51,7 @@ def mends_of(params: type[BaseModel], problem: Any) -> tuple[str, ...]:
 
     Args:
         params: the type of the parameters.
-        problem: as pydantic tells it.
+        problem: problem of pydantic.
     """
     name = ".".join(map(str, problem["loc"]))
     if problem["type"] == "extra_forbidden":
@@ -75,12 +75,12 @@ def mends_of(params: type[BaseModel], problem: Any) -> tuple[str, ...]:
 
 
 def _allowed(problem: Any) -> Any:
-    """The allowed value that is nearest to a bad one; None where the type does not tell."""
+    """Allowed value that is nearest to a bad one; None if the type does not tell."""
     context = problem.get("ctx", {})
     if problem["type"] in ("greater_than_equal", "less_than_equal"):
-        found = context.get("ge", context.get("le"))
-        whole = isinstance(problem["input"], int) and float(found).is_integer()
-        return int(found) if whole else found
+        limit = context.get("ge", context.get("le"))
+        whole = isinstance(problem["input"], int) and float(limit).is_integer()
+        return int(limit) if whole else limit
     if problem["type"] == "literal_error":
         options: Sequence[str] = re.findall(r"'([^']*)'", str(context.get("expected", "")))
         return nearest(str(problem["input"]), options, ALIKE)

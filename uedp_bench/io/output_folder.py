@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 from uedp_bench.errors import InputError
 
 LOCK, HOLDER = ".lock", ".in-use.json"
-"""The lock of a folder, and who holds it, for people who are refused."""
+"""Lock of a folder, and a file about its holder, for people who are refused."""
 
 CHECKPOINT = "checkpoint"
 """Folder of the checkpoints of a run, in the run's own."""
@@ -39,12 +39,12 @@ _MOST_HOLDER_BYTES = 4096
 
 @contextmanager
 def only_process(folder: Path, *, keep_cache: bool = True) -> Iterator[None]:
-    """Makes the folder and holds it; removes what an earlier process left half-written.
+    """Make the folder and hold it; remove half-written files of an earlier process.
 
     Args:
-        folder: of results.
-        keep_cache: keep models that attacks asked for, and checkpoints of runs that did not end,
-            for another command.
+        folder: folder of results.
+        keep_cache: True to keep models of attacks, and checkpoints of runs that did not end, for
+            another command.
 
     Raises:
         InputError: if another process holds it (the message says which), or it is no folder that
@@ -56,8 +56,9 @@ def only_process(folder: Path, *, keep_cache: bool = True) -> Iterator[None]:
         # A process that was killed may be about to be gone.
         lock.acquire(timeout=_PATIENCE_SECONDS)
     except Timeout:
-        said = f"--out {folder}: {_holder(folder)}; wait for it, or take another folder"
-        raise InputError(said) from None
+        raise InputError(
+            f"--out {folder}: {_holder(folder)}; wait for it, or take another folder"
+        ) from None
     except (OSError, NotImplementedError) as error:
         if isinstance(error, OSError) and error.errno in FULL:
             raise
@@ -83,14 +84,14 @@ def only_process(folder: Path, *, keep_cache: bool = True) -> Iterator[None]:
 def _holder(folder: Path) -> str:
     try:
         with (folder / HOLDER).open("rb") as file:
-            found = json.loads(file.read(_MOST_HOLDER_BYTES))
-        return f"process {int(found['pid'])} on {str(found['host'])[:100]!r} is running in it"
+            holder = json.loads(file.read(_MOST_HOLDER_BYTES))
+        return f"process {int(holder['pid'])} on {str(holder['host'])[:100]!r} is running in it"
     except (OSError, ValueError, KeyError, TypeError):
         return "another process is running in it"
 
 
 def _make_writable(folder: Path) -> None:
-    """Makes a folder, and a file in it, so that a run is not lost when it ends."""
+    """Make a folder, and a file in it, so that a run is not lost when it ends."""
     probe = folder / f".probe-{_unique()}{PARTIAL}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -119,7 +120,7 @@ def disk_is_full(error: BaseException | None, folder: Path) -> bool:
 
 
 def refuse_links(folder: Path, identifier: str) -> None:
-    """Refuses a folder of results in which a run would write elsewhere.
+    """Refuse a folder of results in which a run would write elsewhere.
 
     Raises:
         InputError: naming the link.
@@ -131,7 +132,7 @@ def refuse_links(folder: Path, identifier: str) -> None:
 
 
 def remove_partial(folder: Path) -> None:
-    """Removes what a process that is gone was writing when it ended."""
+    """Remove files that a process was writing when it ended."""
     # SQLite keeps a journal beside a store that is being set up.
     for pattern in (
         f"*{PARTIAL}", f"*/*{PARTIAL}", f".*{PARTIAL}-journal", f"*/{CHECKPOINT}/*{PARTIAL}",
@@ -149,12 +150,12 @@ def remove_partial(folder: Path) -> None:
 
 
 def write_atomically(path: Path, text: str, *, private: bool = False) -> None:
-    """Writes a file that others see whole or not at all, also after a loss of power.
+    """Write a file that others see whole or not at all, also after a loss of power.
 
     Args:
-        path: of the file.
-        text: its content.
-        private: only the owner can read it, from the start.
+        path: path of the file.
+        text: content of the file.
+        private: True if only the owner can read it, from the start.
     """
     with new_file(path, private=private) as file:
         file.write(text.encode())
@@ -162,11 +163,11 @@ def write_atomically(path: Path, text: str, *, private: bool = False) -> None:
 
 @contextmanager
 def new_file(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
-    """A file to write into, that others see whole or not at all, also after a loss of power.
+    """Open a file to write, which others see whole or not at all, also after a loss of power.
 
     Args:
-        path: of the file, once it is whole.
-        private: only the owner can read it, from the start.
+        path: path of the file, once it is whole.
+        private: True if only the owner can read it, from the start.
     """
     partial = path.with_name(f".{path.name}-{_unique()}{PARTIAL}")
     mode = _PRIVATE_FILE if private else 0o666
@@ -185,7 +186,7 @@ def new_file(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
 
 
 def sync_files(folder: Path) -> None:
-    """Has the disk hold all files of a folder, before another file says that they are there."""
+    """Write all files of a folder to the disk, before another file refers to them."""
     for path in sorted(folder.rglob("*")):
         if path.is_file() and not path.is_symlink():
             with path.open("rb") as file:
@@ -195,7 +196,7 @@ def sync_files(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Has the disk hold the names in a folder; some file systems cannot."""
+    """Write the names in a folder to the disk; some file systems cannot."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -205,15 +206,15 @@ def sync_folder(folder: Path) -> None:
 
 
 def make_private(path: Path) -> None:
-    """Lets only the owner read a file, or a folder with all that it holds."""
-    found: list[Path] = [path, *path.rglob("*")] if path.is_dir() else [path]
-    for one in found:
+    """Let only the owner read a file, or a folder with its content."""
+    paths: list[Path] = [path, *path.rglob("*")] if path.is_dir() else [path]
+    for one in paths:
         if not one.is_symlink():
             one.chmod(_PRIVATE_FOLDER if one.is_dir() else _PRIVATE_FILE)
 
 
 def make_readable(path: Path) -> None:
-    """Gives a folder and what it holds the rights of new files, after `make_private`."""
+    """Give a folder and its content the rights of new files, after `make_private`."""
     mask = os.umask(0o077)
     os.umask(mask)
     for one in (path, *path.rglob("*")):
@@ -222,13 +223,13 @@ def make_readable(path: Path) -> None:
 
 
 def private_folder(path: Path) -> None:
-    """Makes a folder that only the owner can read, whatever will be in it."""
+    """Make a folder that only the owner can read, whatever will be in it."""
     path.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
     path.chmod(_PRIVATE_FOLDER)
 
 
 def write_json(path: Path, value: Any, *, private: bool = False) -> None:
-    """Writes JSON atomically; its folder is made."""
+    """Write JSON atomically; its folder is made."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, json.dumps(value) + "\n", private=private)
 

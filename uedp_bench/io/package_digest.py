@@ -1,4 +1,4 @@
-"""A digest of the code that is running: what other code made may be made otherwise now."""
+"""Digest of the running code, which may make things otherwise than other code did."""
 
 from __future__ import annotations
 

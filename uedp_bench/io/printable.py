@@ -4,15 +4,15 @@ from __future__ import annotations
 
 
 def plain(text: str, most: int | None = None, *, lines: bool = False) -> str:
-    r"""A text without what a terminal would obey or show out of order.
+    r"""Escape everything that a terminal would obey or show out of order.
 
     Escape sequences, other control characters, and marks that turn the direction of writing are
     written as a Python string would write them: `\x1b`, `\u202e`.
 
     Args:
-        text: of anybody: a name, a path, a message.
-        most: characters of it to keep; the last one that is shown is `…` where it is longer.
-        lines: line breaks and tabs stay.
+        text: text of anybody: a name, a path, a message.
+        most: most characters to keep; the last one is `…` if the text is longer.
+        lines: True if line breaks and tabs stay.
     """
     cut = text if most is None or len(text) <= most else f"{text[: most - 1]}…"
     if cut.isprintable():

@@ -31,10 +31,10 @@ class UnreadableError(InputError):
 
 
 def open_regular(path: Path, field: str) -> BufferedReader:
-    """A regular file, or a link to one, opened for reading; never waits.
+    """Open a regular file, or a link to one, for reading; never wait.
 
     Args:
-        path: of the file.
+        path: path of the file.
         field: the option or parameter that names it, for messages.
 
     Raises:
@@ -61,22 +61,22 @@ def open_regular(path: Path, field: str) -> BufferedReader:
 
 
 def state_of(path: Path) -> tuple[int, ...]:
-    """Inode, size and times of a file: who writes other content into it changes them.
+    """Inode, size and times of a file, which other content changes.
 
     Raises:
         OSError: if there is no such file.
     """
-    found = path.stat()
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    status = path.stat()
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def read_regular(path: Path, field: str, most: int) -> bytes:
-    """The content of a regular file.
+    """Read the content of a regular file.
 
     Args:
-        path: of the file.
+        path: path of the file.
         field: the option or parameter that names it, for messages.
-        most: bytes that it may have.
+        most: most bytes that it may have.
 
     Raises:
         UnreadableError: as `open_regular`, and for a larger file.
@@ -84,7 +84,7 @@ def read_regular(path: Path, field: str, most: int) -> bytes:
     where = f"{field}: {shown_path(path)}"
     with open_regular(path, field) as file:
         try:
-            # Reading allocates what it is asked for: a small file shall not cost the largest size.
+            # Reading allocates the requested size: a small file shall not cost the largest size.
             size = os.fstat(file.fileno()).st_size
             content = file.read(min(size, most) + 1)
             if len(content) > size:  # it grows, or says no size as some files of devices do
@@ -97,7 +97,7 @@ def read_regular(path: Path, field: str, most: int) -> bytes:
 
 
 def read_text(path: Path, field: str, most: int) -> str:
-    """The text of a regular file in UTF-8, with or without a byte order mark; see `read_regular`.
+    """Read a regular file of UTF-8 text, with or without a byte order mark; see `read_regular`.
 
     Raises:
         InputError: as `read_regular`, and for what is not UTF-8.

@@ -1,4 +1,4 @@
-"""Temporary folders that a process which was killed does not leave for ever."""
+"""Temporary folders that a killed process does not leave for ever."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PREFIX = "uedp-bench-"
 
 
 def scratch_folder() -> TemporaryDirectory[str]:
-    """A temporary folder of this process; removes those of this user's processes that are gone."""
+    """Make a temporary folder; remove those of this user's processes that are gone."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         owner = folder.name.removeprefix(_PREFIX).partition("-")[0]
         if owner.isdecimal() and not _is_alive(int(owner)) and _is_mine(folder):

@@ -1,6 +1,6 @@
-"""Stored files with a SHA-256 of their content: what changed on the disk is never used.
+"""Stored files with a SHA-256 of their content: a changed file is never used.
 
-Neither torch nor Arrow looks at the checksums of what they read: a flipped bit gives other weights,
+Neither torch nor Arrow looks at checksums of files: a flipped bit gives other weights,
 and a result without a word. A file of our own ends with its digest; a folder that others read too
 (a release) has its digests beside it.
 """
@@ -29,10 +29,10 @@ class DamagedFileError(InputError):
 
 @contextmanager
 def sealed_file(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
-    """A file to write into, once and in order, that ends with the digest of its content.
+    """Open a file to write, once and in order, that ends with the digest of its content.
 
     Args:
-        path: of the file; others see it whole or not at all.
+        path: path of the file; others see it whole or not at all.
         private: True if only the owner may read it.
     """
     with new_file(path, private=private) as out:
@@ -42,7 +42,7 @@ def sealed_file(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
 
 
 def unsealed(path: Path) -> BinaryIO:
-    """The content of a sealed file, in memory.
+    """Read the content of a sealed file into memory.
 
     Raises:
         DamagedFileError: if it is not what was written.
@@ -57,7 +57,7 @@ def unsealed(path: Path) -> BinaryIO:
 
 
 class _Hashing(io.RawIOBase, BinaryIO):
-    """Passes on what is written, and hashes it."""
+    """Writer that hashes its content."""
 
     def __init__(self, out: BinaryIO) -> None:
         super().__init__()
@@ -75,13 +75,13 @@ class _Hashing(io.RawIOBase, BinaryIO):
 
 
 def seal_folder(folder: Path) -> None:
-    """Writes the digests of all files of a folder beside them."""
+    """Write the digests of all files of a folder beside them."""
     lines = (f"{_digest(file)}  {file.relative_to(folder).as_posix()}\n" for file in _in(folder))
     write_atomically(folder / SUMS, "".join(lines))
 
 
 def check_folder(folder: Path) -> None:
-    """Refuses a sealed folder whose files are not those that were written.
+    """Refuse a sealed folder whose files are not those that were written.
 
     A folder without digests, of an earlier version or another tool, is taken as it is.
 

@@ -1,4 +1,4 @@
-"""Opening text files for sources: plain or gzipped, with one clear line for what goes wrong."""
+"""Opening text files for sources: plain or gzipped, with one clear line for each error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_LINE = 2**24
 """Characters of a line of any file, and of a field of csv."""
 
 MOST_RATIO, MOST_UNPACKED = 200, 2**24
-"""How much larger than itself what a gzip file holds may be, where it is more than these bytes."""
+"""Largest ratio of content to a gzip file, if the content has more than these bytes."""
 
 MOST_LINES = 2**21
 """Lines of a file that has fewer bytes than lines, at most: a line costs more than its bytes."""
@@ -47,7 +47,7 @@ PACKERS = {
 def open_text(
     path: Path, parameter: str = "path", *, newline: str | None = None, encoding: str = UTF_8
 ) -> Iterator[TextIO]:
-    """A text file opened for reading; gzip is known by its first bytes, not by its name.
+    """Open a text file for reading; gzip is recognised by its first bytes, not by its name.
 
     Errors of decoding or unpacking while the file is read become an `InputError` as well, and so
     does a line without end.
@@ -56,7 +56,7 @@ def open_text(
         path: the file.
         parameter: name of the source's parameter that gave it, for messages.
         newline: as for `open`; the `csv` module wants "".
-        encoding: of the text, UTF-8 with or without a byte order mark unless told otherwise.
+        encoding: encoding of the text; by default UTF-8 with or without a byte order mark.
 
     Raises:
         InputError: if there is no such file, it cannot be read, or its text has another encoding.
@@ -85,12 +85,12 @@ def open_text(
 
 
 def encoding_of_mark(start: bytes) -> str | None:
-    """The encoding whose byte order mark a file begins with."""
+    """Encoding whose byte order mark a file begins with."""
     return next((name for mark, name in MARKS.items() if start.startswith(mark)), None)
 
 
 def refuse_packed(start: bytes, where: str) -> None:
-    """Refuses a file that is packed by another program than gzip.
+    """Refuse a file that is packed by another program than gzip.
 
     Raises:
         InputError: with the program.
@@ -103,14 +103,14 @@ def refuse_packed(start: bytes, where: str) -> None:
 
 
 class _Unpacked(gzip.GzipFile):
-    """What a gzip file holds, unless it is a bomb."""
+    """Content of a gzip file that is no bomb."""
 
     def __init__(self, raw: BinaryIO, where: str, size: int) -> None:
         super().__init__(fileobj=raw)
         self._where, self._most = where, max(MOST_UNPACKED, MOST_RATIO * size)
 
     def read(self, size: int | None = -1) -> bytes:
-        """Reads piece by piece, so that no more than the most that is allowed is ever unpacked.
+        """Read piece by piece, so that no more than the most that is allowed is ever unpacked.
 
         Raises:
             InputError: see `read1`.
@@ -123,7 +123,7 @@ class _Unpacked(gzip.GzipFile):
         return b"".join(pieces)
 
     def read1(self, size: int = -1) -> bytes:
-        """Reads what is at hand, as `TextIOWrapper` does line by line.
+        """Read available bytes, as `TextIOWrapper` does line by line.
 
         Raises:
             InputError: past the most that text unpacks to.
@@ -138,7 +138,7 @@ class _Unpacked(gzip.GzipFile):
 
 
 class _Lines(io.TextIOWrapper):
-    """A text, none of whose lines is without end, nor are there many that cost no bytes."""
+    """Text without endless lines, and without many lines that cost no bytes."""
 
     where = ""
     most_lines = MOST_LINES

@@ -15,13 +15,13 @@ from uedp_bench.errors import InputError
 from uedp_bench.io.printable import plain
 
 MOST_BYTES = 256 * 2**10
-"""Size of a YAML file, at most; the largest packaged spec has 4 KiB."""
+"""Largest size of a YAML file; the largest packaged spec has 4 KiB."""
 
 MOST_NODES = 10_000
-"""Values, lists and mappings of a text, where each alias counts as all that it stands for."""
+"""Most values, lists and mappings of a text; each alias counts as its content."""
 
 MOST_DEPTH = 50
-"""Levels of lists and mappings."""
+"""Most levels of lists and mappings."""
 
 MOST_WHOLE = 2**63 - 1
 """The largest whole number; its negative is the smallest."""
@@ -31,7 +31,7 @@ MOST_SHOWN = 80
 
 
 def load_yaml(text: str) -> Any:
-    """The value of a YAML text: None, truth values, numbers, texts, lists, mappings with text keys.
+    """Load a YAML text: None, truth values, numbers, texts, lists, mappings with text keys.
 
     Raises:
         InputError: in one clause with the line, if it is not YAML, holds anything else (a date, a
@@ -46,14 +46,14 @@ def load_yaml(text: str) -> Any:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = error.problem or error.context or "is not YAML"
-        raise InputError(f"{_at(mark)}{plain(problem, 3 * MOST_SHOWN)}") from None
+        raise InputError(f"{_place(mark)}{plain(problem, 3 * MOST_SHOWN)}") from None
     except ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise InputError(f"line {line}: the character {ascii(text[error.position])[1:-1]} is not "
                          "allowed; write it as an escape in double quotes") from None  # fmt: skip
 
 
-def _at(mark: yaml.Mark | None) -> str:
+def _place(mark: yaml.Mark | None) -> str:
     return "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: "
 
 
@@ -62,7 +62,7 @@ def _refuse(node: yaml.Node, what: str) -> yaml.MarkedYAMLError:
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses what is too large while it is read, before anything is built from it."""
+    """Loader that refuses too large a text while it is read, before anything is built from it."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)

@@ -1,1 +1,1 @@
-"""Streams of random numbers: which are secret, which are shared, and where bits come from."""
+"""Streams of random numbers: secret and shared ones, and the source of their bits."""

@@ -1,7 +1,7 @@
 """Random numbers of NumPy's samplers whose bits withstand an adversary who has seen others.
 
-NumPy's own bit generators are simulations': fast, well distributed, and not made for that. What
-stands here lends NumPy a stream that is, and draws long arrays without NumPy's samplers, which
+NumPy's own bit generators are simulations': fast, well distributed, and not made for that. This
+module lends NumPy a stream that is, and draws long arrays without NumPy's samplers, which
 would call Python for every word.
 """
 
@@ -63,12 +63,12 @@ class _Interface(ctypes.Structure):
 
 
 class WordGenerator:
-    """What `numpy.random.Generator` needs of a bit generator, from words of 64 bits.
+    """Bit generator for `numpy.random.Generator`, from words of 64 bits.
 
     Every number costs a call of Python: ten times as much as NumPy's own.
 
     Args:
-        words: endless, each below 2^64.
+        words: endless words, each below 2^64.
 
     Attributes:
         capsule, lock: NumPy's interface (`numpy.random.BitGenerator`).
@@ -97,7 +97,7 @@ class KeyedBits(WordGenerator):
     """Words of a keystream: without the key they look like chance.
 
     Args:
-        key: secret, 32 bytes of the operating system.
+        key: secret key, 32 bytes of the operating system.
     """
 
     def __init__(self, key: bytes) -> None:
@@ -110,7 +110,7 @@ class KeyedBits(WordGenerator):
 
     @property
     def state(self) -> dict[str, int]:
-        """How many words were drawn; the key is no part of it."""
+        """Number of drawn words; the key is no part of it."""
         return {"drawn": self._words.drawn}
 
     @state.setter
@@ -133,7 +133,7 @@ class KeyedGenerator(np.random.Generator):
         super().__init__(self._bits)  # type: ignore[arg-type]
 
     def after(self, count: int) -> KeyedGenerator:
-        """Another one at the place where this will be after `count` more normal numbers."""
+        """Copy at the place of this one after `count` more normal numbers."""
         other = KeyedGenerator(self._key)
         other._bits.state = {"drawn": self._bits.state["drawn"] + WORDS * count}
         return other
@@ -144,10 +144,10 @@ class KeyedGenerator(np.random.Generator):
         """See NumPy: of an array in float64, each number is a quantile (`normal_numbers`)."""
         if size is None or args or kwargs:
             return super().standard_normal(size, *args, **kwargs)
-        found = np.empty(size)
-        for part in _parts(found):
+        numbers = np.empty(size)
+        for part in _parts(numbers):
             part[:] = normal_numbers(self._bits.many(WORDS * len(part)))
-        return found
+        return numbers
 
     def random(  # type: ignore[override]
         self, size: Size | None = None, *args: Any, **kwargs: Any
@@ -155,14 +155,14 @@ class KeyedGenerator(np.random.Generator):
         """See NumPy, to the bit: multiples of 2^-53 below 1."""
         if size is None or args or kwargs:
             return super().random(size, *args, **kwargs)
-        found = np.empty(size)
-        for part in _parts(found):
+        numbers = np.empty(size)
+        for part in _parts(numbers):
             np.multiply(self._bits.many(len(part)) >> np.uint64(11), 2.0**-53, out=part)
-        return found
+        return numbers
 
 
-def _parts(found: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
-    flat = found.reshape(-1)
+def _parts(numbers: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
+    flat = numbers.reshape(-1)
     for start in range(0, len(flat), _AT_ONCE):
         yield flat[start : start + _AT_ONCE]
 
@@ -175,12 +175,12 @@ class _KeyedWords:
         self.go_to(0)
 
     def go_to(self, drawn: int) -> None:
-        """Makes the word after so many the next."""
+        """Go to the word after `drawn` words."""
         self._listed, self._left = drawn, iter(list[int]())
 
     @property
     def drawn(self) -> int:
-        """Words so far."""
+        """Number of words so far."""
         return self._listed - length_hint(self._left)
 
     def many(self, count: int) -> Words:
@@ -191,8 +191,8 @@ class _KeyedWords:
 
     def _from(self, first: int, count: int) -> Words:
         block, skipped = divmod(8 * first, BLOCK)
-        found = Keystream(self._key, block).bytes(skipped + 8 * count)
-        return cast("Words", found[skipped:].view("<u8"))
+        content = Keystream(self._key, block).bytes(skipped + 8 * count)
+        return cast("Words", content[skipped:].view("<u8"))
 
     def __iter__(self) -> Iterator[int]:
         while True:

@@ -32,9 +32,9 @@ class Keystream:
 
     def bytes(self, size: int) -> NDArray[np.uint8]:
         """(size,) the next bytes."""
-        found = np.empty(size + BLOCK, dtype=np.uint8)  # the cipher asks for a block to spare
-        target = memoryview(cast("bytearray", found))
+        content = np.empty(size + BLOCK, dtype=np.uint8)  # the cipher asks for a block to spare
+        target = memoryview(cast("bytearray", content))
         for start in range(0, size, len(_ZEROS)):
             length = min(len(_ZEROS), size - start)
             self._encryptor.update_into(_ZEROS[:length], target[start : start + length + BLOCK])
-        return found[:size]
+        return content[:size]

@@ -23,12 +23,13 @@ Numbers = NDArray[np.floating[Any]]
 
 
 def check_gamma(total: float, shape: float, name: str) -> None:
-    """Refuses a number that cannot come from the gamma distribution of this shape and scale 1.
+    """Refuse a number that cannot come from the gamma distribution of this shape and scale 1.
 
     Args:
         total: the number.
-        shape: above 0; nothing is checked at 0, where nothing was drawn.
-        name: of the noise, for the message.
+        shape: shape of the distribution, above 0; at 0, where nothing was drawn, nothing is
+            checked.
+        name: name of the noise, for the message.
 
     Raises:
         PrivacyError: if it lies in either tail of probability e^-41.
@@ -45,13 +46,13 @@ def check_gamma(total: float, shape: float, name: str) -> None:
 
 
 def check_laplace(before: Numbers, after: Numbers, scale: float | Numbers, name: str) -> None:
-    """Refuses a difference that is no Laplace noise of a scale: |x| / scale is exponential.
+    """Refuse a difference that is no Laplace noise of a scale: |x| / scale is exponential.
 
     Args:
         before: numbers without noise.
-        after: the same with noise, of any shape that `before` and `scale` fit to.
-        scale: of the noise; where it is 0, nothing is checked.
-        name: of the noise, for the message.
+        after: numbers with noise, of any shape that `before` and `scale` fit to.
+        scale: scale of the noise; where it is 0, nothing is checked.
+        name: name of the noise, for the message.
 
     Raises:
         PrivacyError: if chance does not explain the mean of the difference.
@@ -61,13 +62,13 @@ def check_laplace(before: Numbers, after: Numbers, scale: float | Numbers, name:
 
 
 def check_normal(before: Numbers, after: Numbers, deviation: float, name: str) -> None:
-    """Refuses a difference that is no normal noise of a deviation: x^2 / 2 is gamma of shape 1/2.
+    """Refuse a difference that is no normal noise of a deviation: x^2 / 2 is gamma of shape 1/2.
 
     Args:
         before: numbers without noise.
-        after: the same with noise.
-        deviation: of the noise; where it is 0, nothing is checked.
-        name: of the noise, for the message.
+        after: numbers with noise.
+        deviation: standard deviation of the noise; where it is 0, nothing is checked.
+        name: name of the noise, for the message.
 
     Raises:
         PrivacyError: if chance does not explain the mean square of the difference.
@@ -77,13 +78,13 @@ def check_normal(before: Numbers, after: Numbers, deviation: float, name: str) -
 
 
 def check_gumbel(noise: Numbers, name: str) -> None:
-    """Refuses numbers that are no standard Gumbel noise: e^-x is exponential.
+    """Refuse numbers that are no standard Gumbel noise: e^-x is exponential.
 
     So is -log(1 - u) for the uniform u = exp(-e^-x), in which the other tail counts.
 
     Args:
         noise: any number of numbers.
-        name: of the noise, for the message.
+        name: name of the noise, for the message.
 
     Raises:
         PrivacyError: if chance does not explain one of both means.
@@ -108,11 +109,11 @@ def _standard(before: Numbers, after: Numbers, scale: float | Numbers) -> Number
 
 
 def check_bits(content: NDArray[np.uint8], name: str) -> None:
-    """Refuses bytes that are no uniform random bytes: half of their bits are set (Hoeffding).
+    """Refuse bytes that are no uniform random bytes: half of their bits are set (Hoeffding).
 
     Args:
         content: any number of bytes.
-        name: of the random numbers, for the message.
+        name: name of the random numbers, for the message.
 
     Raises:
         PrivacyError: if chance does not explain how many bits are set.

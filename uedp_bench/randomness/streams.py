@@ -1,4 +1,4 @@
-"""The law of random numbers: which may be equal in two runs, and which never are.
+"""Law of random numbers: shared ones may be equal in two runs, and secret ones never are.
 
 **Shared** streams (`shared_stream`) are keyed by the seed and their names alone. They decide what
 must be equal so that rows of one seed compare: who is held out, what is planted, initial weights,
@@ -39,14 +39,14 @@ Name = str | int
 
 
 def shared_stream(seed: int, *names: Name) -> np.random.SeedSequence:
-    """The seed sequence of one shared use of a seed; uses of other names are independent."""
+    """Seed sequence of one shared use of a seed; uses of other names are independent."""
     digest = hashlib.sha256("/".join(str(name) for name in names).encode()).digest()
     words = np.frombuffer(digest[:16], dtype=np.uint32).tolist()
     return np.random.SeedSequence([seed, *words])
 
 
 def scope_of(identity: Mapping[str, Any], corpus: str, injected: tuple[int, ...] = ()) -> str:
-    """What a run trains and on what, as a digest: part of the key of its secret streams.
+    """Digest of a run's network and data: part of the key of its secret streams.
 
     Attacks and a selection are left out. What attacks plant is in the corpus, and a run that is
     attacked once more, or is named the best of several, is to release the same model as before.
@@ -58,8 +58,8 @@ def scope_of(identity: Mapping[str, Any], corpus: str, injected: tuple[int, ...]
     """
     left_out = ("seed", "attacks", "selection", "corpus")
     parts = {name: value for name, value in identity.items() if name not in left_out}
-    found = json.dumps([parts, corpus, list(injected)], sort_keys=True)
-    return hashlib.sha256(found.encode()).hexdigest()
+    content = json.dumps([parts, corpus, list(injected)], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -76,19 +76,19 @@ class Stream:
 
     @staticmethod
     def root(seed: int, scope: str, source: NoiseSource) -> Stream:
-        """The root of a run's secret streams."""
+        """Root of a run's secret streams."""
         if source == "os":
             return Stream(os.urandom(32), source)
         return Stream(b"", source).child("secret", seed, scope)
 
     def child(self, *names: Name) -> Stream:
-        """The place below this one with these names."""
+        """Place below this one with these names."""
         # JSON keeps ("a", "b") apart from ("ab",), and 1 from "1".
         content = self.key + json.dumps(names).encode()
         return Stream(hashlib.sha256(content).digest(), self.source)
 
     def rng(self, *names: Name) -> np.random.Generator:
-        """The generator of the place below this one with these names: the same at every call."""
+        """Generator of the place below this one with these names: the same at every call."""
         key = self.child(*names).key
         if self.source == "os":
             from uedp_bench.randomness.bit_generator import KeyedGenerator
@@ -108,9 +108,9 @@ def streams_of_parts(
     from `rng` after that.
 
     Args:
-        rng: as `Stream.rng` gives it, of these numbers alone.
+        rng: generator of `Stream.rng` for these numbers alone.
         size: normal numbers of the array.
-        most: of them in a part.
+        most: most numbers of a part.
     """
     parts = -(-size // most)
     if parts <= 1:

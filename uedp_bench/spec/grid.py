@@ -178,7 +178,7 @@ def check(spec: Spec) -> None:
     trains = not known or registry.tasks.get(spec.task.name).models is not None
     refs += [(spec.model, registry.models, "model")] if spec.model is not None and trains else []
     for ref, kind, place in refs:
-        with problems.gathered():
+        with problems.collect():
             _check_first(ref, kind, place)
     problems.check()
 

@@ -50,12 +50,12 @@ def check_files(components: Iterable[Component[Any]]) -> None:
                 if _exists(path) and not missing:
                     continue
                 lacks = f"has no {', no '.join(missing)}" if _exists(path) else "is not there"
-                with problems.gathered():
+                with problems.collect():
                     raise InputError(f"{one.name}.{name}: {shown_path(path)} {lacks}; allowed is: "
                                      f"{field.description}")  # fmt: skip
     problems.check()
     for one in every:
-        with unusable.gathered():
+        with unusable.collect():
             one.check_files()
     unusable.check()
 

@@ -1,4 +1,4 @@
-"""How well one annotation of a corpus agrees with another, such as a program's with people's."""
+"""Agreement of two annotations of a corpus, such as a program's with people's."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from uedp_bench.contracts.results import Estimate
 
 Kinds = Callable[[tuple[str, ...]], Sequence[str]]
-"""Kinds of types by their names."""
+"""Function from names of types to their kinds."""
 
 GOLD = "gold"
-"""The layer that others are measured by."""
+"""Layer that others are measured by."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,10 @@ class Agreement:
     """A layer measured by another.
 
     Attributes:
-        rows, users: that both layers annotate completely, public rows left out.
-        scores: by scheme, of all spans of both layers, with intervals over users. A span of a type
-            that the other layer lacks has no span of its own type there.
+        rows, users: rows that both layers annotate completely, without public rows, and their
+            users.
+        scores: scores by scheme of all spans of both layers, with intervals over users. A span of a
+            type that the other layer lacks has no span of its own type there.
         by_type: sums of the counts of each type of either layer, spans of other types left out.
     """
 
@@ -55,16 +56,16 @@ class Agreement:
         return {"rows": self.rows, "users": self.users, "scores": scores, "by_type": self.by_type}
 
 
-def agreement(corpus: Corpus, found: str, gold: str = GOLD, *, kinds: Kinds = tuple) -> Agreement:
-    """One layer of a corpus measured by another.
+def agreement(corpus: Corpus, layer: str, gold: str = GOLD, *, kinds: Kinds = tuple) -> Agreement:
+    """Measure one layer of a corpus by another.
 
-    A type of `found` that `gold` lacks by name is the one type of `gold` of the same kind, if there
+    A type of `layer` that `gold` lacks by name is the one type of `gold` of the same kind, if there
     is one.
 
     Args:
-        corpus: with both layers; rows that one of them does not annotate completely, and public
-            ones, do not count.
-        found: name of the layer that is measured.
+        corpus: corpus with both layers; rows that one of them does not annotate completely, and
+            public ones, do not count.
+        layer: name of the layer that is measured.
         gold: name of the layer that it is measured by.
         kinds: kinds of types (`text.type_names.kinds_of_types`); by default names alone.
 
@@ -72,11 +73,11 @@ def agreement(corpus: Corpus, found: str, gold: str = GOLD, *, kinds: Kinds = tu
         CapabilityError: if the corpus lacks one of them.
         InputError: if they have no type in common, or nothing is marked in `gold`.
     """
-    sides = corpus.layer(gold), corpus.layer(found)
+    sides = corpus.layer(gold), corpus.layer(layer)
     names = _names(sides[0].types, sides[1].types, kinds)
     if not {*names} & {*sides[0].types}:
         raise InputError(
-            f"the layers {gold} ({', '.join(sides[0].types)}) and {found} "
+            f"the layers {gold} ({', '.join(sides[0].types)}) and {layer} "
             f"({', '.join(sides[1].types)}) have no type in common"
         )
     rows = np.flatnonzero(sides[0].rows & sides[1].rows & ~corpus.where("public"))
@@ -88,7 +89,7 @@ def agreement(corpus: Corpus, found: str, gold: str = GOLD, *, kinds: Kinds = tu
     return Agreement(
         rows=len(rows),
         users=len(np.unique(users)),
-        # How far a measured score may be off does not depend on a run.
+        # The interval of a measured score does not depend on a run.
         scores=span_scores(counts, users, np.random.default_rng(0)),
         by_type={
             name: _sums(each) for name, each in counts_by_type(true, seen, len(rows), types).items()
@@ -96,10 +97,10 @@ def agreement(corpus: Corpus, found: str, gold: str = GOLD, *, kinds: Kinds = tu
     )
 
 
-def _names(gold: tuple[str, ...], found: tuple[str, ...], kinds: Kinds) -> list[str]:
-    """Names of the types of `found`: those that `gold` gives types of the same kind."""
+def _names(gold: tuple[str, ...], types: tuple[str, ...], kinds: Kinds) -> list[str]:
+    """Names of types: those that `gold` gives types of the same kind."""
     of_gold, names = kinds(gold), []
-    for name, kind in zip(found, kinds(found), strict=True):
+    for name, kind in zip(types, kinds(types), strict=True):
         alike = [other for other, its in zip(gold, of_gold, strict=True) if its == kind]
         names.append(alike[0] if name not in gold and len(alike) == 1 else name)
     return names
@@ -109,12 +110,12 @@ def _sums(counts: SpanCounts) -> dict[str, int]:
     return {name: int(column.sum()) for name, column in vars(counts).items()}
 
 
-def tables(agreed: Agreement, found: str) -> list[Table]:
+def tables(agreed: Agreement, layer: str) -> list[Table]:
     """Scores by scheme and counts by type as rich tables."""
     from rich.table import Table
 
     scores = Table(
-        title=f"layer {found} by the layer {GOLD}: {agreed.rows:,} rows of {agreed.users:,} users",
+        title=f"layer {layer} by the layer {GOLD}: {agreed.rows:,} rows of {agreed.users:,} users",
         title_justify="left",
     )
     for head in ("scheme", "precision %", "recall %", "F1 %"):

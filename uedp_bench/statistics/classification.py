@@ -1,4 +1,4 @@
-"""How good predicted classes are: confusion counts and what follows from them, with intervals."""
+"""Scores of predicted classes: confusion counts and F1, with intervals."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def f1_by_class(counts: FloatArray) -> FloatArray:
 
 def macro_f1(counts: FloatArray) -> FloatArray:
     """Mean F1 of the classes that are true or predicted anywhere, as in scikit-learn."""
-    there = (counts.sum(axis=-1) + counts.sum(axis=-2)) > 0
-    return np.asarray((f1_by_class(counts) * there).sum(axis=-1) / there.sum(axis=-1))
+    present = (counts.sum(axis=-1) + counts.sum(axis=-2)) > 0
+    return np.asarray((f1_by_class(counts) * present).sum(axis=-1) / present.sum(axis=-1))
 
 
 def macro_f1_estimate(
@@ -38,9 +38,9 @@ def macro_f1_estimate(
 
     Args:
         truth: (rows,) true classes.
-        predicted: (rows,) predicted ones.
-        classes: how many there are.
-        rng: of the resampling.
+        predicted: (rows,) predicted classes.
+        classes: number of classes.
+        rng: random generator for the resampling.
         users: (rows,) rows with equal numbers are resampled together; a single one has no interval.
 
     Raises:

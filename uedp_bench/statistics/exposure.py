@@ -25,9 +25,10 @@ class Extrapolation(NamedTuple):
     """Exposure by a skew-normal fitted to the losses of the references.
 
     Attributes:
-        exposure: (secrets,) in bits; not limited by the number of references.
-        ks_pvalue: of a Kolmogorov-Smirnov test of the fit. The fit was made on the same losses,
-            so that it is optimistic: a small value refutes the fit, a large one proves nothing.
+        exposure: (secrets,) exposure in bits; not limited by the number of references.
+        ks_pvalue: p-value of a Kolmogorov-Smirnov test of the fit. The fit was made on the same
+            losses, so that it is optimistic: a small value refutes the fit, a large one proves
+            nothing.
     """
 
     exposure: FloatArray
@@ -41,7 +42,7 @@ def ranks(secrets: ArrayLike, references: ArrayLike) -> IntArray:
 
 
 def extrapolated_exposure(secrets: ArrayLike, references: ArrayLike) -> Extrapolation:
-    """-log2 of the fitted probability that a reference has a loss as low as the secret's.
+    """Compute -log2 of the fitted probability that a reference has a loss as low as the secret's.
 
     Raises:
         InputError: for NaN, or references that do not vary (nothing can be fitted).
@@ -61,7 +62,7 @@ def extrapolated_exposure(secrets: ArrayLike, references: ArrayLike) -> Extrapol
 
 
 def exposure_ceiling(epsilon: float, delta: float, limit: float) -> float:
-    """The most that the mean exposure of a secret can be, in bits, whoever looks for it.
+    """Largest mean exposure of a secret, in bits, for any attacker.
 
     Without its copies, a secret that was drawn uniformly has a uniform rank. If a release is
     (epsilon, delta)-private for all copies together, then P(rank <= r) <= e^epsilon r/N + delta for
@@ -69,9 +70,10 @@ def exposure_ceiling(epsilon: float, delta: float, limit: float) -> float:
     guarantee for one record or user is one for k of them by group privacy: at k epsilon.
 
     Args:
-        epsilon: in nats, of all rows or users that hold the secret; infinity for no guarantee.
-        delta: of the same.
-        limit: log2 N.
+        epsilon: epsilon in nats for all rows or users that hold the secret; infinity for no
+            guarantee.
+        delta: delta of the same guarantee.
+        limit: log2 N for N words.
 
     Raises:
         InputError: if a value is out of range.

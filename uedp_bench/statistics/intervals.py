@@ -63,8 +63,8 @@ def seed_estimate(values: ArrayLike) -> Estimate:
 
 @cache
 def _student(degrees: int) -> float:
-    """Student's quantile; a leaderboard asks for few of them very often."""
-    # What scipy.stats calls; to import that takes a CPU second.
+    """Student's quantile; a leaderboard uses few of them very often."""
+    # scipy.stats calls this; to import it takes a CPU second.
     from scipy.special import stdtrit
 
     return float(stdtrit(degrees, (1.0 + CONFIDENCE) / 2.0))
@@ -86,7 +86,7 @@ def ratio_estimate(
     Args:
         top: (records,) numerators (nats, hits).
         bottom: (records,) denominators (words, targets).
-        rng: of the resampling.
+        rng: random generator for the resampling.
         clusters: (records,) records with equal numbers are resampled together; each record is its
             own cluster by default. A single cluster has no interval.
 
@@ -115,9 +115,9 @@ def sum_of_ratios_estimate(
     Args:
         tops: (k, records) numerators without NaN.
         bottoms: (k, records) denominators without NaN.
-        weights: (k,) of the ratios: (1, -1) for a difference, 1 / k for a mean.
-        rng: of the resampling.
-        clusters: (records,) as in `ratio_estimate`.
+        weights: (k,) weights of the ratios: (1, -1) for a difference, 1 / k for a mean.
+        rng: random generator for the resampling.
+        clusters: (records,) clusters as in `ratio_estimate`.
 
     Raises:
         InputError: if the denominators of a ratio sum to zero.
@@ -142,7 +142,7 @@ def sum_of_ratios_estimate(
         # A resample without any denominator says nothing; it cannot happen with positive ones.
         some = (below != 0.0).all(axis=1)
         draws.append((above[some] / below[some]) @ signs)
-    found = np.concatenate(draws)
-    if len(found) < RESAMPLES // 10:  # many groups of few units: resamples rarely have them all
+    resampled = np.concatenate(draws)
+    if len(resampled) < RESAMPLES // 10:  # many groups of few units: resamples rarely have them all
         return Estimate(value=value)
-    return percentiles(value, found)
+    return percentiles(value, resampled)

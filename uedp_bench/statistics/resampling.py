@@ -1,4 +1,4 @@
-"""Bootstrap over units: how often each is drawn, and the interval of what comes out."""
+"""Bootstrap over units: counts of draws, and percentile intervals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CELLS = 2_000_000
 
 
 def checked(values: ArrayLike, name: str) -> FloatArray:
-    """The values as a one-dimensional array of at least one float, none of them NaN.
+    """Return values as a one-dimensional array of at least one float, none of them NaN.
 
     Raises:
         InputError: if there are none, or one is NaN.
@@ -41,14 +41,14 @@ def blocks(width: int) -> Sequence[int]:
 
 
 def resample(units: int, times: int, rng: np.random.Generator) -> FloatArray:
-    """(times, units) how often each unit is drawn when `units` are drawn with replacement."""
+    """(times, units) number of draws of each unit when `units` are drawn with replacement."""
     drawn = rng.integers(units, size=(times, units)) + units * np.arange(times)[:, None]
     counts = np.bincount(drawn.ravel(), minlength=times * units)
     return counts.reshape(times, units).astype(np.float64)
 
 
 def percentiles(value: float, draws: FloatArray) -> Estimate:
-    """The value with the 95 % percentile interval of its resamples (draws,)."""
+    """Value with the 95 % percentile interval of its resamples (draws,)."""
     tail = (1.0 - CONFIDENCE) / 2.0
     low, high = (float(x) for x in np.quantile(draws, [tail, 1.0 - tail]))
     return Estimate(value=value, low=low, high=high)

@@ -40,9 +40,9 @@ class Rate(NamedTuple):
     Attributes:
         value: true-positive rate.
         hits, positives: its numerator and denominator.
-        false_positive_rate: of the point itself, at most the limit.
-        zero_false_positives: there are fewer negatives than 1 / limit, so that the limit cannot
-            be told from none: the rate is the one at zero false positives.
+        false_positive_rate: false-positive rate of the point itself, at most the limit.
+        zero_false_positives: True if there are fewer negatives than 1 / limit, so that the limit
+            cannot be told from none: the rate is the one at zero false positives.
     """
 
     value: float
@@ -122,7 +122,7 @@ def areas(points: Sequence[Sequence[float]]) -> tuple[float, float]:
 
 
 def _places(above: FloatArray, below: FloatArray) -> tuple[IntArray, IntArray]:
-    """For each positive: number of negatives strictly below it, and below or equal to it."""
+    """Numbers of negatives strictly below each positive, and below or equal to it."""
     ordered = np.sort(below)
     low, high = (np.searchsorted(ordered, above, side) for side in ("left", "right"))
     return low.astype(np.int64), high.astype(np.int64)

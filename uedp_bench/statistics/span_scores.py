@@ -1,4 +1,4 @@
-"""How well predicted spans agree with gold ones: counts by row, and scores with intervals.
+"""Agreement of predicted spans with gold ones: counts by row, and scores with intervals.
 
 Four counts of a row carry every score (N gold spans, M predicted ones; a score of credit c has
 precision c / M, recall c / N and F1 2 c / (N + M)):
@@ -45,15 +45,15 @@ SCHEMES = tuple(_CREDIT)
 
 @dataclass(frozen=True, eq=False)
 class SpanCounts:
-    """What gold and predicted spans have in common, by row; columns of equal length add up.
+    """Counts of gold, predicted and common spans by row; columns of equal length add up.
 
     Attributes:
         gold: (rows,) gold spans.
-        predicted: (rows,) predicted ones.
+        predicted: (rows,) predicted spans.
         strict: (rows,) predicted spans with the boundaries and the type of a gold one.
-        exact: (rows,) those with the boundaries of a gold one.
-        type: (rows,) those that overlap a gold one of their type.
-        overlap: (rows,) those that overlap a gold one.
+        exact: (rows,) predicted spans with the boundaries of a gold one.
+        type: (rows,) predicted spans that overlap a gold one of their type.
+        overlap: (rows,) predicted spans that overlap a gold one.
     """
 
     gold: FloatArray
@@ -81,7 +81,7 @@ _Piece = tuple[int, int, int]  # start, end, type
 
 
 def span_counts(gold: Spans, predicted: Spans, rows: int) -> SpanCounts:
-    """Counts by row, as nervaluate 1.2.1 counts where no two spans of one side overlap.
+    """Count by row, as nervaluate 1.2.1 counts where no two spans of one side overlap.
 
     Predicted spans choose from left to right among the gold spans that nobody has taken: one of the
     same boundaries, else the first that they overlap (for `type`: the one of their type whose
@@ -93,8 +93,8 @@ def span_counts(gold: Spans, predicted: Spans, rows: int) -> SpanCounts:
     Args:
         gold: spans whose types are numbered as those of `predicted` are; offsets in characters or
             in words, the same on both sides.
-        predicted: what is scored.
-        rows: of the texts that both are about.
+        predicted: scored spans.
+        rows: number of rows.
 
     Raises:
         InputError: if a span lies in no row, or is empty.
@@ -102,23 +102,27 @@ def span_counts(gold: Spans, predicted: Spans, rows: int) -> SpanCounts:
     """
     sides = [_by_row(gold, rows, "gold"), _by_row(predicted, rows, "predicted")]
     table = np.zeros((rows, 6))
-    for row, (true, found) in enumerate(zip(*sides, strict=True)):
-        table[row, :2] = len(true), len(found)
-        if true and found:
-            table[row, 2:] = (*_same(true, found), _same_type(true, found), _overlap(true, found))
+    for row, (true, scored) in enumerate(zip(*sides, strict=True)):
+        table[row, :2] = len(true), len(scored)
+        if true and scored:
+            table[row, 2:] = (
+                *_same(true, scored),
+                _same_type(true, scored),
+                _overlap(true, scored),
+            )
     return SpanCounts(*table.T)
 
 
 def counts_by_type(
     gold: Spans, predicted: Spans, rows: int, types: Sequence[str]
 ) -> dict[str, SpanCounts]:
-    """Counts of each type alone: spans of other types are as if they were not there.
+    """Count each type alone: spans of other types are as if they were not there.
 
     Args:
-        gold: as `span_counts` takes them, as are `predicted` and `rows`.
-        predicted: what is scored.
-        rows: of the texts.
-        types: that both number.
+        gold: gold spans, as for `span_counts`.
+        predicted: scored spans.
+        rows: number of rows.
+        types: names of the types that both number.
     """
     return {
         name: span_counts(
@@ -138,12 +142,12 @@ def span_scores(
     or for a single user.
 
     Args:
-        counts: by row.
+        counts: counts by row.
         users: (rows,) rows with equal numbers are resampled together.
-        rng: of the resampling.
+        rng: random generator for the resampling.
 
     Returns:
-        By the names of `SCHEMES`.
+        Scores by the names of `SCHEMES`.
 
     Raises:
         InputError: if no row has a gold span: nothing can be recalled; or for NaN, or users of
@@ -152,9 +156,10 @@ def span_scores(
     table = counts.table()
     if not table[:, 0].sum():
         raise InputError("span scores: there is no gold span, so that nothing can be found")
-    found = score_estimates(table, _precision_recall_f1, users, rng)
+    estimates = score_estimates(table, _precision_recall_f1, users, rng)
     return {
-        scheme: SpanScore(*found[3 * index : 3 * index + 3]) for index, scheme in enumerate(SCHEMES)
+        scheme: SpanScore(*estimates[3 * index : 3 * index + 3])
+        for index, scheme in enumerate(SCHEMES)
     }
 
 
@@ -169,10 +174,11 @@ def score_estimates(
     One product (resamples x users) @ (users x counts) gives the sums of all resamples.
 
     Args:
-        table: (rows, counts).
-        score: maps sums (resamples, counts) to (resamples, scores), NaN in a line that has none.
+        table: (rows, counts) counts by row.
+        score: function from sums (resamples, counts) to (resamples, scores), NaN in a line that has
+            none.
         users: (rows,) rows with equal numbers are resampled together.
-        rng: of the resampling.
+        rng: random generator for the resampling.
 
     Raises:
         InputError: for NaN, no rows, users of another number of rows, or sums without a score.
@@ -206,7 +212,7 @@ def spans_of_labels(labels: Sequence[Sequence[str]], types: Sequence[str]) -> Sp
 
     Args:
         labels: one label a word: "O", "B-X" or "I-X".
-        types: that X may be.
+        types: names that X may be.
 
     Returns:
         Spans whose `entity` is -1: words alone do not name entities.
@@ -216,7 +222,7 @@ def spans_of_labels(labels: Sequence[Sequence[str]], types: Sequence[str]) -> Sp
     """
     number = {f"{begin}-{name}": kind for kind, name in enumerate(types) for begin in "BI"}
     number["O"] = -1
-    found: list[tuple[int, int, int, int]] = []
+    spans: list[tuple[int, int, int, int]] = []
     for row, words in enumerate(labels):
         open_type, start = -1, 0
         for word, label in enumerate(words):
@@ -227,11 +233,11 @@ def spans_of_labels(labels: Sequence[Sequence[str]], types: Sequence[str]) -> Sp
             kind = number[label]
             if kind != open_type or label.startswith("B"):
                 if open_type >= 0:
-                    found.append((row, start, word, open_type))
+                    spans.append((row, start, word, open_type))
                 open_type, start = kind, word
         if open_type >= 0:
-            found.append((row, start, len(words), open_type))
-    table = np.array(found, dtype=np.int64).reshape(-1, 4)
+            spans.append((row, start, len(words), open_type))
+    table = np.array(spans, dtype=np.int64).reshape(-1, 4)
     row_of, first, last, kinds = (column.copy() for column in table.T)
     return Spans(row_of, first, last, kinds, np.full(len(table), -1))
 
@@ -249,9 +255,9 @@ def _by_row(spans: Spans, rows: int, side: str) -> list[list[_Piece]]:
     return [sorted({*row}) for row in pieces]
 
 
-def _same(true: list[_Piece], found: list[_Piece]) -> tuple[int, int]:
-    """How many of `found` are in `true`, with their type and without; each gold span once."""
-    return _common(true, found), _common([p[:2] for p in true], [p[:2] for p in found])
+def _same(true: list[_Piece], predicted: list[_Piece]) -> tuple[int, int]:
+    """Number of `predicted` in `true`, with their type and without; each gold span once."""
+    return _common(true, predicted), _common([p[:2] for p in true], [p[:2] for p in predicted])
 
 
 def _common(first: Sequence[tuple[int, ...]], second: Sequence[tuple[int, ...]]) -> int:
@@ -266,10 +272,10 @@ def _meets(one: _Piece, other: _Piece) -> bool:
     return one[0] < other[1] and other[0] < one[1]
 
 
-def _overlap(true: list[_Piece], found: list[_Piece]) -> int:
-    """How many of `found` have a gold span of their own that they overlap."""
+def _overlap(true: list[_Piece], predicted: list[_Piece]) -> int:
+    """Number of `predicted` that overlap a gold span of their own."""
     free = list(true)
-    for piece in found:
+    for piece in predicted:
         met = [gold for gold in free if _meets(gold, piece)]
         if met:
             same = [gold for gold in met if gold[:2] == piece[:2]]
@@ -277,14 +283,14 @@ def _overlap(true: list[_Piece], found: list[_Piece]) -> int:
     return len(true) - len(free)
 
 
-def _same_type(true: list[_Piece], found: list[_Piece]) -> int:
-    """How many of `found` have a gold span of their own and of their type that they overlap."""
-    if _is_nested(true) or _is_nested(found):
-        kinds = {kind for *_, kind in true} & {kind for *_, kind in found}
-        sides = ([[p for p in row if p[2] == kind] for row in (true, found)] for kind in kinds)
+def _same_type(true: list[_Piece], predicted: list[_Piece]) -> int:
+    """Number of `predicted` that overlap a gold span of their own and of their type."""
+    if _is_nested(true) or _is_nested(predicted):
+        kinds = {kind for *_, kind in true} & {kind for *_, kind in predicted}
+        sides = ([[p for p in row if p[2] == kind] for row in (true, predicted)] for kind in kinds)
         return sum(_most_pairs(*both) for both in sides)
     free, hits = list(true), 0
-    for start, end, kind in found:
+    for start, end, kind in predicted:
         met = [gold for gold in free if _meets(gold, (start, end, kind))]
         alike = [gold for gold in met if gold[2] == kind]
         if alike:
@@ -300,14 +306,14 @@ def _is_nested(row: list[_Piece]) -> bool:
     return any(one[1] > other[0] for one, other in pairwise(row))
 
 
-def _most_pairs(true: Sequence[_Piece], found: Sequence[_Piece]) -> int:
+def _most_pairs(true: Sequence[_Piece], predicted: Sequence[_Piece]) -> int:
     """Most pairs of a gold span and a predicted one that overlap, each span in one pair.
 
     Spans are paired in the order of their ends, each with the free one of the other side that ends
     first. All that are left end later, so that no other choice leaves them more to pair with.
     """
     pieces = sorted(
-        (end, start, side) for side, row in enumerate((true, found)) for start, end, _ in row
+        (end, start, side) for side, row in enumerate((true, predicted)) for start, end, _ in row
     )
     free, pairs = [True] * len(pieces), 0
     for at, (end, _, side) in enumerate(pieces):

@@ -1,4 +1,4 @@
-"""Scores of one label a token, averaged over the labels by how often they are true.
+"""Scores of one label a token, averaged over the labels by their true frequency.
 
 The average includes "O", the label of words outside of all spans, as scikit-learn's weighted
 average does: predicting "O" everywhere scores high, so that this floor belongs beside it.
@@ -28,12 +28,12 @@ class WeightedTokenScore(NamedTuple):
 def token_counts(
     gold: Sequence[IntArray], predicted: Sequence[IntArray], labels: int
 ) -> FloatArray:
-    """(rows, 3 x labels) by row: tokens of each true label, of each predicted one, and the hits.
+    """(rows, 3 x labels) tokens of each true label, of each predicted one, and hits, by row.
 
     Args:
-        gold: of each row, (words,) numbers of labels.
-        predicted: as many.
-        labels: how many there are; numbers are below.
+        gold: (words,) numbers of labels of each row.
+        predicted: as many predicted ones.
+        labels: number of labels; numbers are below it.
 
     Raises:
         InputError: if a row is longer on one side, or a number is no label's.
@@ -41,8 +41,8 @@ def token_counts(
     if len(gold) != len(predicted):
         raise InputError(f"token scores: {len(gold)} gold rows, {len(predicted)} predicted ones")
     table = np.zeros((len(gold), 3, labels))
-    for row, (true, found) in enumerate(zip(gold, predicted, strict=True)):
-        one, other = np.asarray(true, dtype=np.int64), np.asarray(found, dtype=np.int64)
+    for row, (true, guessed) in enumerate(zip(gold, predicted, strict=True)):
+        one, other = np.asarray(true, dtype=np.int64), np.asarray(guessed, dtype=np.int64)
         if len(one) != len(other):
             raise InputError(
                 f"token scores: row {row} has {len(one)} gold labels and {len(other)} predicted "
@@ -62,9 +62,9 @@ def weighted_token_score(
     """Precision, recall and F1 of each label, averaged by true tokens; intervals over users.
 
     Args:
-        counts: (rows, 3 x labels) of `token_counts`.
+        counts: (rows, 3 x labels) counts of `token_counts`.
         users: (rows,) rows with equal numbers are resampled together.
-        rng: of the resampling.
+        rng: random generator for the resampling.
 
     Raises:
         InputError: if there are no tokens.
@@ -74,11 +74,11 @@ def weighted_token_score(
 
 def _weighted(sums: FloatArray) -> FloatArray:
     """(resamples, 3) of sums (resamples, 3 x labels); NaN without tokens."""
-    true, found, hits = np.moveaxis(sums.reshape(len(sums), 3, -1), 1, 0)
+    true, predicted, hits = np.moveaxis(sums.reshape(len(sums), 3, -1), 1, 0)
     total = true.sum(axis=1, keepdims=True)
     weight = np.divide(true, total, out=np.full_like(true, np.nan), where=total > 0)
     by_label = (
         np.divide(top, bottom, out=np.zeros_like(top), where=bottom > 0)
-        for top, bottom in ((hits, found), (hits, true), (2 * hits, true + found))
+        for top, bottom in ((hits, predicted), (hits, true), (2 * hits, true + predicted))
     )
     return np.stack([(weight * score).sum(axis=1) for score in by_label], axis=1)

@@ -234,7 +234,7 @@ def _check_columns(columns: Columns, params: ColumnParams, owner: str) -> None:
             hint = f"did you mean {near!r}?" if near else f"columns: {there}"
             said = f"{owner}: no column {shown(name)} for the {field}; {hint}"
             mends = (setting(f"source.{field}_column", near),) if near and " " not in field else ()
-            with problems.gathered():
+            with problems.collect():
                 raise InputError(said, mends=mends)
     problems.check()
     if not _rows(columns, params):
@@ -387,7 +387,7 @@ def _coded(columns: Columns, name: str, owner: str, *, filled: bool = True) -> C
         found = columns.coded(name, where)
     else:
         check_one_type(columns, name, owner)
-        found = Coded.of(texts_of(columns[name], where))
+        found = Coded.from_values(texts_of(columns[name], where))
     found = found.renamed([*map(normal_id, found.values)])
     if filled:
         blank = [at for at, value in enumerate(found.values) if not value.strip()]
