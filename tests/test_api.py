@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from uedp_bench import api
+from uedp_bench.accounting.event_contract import AccountantTable
 from uedp_bench.api import events
 from uedp_bench.components.registry import Registry
 
@@ -99,6 +100,7 @@ def test_every_public_name_has_a_description(module):
 
 def says(name: str, value: object) -> bool:
     """True if a class or function has a docstring of its own, and a value one below it."""
+    value = value.missing if isinstance(value, AccountantTable) else value
     if inspect.isclass(value) or inspect.isfunction(value):
         assert value.__module__ == HOMES[name], f"{name} is imported from where it is not defined"
         said = (value.__doc__ or "").strip()
@@ -149,7 +151,7 @@ def test_what_a_contract_mentions_is_public_too(contract):
         for node in tree(module.__name__).body
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
     }
-    type_variables = {"P", "A", "W", "K"}
+    type_variables = {"P", "A", "W", "K", "R", "F"}
     missing = {
         f"{name} (of {where})"
         for where, name in mentioned(contract)

@@ -46,13 +46,6 @@ COMPONENTS = {"attacks", "mechanisms", "model components", "models", "tasks", "t
 HARNESS = {"spec", "store", "one_run", "grid", "tracking", "leaderboard", "testing"}
 """Rooms that do not know each other: a run reaches components through the registry."""
 
-BY_DESIGN = {
-    # An event brings its accountant, which knows the event.
-    ("accounting.events", "accounting.accountants"),
-    ("accounting.banded_factorization", "accounting.accountants"),
-}
-"""Pairs of beginnings of names that know each other."""
-
 
 @cache
 def modules() -> dict[str, Path]:
@@ -67,17 +60,13 @@ def modules() -> dict[str, Path]:
     return found
 
 
-def below(name: str, beginning: str) -> bool:
-    return name == beginning or (beginning != "" and name.startswith(f"{beginning}."))
-
-
 def room(name: str) -> str:
     """Room of a module: the longest beginning of its name in the table of floors."""
     if name in {"", "__main__"}:
         return "front door"
     if name in MODEL_COMPONENTS:
         return "model components"
-    return max((one for one in FLOOR if below(name, one)), key=len)
+    return max((one for one in FLOOR if f"{name}.".startswith(f"{one}.")), key=len)
 
 
 def imported(tree: ast.AST, late: bool = False) -> Iterator[str]:
@@ -130,21 +119,7 @@ def circles(edges: dict[str, frozenset[str]]) -> list[list[str]]:
 
 
 def test_no_module_imports_what_imports_it():
-    edges = {
-        name: frozenset(
-            other for other in others
-            if not any(below(name, a) and below(other, b) for a, b in BY_DESIGN)
-        )
-        for name, others in graph().items()
-    }  # fmt: skip
-    assert circles(edges) == []
-
-
-def test_pairs_that_know_each_other_still_do():
-    for first, second in BY_DESIGN:
-        there = [other for name, others in graph().items() if below(name, first)
-                 for other in others if below(other, second)]  # fmt: skip
-        assert there, f"{first} does not import {second} any more: take the pair out"
+    assert circles(graph()) == []
 
 
 def test_rooms_import_only_lower_floors():

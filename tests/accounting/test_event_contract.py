@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+from uedp_bench.accounting.accountants.basic_composition import promises
 from uedp_bench.accounting.event_contract import MOST_UNKNOWN, AnyEvent, Event, UnknownEvent
 from uedp_bench.accounting.events import (
     Gaussian,
@@ -105,7 +106,7 @@ def test_fields_of_strangers_hide_no_method():
     forged = {"kind": "from-elsewhere", "promise": 0, "pairs": 0, "text": "z", "event": {"kind": 1},
               "count": 5, "notion": "dp", "name": "gaussian", "model_fields": 1}  # fmt: skip
     event = FIELD.validate_python(forged)
-    assert event.promise("add-or-remove") is None
+    assert promises(event, "add-or-remove") is None
     assert "from-elsewhere" in event.text("user")
     assert event.model_dump(mode="json") == forged
 

@@ -7,17 +7,20 @@ import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal
 
 import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm
 from tiny import plugged
 
-from uedp_bench.accounting.accountants.answers import Accountant, Answer, Refusal
+from uedp_bench.accounting.accountants.answers import Answer, Refusal
+from uedp_bench.accounting.accountants.basic_composition import promises
 from uedp_bench.accounting.accountants.composing import compose
 from uedp_bench.accounting.accountants.dominating_pairs import DiscretePair
-from uedp_bench.accounting.accountants.renyi import renyi
+from uedp_bench.accounting.accountants.joint_accountants import joint_accountants
+from uedp_bench.accounting.accountants.loss_pairs import loss_pairs
+from uedp_bench.accounting.accountants.renyi import ORDERS, renyi, renyi_divergences
 from uedp_bench.accounting.event_contract import Event, Promise
 from uedp_bench.accounting.events import (
     FixedSizeSampled,
@@ -32,6 +35,7 @@ from uedp_bench.accounting.events import (
 from uedp_bench.accounting.ledger import proven
 from uedp_bench.cli.main import run_cli
 from uedp_bench.components import registry
+from uedp_bench.errors import PluginError
 
 FILE = Path(__file__).parents[1] / "support" / "coin_event.py"
 DELTA = 1e-5
@@ -150,14 +154,9 @@ def test_an_event_may_bring_an_accountant_that_composes_its_like():
     @registry.events.register
     class Counted(Event):
         kind: Literal["counted"] = "counted"
-        accountant: ClassVar[Accountant | None] = counted
 
-        def promise(self, adjacency):
-            return None
-
-        def renyi(self, neighbours, orders):
-            return 0.01 * orders
-
+    joint_accountants.register(Counted)(counted)
+    renyi_divergences.register(Counted)(lambda event, neighbours, orders: 0.01 * orders)
     both = compose([Counted(), Repeated(count=4, event=Counted())], ANY, DELTA)
     assert (both.epsilon, both.accountant, both.source) == (pytest.approx(0.5), "counted", "")
     # Beside others, what it declares counts; where nothing is common, its accountant at its share.
@@ -189,29 +188,69 @@ def test_no_noise_beside_it_is_no_protection():
     assert epsilon(Repeated(count=0, event=none), coin()) == pytest.approx(epsilon(coin()))
 
 
-@pytest.mark.parametrize("wrong", [math.nan, -1.0])
-def test_divergences_that_are_none_are_refused(monkeypatch, wrong):
-    broken = curve()
-    monkeypatch.setattr(type(broken), "renyi", lambda self, neighbours, orders: wrong * orders)
-    with pytest.raises(Refusal, match=r"curve.*negative"):
-        renyi([broken], ANY, Protected(spread=0))
-    monkeypatch.setattr(type(broken), "renyi", lambda self, neighbours, orders: orders[1:])
-    with pytest.raises(Refusal, match=r"curve.*negative"):
-        renyi([broken], ANY, Protected(spread=0))
+@pytest.mark.parametrize("wrong", [math.nan * ORDERS, -ORDERS, ORDERS[1:]])
+def test_divergences_that_are_none_are_refused(wrong):
+    class Broken(Event):
+        kind: Literal["broken"] = "broken"
+
+    renyi_divergences.register(Broken)(lambda event, neighbours, orders: wrong)
+    with pytest.raises(Refusal, match=r"broken.*negative"):
+        renyi([Broken()], ANY, Protected(spread=0))
 
 
 @pytest.mark.parametrize("promise", [(-1.0, 0.0), (math.nan, 0.0), (1.0, 1.5), (1.0, math.nan)])
-def test_promises_that_are_none_are_refused(monkeypatch, promise):
-    broken = curve()
-    monkeypatch.setattr(type(broken), "promise", lambda self, adjacency: Promise(*promise))
-    with pytest.raises(Refusal, match=r"curve.*\((-1|nan|1), "):
-        compose([broken], ANY, DELTA)
+def test_promises_that_are_none_are_refused(promise):
+    class Broken(Event):
+        kind: Literal["broken"] = "broken"
+
+    promises.register(Broken)(lambda event, adjacency: Promise(*promise))
+    with pytest.raises(Refusal, match=r"broken.*\((-1|nan|1), "):
+        compose([Broken()], ANY, DELTA)
 
 
 @pytest.mark.parametrize("sides", [([0.5, 0.6], [0.5, 0.5]), ([1.2, -0.2], [1, 0]), ([1], [1, 0])])
 def test_pairs_that_are_none_are_refused(sides):
     with pytest.raises(ValueError, match="pair"):
         DiscretePair(*sides)
+
+
+# --------------------------------------------------------------------- who may register accountants
+
+
+def test_an_event_without_an_accountant_proves_nothing():
+    class Silent(Event):
+        kind: Literal["silent"] = "silent"
+
+    with pytest.raises(Refusal, match="silent"):
+        compose([Silent()], ANY, DELTA)
+    with pytest.raises(Refusal, match="silent"):
+        compose([Silent(), NOISE], ANY, DELTA)
+
+
+@pytest.mark.parametrize("table", [promises, loss_pairs, renyi_divergences, joint_accountants])
+@pytest.mark.parametrize("kind", [Event, Gaussian, FixedSizeSampled, PureDP, UserEntityGaussian])
+def test_strangers_register_no_accountant_for_events_of_others(table, kind):
+    before = compose([NOISE], ANY, DELTA)
+    with pytest.raises(PluginError, match=kind.__name__):
+        table.register(kind)(lambda *_: None)
+    assert compose([NOISE], ANY, DELTA) == before
+
+
+def test_no_accountant_replaces_another():
+    with pytest.raises(PluginError, match="Twice"):
+
+        class Twice(Event):
+            kind: Literal["twice"] = "twice"
+
+        promises.register(Twice)(lambda event, adjacency: Promise(1.0))
+        promises.register(Twice)(lambda event, adjacency: Promise(0.0))
+
+
+def test_a_subclass_of_an_event_of_the_package_has_its_accountants():
+    class Mine(Gaussian):
+        kind: Literal["mine"] = "mine"
+
+    assert compose([Mine(noise_multiplier=4.0)], ANY, DELTA) == compose([NOISE], ANY, DELTA)
 
 
 # ------------------------------------------------------------------------------- the command line

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from uedp_bench.accounting.accountants.basic_composition import group_delta
+from uedp_bench.accounting.accountants.basic_composition import group_delta, promises
 from uedp_bench.accounting.event_contract import read_event
 from uedp_bench.accounting.events import Gaussian, PrivacyEvent, Repeated
 from uedp_bench.accounting.ledger import proven
@@ -54,7 +54,8 @@ def test_delta_holds_for_all_words_of_a_unit_and_is_nearly_reached(scale, words,
     [(1e-310, 10, 5.0, 1.0), (1e-310, 10, 11.0, 0.0), (1e-310, 1, 1e5, 0.0), (5e-324, 1, 1.0, 0.5)],
 )
 def test_a_tiny_scale_gives_a_probability(scale, words, threshold, delta):
-    promise = NoisyHistogram(scale=scale, words=words, threshold=threshold).promise("add-or-remove")
+    event = NoisyHistogram(scale=scale, words=words, threshold=threshold)
+    promise = promises(event, "add-or-remove")
     assert promise.delta == delta
 
 
@@ -83,7 +84,8 @@ def law(count: int, scale: float, threshold: float, edges: np.ndarray) -> np.nda
 def test_no_two_histograms_are_told_apart_better_than_promised(scale, words, delta, adjacency):
     """Hockey-stick divergences of three words' noisy counts, for all changes of one unit."""
     threshold = histogram_threshold(scale, words, delta)
-    promise = NoisyHistogram(scale=scale, words=words, threshold=threshold).promise(adjacency)
+    event = NoisyHistogram(scale=scale, words=words, threshold=threshold)
+    promise = promises(event, adjacency)
     edges = np.array([threshold, *(threshold + scale * np.linspace(0.2, 12, 7)), np.inf])
     units = [u for u in itertools.product(range(words + 1), repeat=3) if sum(u) <= words]
     pairs = (
@@ -107,7 +109,7 @@ def test_no_two_histograms_are_told_apart_better_than_promised(scale, words, del
 
 def test_a_replaced_unit_costs_less_than_group_privacy_says():
     event = NoisyHistogram(scale=2.0, words=4, threshold=20.0)
-    once, twice = event.promise("add-or-remove"), event.promise("replace-one")
+    once, twice = promises(event, "add-or-remove"), promises(event, "replace-one")
     assert twice.epsilon == 2 * once.epsilon == 4.0
     assert twice.delta == 2 * once.delta < group_delta(once.epsilon, once.delta, 2)
 

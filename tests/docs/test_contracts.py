@@ -18,7 +18,7 @@ from uedp_bench.components.registry import REGISTRIES
 PAGES = sorted((ROOT / "docs" / "registry").glob("*.md"))
 KINDS = {
     "clipping-policy.md": ("Bound", "Limits", "Seen", "Noise", "Sampler", "ServerStep"),
-    "event.md": ("Event", "Neighbours", "Promise", "PrivacyEvent", "LossPair"),
+    "event.md": ("Event", "promises", "loss_pairs", "renyi_divergences", "PrivacyEvent"),
     "publisher.md": ("PublishingMechanism", "Rewriting"),
     "mechanism-that-trains.md": ("Mechanism", "TrainingMechanism", "Learner", "Federation"),
     "task.md": ("Task", "TrainedRelease", "capability"),

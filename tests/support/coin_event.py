@@ -1,4 +1,4 @@
-"""A plug-in file: randomized response (Warner 1965), an event that brings what it is worth."""
+"""A plug-in file: randomized response (Warner 1965), an event and what it is worth."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from typing import Literal
 
 from pydantic import Field
 
-from uedp_bench.api.events import DiscretePair, Event, Neighbours, events
+from uedp_bench.api.events import (
+    DiscretePair,
+    Event,
+    Neighbours,
+    events,
+    loss_pairs,
+    renyi_divergences,
+)
 
 
 @events.register
@@ -17,10 +24,12 @@ class RandomizedResponse(Event):
     kind: Literal["randomized-response"] = "randomized-response"
     truth: float = Field(gt=0.5, lt=1.0)
 
-    def pairs(self, neighbours: Neighbours) -> tuple[DiscretePair, DiscretePair]:
-        """The bits of two neighbours, whichever of them is which."""
-        pair = DiscretePair([self.truth, 1.0 - self.truth], [1.0 - self.truth, self.truth])
-        return pair, pair
+
+@loss_pairs.register(RandomizedResponse)
+def bits(event: RandomizedResponse, neighbours: Neighbours) -> tuple[DiscretePair, DiscretePair]:
+    """Bits of two neighbours, whichever of them is which."""
+    pair = DiscretePair([event.truth, 1.0 - event.truth], [1.0 - event.truth, event.truth])
+    return pair, pair
 
 
 @events.register
@@ -30,5 +39,7 @@ class Curve(Event):
     kind: Literal["curve"] = "curve"
     slope: float = Field(gt=0.0)
 
-    def renyi(self, neighbours, orders):
-        return self.slope * orders
+
+@renyi_divergences.register(Curve)
+def line(event, neighbours, orders):
+    return event.slope * orders

@@ -4,22 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
 from uedp_bench.accounting.event_contract import Adjacency, Count, Event, Neighbours, PrivacyUnit
 from uedp_bench.accounting.events import Gaussian, GroupRound
-
-if TYPE_CHECKING:
-    from uedp_bench.accounting.accountants.answers import Accountant, Answer, Asked, Rounds
-    from uedp_bench.accounting.accountants.dominating_pairs import Array, LossPair
-
-
-def _banded(rounds: Rounds, adjacency: Adjacency, delta: float, query: Asked) -> Answer:
-    from uedp_bench.accounting.accountants.banded_rounds import banded_rounds
-
-    return banded_rounds(rounds, adjacency, delta, query)
 
 
 class BandedFactorization(Event):
@@ -36,7 +26,6 @@ class BandedFactorization(Event):
     source: ClassVar[str] = (
         "Denisov et al. 2022 (arXiv:2202.08312), Choquette-Choo et al. 2023 (arXiv:2306.08153)"
     )
-    accountant: ClassVar[Accountant | None] = _banded
     draws_gaussian: ClassVar[bool] = True
     kind: Literal["banded-factorization"] = "banded-factorization"
     rounds: Count
@@ -78,18 +67,6 @@ class BandedFactorization(Event):
     def as_gaussian(self, neighbours: Neighbours) -> Gaussian:
         """One Gaussian mechanism of sensitivity 1 that is worth as much as all rounds."""
         return Gaussian(noise_multiplier=self.noise_multiplier / self.reach(neighbours))
-
-    def pairs(self, neighbours: Neighbours) -> tuple[LossPair, LossPair] | None:
-        """The two normal laws that dominate all rounds together."""
-        from uedp_bench.accounting.accountants.noisy_sums import pairs_of
-
-        return pairs_of(self.as_gaussian(neighbours), Neighbours("add-or-remove"))
-
-    def renyi(self, neighbours: Neighbours, orders: Array) -> Array | None:
-        """Renyi divergences of these normal laws."""
-        from uedp_bench.accounting.accountants.renyi import of_noisy_sum
-
-        return of_noisy_sum(self.as_gaussian(neighbours), Neighbours("add-or-remove"))
 
     def refusal(self, adjacency: Adjacency) -> str:
         """Refuse bands that reach from one round of a unit to its next."""

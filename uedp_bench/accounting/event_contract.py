@@ -1,9 +1,10 @@
 """Contract of events with accountants, and the open field for one of any registered kind.
 
-A mechanism of anybody emits events of anybody: a class derives from `Event`, is registered in the
-entry-point group `uedp_bench.events` or by `@registry.events.register` in a file given with
-`--plugin`, and says what it is worth in one of three currencies (`Event.pairs`, `Event.renyi`,
-`Event.promise`). `accountants.composing` composes whatever speaks the same currency.
+A mechanism of anybody emits events of anybody: a class derives from `Event` and is registered in
+the entry-point group `uedp_bench.events`, or by `@registry.events.register` in a file given with
+`--plugin`. Events are values. The same module registers accountants for the class, in one of three
+currencies (`loss_pairs`, `renyi_divergences`, `promises`), and `accountants.composing` composes
+whatever has a currency in common.
 
 Light at import: neither NumPy nor an accountant is loaded here.
 """
@@ -11,19 +12,16 @@ Light at import: neither NumPy nor an accountant is loaded here.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+from functools import singledispatch
+from typing import Annotated, Any, ClassVar, Generic, Literal, NamedTuple, ParamSpec, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny
 
 from uedp_bench.components.component import parse_params
-from uedp_bench.errors import UnknownNameError, nearest
+from uedp_bench.errors import PluginError, UnknownNameError, nearest
 from uedp_bench.io.printable import plain
-
-if TYPE_CHECKING:
-    from uedp_bench.accounting.accountants.answers import Accountant
-    from uedp_bench.accounting.accountants.dominating_pairs import Array, LossPair
 
 PrivacyUnit = Literal[
     "record",
@@ -116,9 +114,9 @@ class Event(BaseModel):
     """One use of private data, as a frozen value that an accountant understands.
 
     A subclass declares `kind: Literal["its-name"] = "its-name"`, fields that say enough to write an
-    accountant without seeing the mechanism, and at least one of the methods `pairs`, `renyi` and
-    `promise`, or names an accountant. All fields are hashable. Meanings never change: a new
-    situation is a new kind.
+    accountant without seeing the mechanism. What it is worth is registered for the class, in an
+    `AccountantTable`. All fields are hashable. Meanings never change: a new situation is a new
+    kind.
 
     Attributes:
         kind: the name that the class is registered under.
@@ -127,8 +125,6 @@ class Event(BaseModel):
         source: where the analysis comes from (paper, theorem).
         Params: the class itself: its fields are what components call parameters.
         notion: meaning of epsilon.
-        accountant: a function that composes events which all name it, where it knows more than the
-            common currencies say; None for the common currencies.
         draws_gaussian: True if it draws Gaussian noise from the package's sampler, whose end is
             then part of delta (docs/proofs.md, section 9).
     """
@@ -139,7 +135,6 @@ class Event(BaseModel):
     source: ClassVar[str] = ""
     Params: ClassVar[type[BaseModel]]
     notion: ClassVar[Notion] = "dp"
-    accountant: ClassVar[Accountant | None] = None
     draws_gaussian: ClassVar[bool] = False
     kind: str
 
@@ -163,38 +158,6 @@ class Event(BaseModel):
         """
         return parse_params(cls, values or {}, cls.name)
 
-    def pairs(self, neighbours: Neighbours) -> tuple[LossPair, LossPair] | None:
-        """Pairs of distributions that dominate the event, where something is removed and added.
-
-        The first currency: accountants compose privacy losses. A pair dominates an event if no
-        threshold tells neighbours apart better than the pair's two distributions (docs/proofs.md).
-
-        Returns:
-            The pairs of both directions; None where none is known.
-        """
-        return None
-
-    def renyi(self, neighbours: Neighbours, orders: Array) -> Array | None:
-        """Renyi divergences between neighbours: the second currency.
-
-        Args:
-            neighbours: difference between the data sets.
-            orders: (n,) Renyi orders, all above 1.
-
-        Returns:
-            (n,), the larger of both directions, or (2, n), both, in nats; infinity where there is
-            no bound; None where none is known.
-        """
-        return None
-
-    def promise(self, adjacency: Adjacency) -> Promise | None:
-        """Promise without a look inside: the third currency, which adds up.
-
-        An event that makes a promise composes by sums, or by its pairs (the worst that the promise
-        allows, where it declares none), whichever is less.
-        """
-        return None
-
     def disjoint(self) -> tuple[tuple[Event, ...], ...]:
         """Sequences of events of which every unit meets exactly one; none for one that all meet."""
         return ()
@@ -215,6 +178,60 @@ class Event(BaseModel):
         """The event in a sentence, for pages; by default its kind and its fields."""
         fields = self.model_dump(mode="json", exclude={"kind"})
         return ", ".join([self.kind, *(f"{name} {value}" for name, value in fields.items())])
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class AccountantTable(Generic[P, R]):
+    """Functions of accountants by the type of event that each is about; subclasses inherit them.
+
+    Args:
+        missing: function for events of all other types.
+    """
+
+    def __init__(self, missing: Callable[P, R]) -> None:
+        self.missing = missing
+        self._functions = singledispatch(missing)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """The answer of the function for the first argument, an event."""
+        answer: R = self._functions(*args, **kwargs)
+        return answer
+
+    def __getitem__(self, kind: type[Event]) -> Callable[P, R]:
+        """The function for events of a type; `missing` where none is registered."""
+        return self._functions.dispatch(kind)
+
+    def register(self, *kinds: type[Event]) -> Callable[[F], F]:
+        """Decorator of the function for events of some types.
+
+        What a reviewed event is worth must have been reviewed with it: a function is registered in
+        the package, or the file, that has the event, and none replaces another.
+
+        Raises:
+            PluginError: for an event of another package, or one that has a function.
+        """
+
+        def add(function: F) -> F:
+            for kind in kinds:
+                if _package(kind) != _package(function):
+                    raise PluginError(
+                        f"{function.__module__} registers an accountant for {kind.__name__} of "
+                        f"{kind.__module__}: accountants stand in the package of their event"
+                    )
+                if kind in self._functions.registry:
+                    raise PluginError(f"{kind.__name__} has such an accountant already")
+                self._functions.register(kind, function)
+            return function
+
+        return add
+
+
+def _package(owner: Any) -> str:
+    return str(owner.__module__).partition(".")[0]
 
 
 class UnknownEvent(Event):

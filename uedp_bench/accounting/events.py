@@ -9,7 +9,7 @@ that library takes longer than `uedp-bench list` may.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -27,10 +27,6 @@ from uedp_bench.accounting.event_contract import (
     Rate,
 )
 from uedp_bench.components.component import equals
-
-if TYPE_CHECKING:
-    from uedp_bench.accounting.accountants.answers import Accountant, Answer, Asked, Rounds
-    from uedp_bench.accounting.accountants.dominating_pairs import Array, LossPair
 
 __all__ = [
     "Adjacency", "AnyEvent", "ApproximateDP", "Claim", "Event", "FixedSizeSampled", "Gaussian",
@@ -55,29 +51,10 @@ class NonPrivate(Event):
         return f"private data was used without protection: {self.reason}"
 
 
-def _noisy_sums(rounds: Rounds, adjacency: Adjacency, delta: float, asked: Asked) -> Answer:
-    from uedp_bench.accounting.accountants.noisy_sums import noisy_sums
-
-    return noisy_sums(rounds, adjacency, delta, asked)
-
-
 class NoisySum(Event):
     """A sum over units with Gaussian noise: what the kinds below have in common."""
 
-    accountant: ClassVar[Accountant | None] = _noisy_sums
     draws_gaussian: ClassVar[bool] = True
-
-    def pairs(self, neighbours: Neighbours) -> tuple[LossPair, LossPair] | None:
-        """See `noisy_sums.pairs_of`."""
-        from uedp_bench.accounting.accountants.noisy_sums import pairs_of
-
-        return pairs_of(self, neighbours)
-
-    def renyi(self, neighbours: Neighbours, orders: Array) -> Array | None:
-        """See `renyi.of_noisy_sum`."""
-        from uedp_bench.accounting.accountants.renyi import of_noisy_sum
-
-        return of_noisy_sum(self, neighbours)
 
 
 class Gaussian(NoisySum):
@@ -234,18 +211,6 @@ class PureDP(Event):
     kind: Literal["pure-dp"] = "pure-dp"
     epsilon: float = Field(ge=0.0)
 
-    def promise(self, adjacency: Adjacency) -> Promise:
-        """Epsilon, and no delta."""
-        return Promise(self.epsilon)
-
-    def renyi(self, neighbours: Neighbours, orders: Array) -> Array:
-        """Bun and Steinke 2016 (arXiv:1605.02065), Proposition 3.3."""
-        import numpy as np
-
-        if self.epsilon >= 2.0:  # orders are above 1; the square of a large one overflows
-            return np.full(len(orders), self.epsilon)
-        return np.minimum(self.epsilon, orders * self.epsilon**2 / 2.0)
-
     def text(self, unit: PrivacyUnit) -> str:
         """Its promise."""
         return f"a mechanism that is ({self.epsilon:g}, 0)-DP"
@@ -261,13 +226,6 @@ class ApproximateDP(Event):
     epsilon: float = Field(ge=0.0)
     delta: Rate = 0.0
     group: Count = 1
-
-    def promise(self, adjacency: Adjacency) -> Promise:
-        """The promise for all elements that change at once."""
-        from uedp_bench.accounting.accountants.basic_composition import group_delta
-
-        delta = group_delta(self.epsilon, self.delta, self.group)
-        return Promise(self.group * self.epsilon, delta)
 
     def text(self, unit: PrivacyUnit) -> str:
         """Its promise, and for how many elements."""
@@ -289,20 +247,6 @@ class LaplaceVector(Event):
     dropout: Rate = 0.0
     coordinates: Count = Field(default=1, exclude_if=equals(1))
 
-    def pairs(self, neighbours: Neighbours) -> tuple[LossPair, LossPair] | None:
-        """The laws of vectors that differ by as much as they may in every coordinate."""
-        from uedp_bench.accounting.accountants.laplace_losses import laplace_pair
-
-        shift = self.sensitivity / self.scale / self.coordinates
-        pair = laplace_pair(shift, self.coordinates, self.dropout)
-        return None if pair is None else (pair, pair)
-
-    def promise(self, adjacency: Adjacency) -> Promise:
-        """Epsilon of the whole vector, after dropout."""
-        from uedp_bench.accounting.accountants.word_dropout import dropout_epsilon
-
-        return Promise(dropout_epsilon(self.sensitivity / self.scale, self.dropout))
-
     def text(self, unit: PrivacyUnit) -> str:
         """How much noise, against how far a vector moves."""
         dropped = f"; the element is dropped with probability {self.dropout:g}, first"
@@ -322,10 +266,6 @@ class MetricPrivacy(Event):
     kind: Literal["metric-privacy"] = "metric-privacy"
     epsilon: float = Field(ge=0.0)
     metric: str
-
-    def promise(self, adjacency: Adjacency) -> Promise:
-        """Epsilon for one unit of distance."""
-        return Promise(self.epsilon)
 
     def text(self, unit: PrivacyUnit) -> str:
         """Epsilon, and of which distance."""

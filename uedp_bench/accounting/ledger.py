@@ -12,9 +12,10 @@ from itertools import zip_longest
 from typing import Any, Literal
 
 from uedp_bench.accounting.accountants.answers import Answer, Asked, Refusal
+from uedp_bench.accounting.accountants.basic_composition import promises
 from uedp_bench.accounting.accountants.composing import add_up, compose
 from uedp_bench.accounting.accountants.dp_accounting import pld_epsilon, rdp_epsilon
-from uedp_bench.accounting.accountants.noisy_sums import happens, noise_multiplier, representable
+from uedp_bench.accounting.accountants.loss_pairs import happens, noise_multiplier, representable
 from uedp_bench.accounting.assumptions import Condition, NoiseSource, general
 from uedp_bench.accounting.by_unit import Stated, stated
 from uedp_bench.accounting.events import (
@@ -261,7 +262,7 @@ def _claimed_answer(claim: Claim, delta: float) -> Answer:
     base, count = one_and_count(claim.event)
     if reason := base.refusal(claim.adjacency):
         raise Refusal(reason)
-    promise = base.promise(claim.adjacency)
+    promise = promises(base, claim.adjacency)
     if (promise is not None) != (claim.accountant in ("basic", DECLARED)):
         raise Refusal(f"the {claim.accountant} accountant knows no event {base.kind}")
     if promise is not None and claim.accountant == DECLARED:

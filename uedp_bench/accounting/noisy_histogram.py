@@ -13,7 +13,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from uedp_bench.accounting.event_contract import Adjacency, Event, PrivacyUnit, Promise
+from uedp_bench.accounting.event_contract import Event, PrivacyUnit
 
 MOST_WORDS = 10**12
 """Most occurrences of words that a unit may have."""
@@ -33,15 +33,6 @@ class NoisyHistogram(Event):
     scale: float = Field(gt=0.0, allow_inf_nan=False)
     words: int = Field(ge=1, le=MOST_WORDS)
     threshold: float = Field(ge=1.0, allow_inf_nan=False)
-
-    def promise(self, adjacency: Adjacency) -> Promise:
-        """Epsilon of shared counts, and delta of words that only the unit has.
-
-        A unit that is replaced is removed and added: both double.
-        """
-        changes = 2 if adjacency == "replace-one" else 1
-        unseen = changes * seen_alone(self.scale, self.words, self.threshold)
-        return Promise(changes * self.words / self.scale, min(unseen, 1.0))
 
     def text(self, unit: PrivacyUnit) -> str:
         """Sentence about counts, noise and threshold."""

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from uedp_bench.accounting.event_contract import Adjacency, AnyEvent, Event, Neighbours, PrivacyUnit
+from uedp_bench.accounting.event_contract import Adjacency, AnyEvent, Event, PrivacyUnit
 from uedp_bench.accounting.events import NonPrivate
-
-if TYPE_CHECKING:
-    from uedp_bench.accounting.accountants.dominating_pairs import Array
-
 
 _MOST_NAMED = 8
 """Most different parts that a sentence names."""
@@ -68,16 +64,6 @@ class Parallel(Event):
         if unit in ("entity", "user-entity"):
             return f"parallel parts do not protect {unit}: several parts may mention an entity"
         return ""
-
-    def renyi(self, neighbours: Neighbours, orders: Array) -> Array:
-        """The divergence of the worst part, at every order."""
-        import numpy as np
-
-        from uedp_bench.accounting.accountants.renyi import renyi
-
-        adjacency, point = neighbours.adjacency, neighbours.point
-        worst = np.max([renyi(part, adjacency, point) for part in self.parts], axis=0)
-        return np.asarray(worst)
 
     def text(self, unit: PrivacyUnit) -> str:
         """Number of parts, with the events of each kind of part."""

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from uedp_bench.accounting.event_contract import Adjacency, Event, Notion, PrivacyUnit, Promise
+from uedp_bench.accounting.event_contract import Adjacency, Event, Notion, PrivacyUnit
 
 
 def failure_of_truncations(
@@ -69,10 +69,6 @@ class SecureComputation(Event):
             ring_bits=self.ring_bits,
             fraction_bits=self.fraction_bits,
         )
-
-    def promise(self, adjacency: Adjacency) -> Promise:
-        """Epsilon 0 in the sense of simulation; the failure is delta."""
-        return Promise(0.0, self.failure)
 
     def assumptions_of(self, unit: PrivacyUnit) -> tuple[str, ...]:
         """Assumptions that simulation security rests on."""

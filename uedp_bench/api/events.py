@@ -5,12 +5,19 @@ from uedp_bench.accounting.accountants.answers import Answer as Answer
 from uedp_bench.accounting.accountants.answers import Asked as Asked
 from uedp_bench.accounting.accountants.answers import Refusal as Refusal
 from uedp_bench.accounting.accountants.answers import Rounds as Rounds
+from uedp_bench.accounting.accountants.basic_composition import promises as promises
 from uedp_bench.accounting.accountants.dominating_pairs import Array as Array
 from uedp_bench.accounting.accountants.dominating_pairs import DiscretePair as DiscretePair
 from uedp_bench.accounting.accountants.dominating_pairs import LossPair as LossPair
 from uedp_bench.accounting.accountants.dominating_pairs import Window as Window
+from uedp_bench.accounting.accountants.joint_accountants import (
+    joint_accountants as joint_accountants,
+)
+from uedp_bench.accounting.accountants.loss_pairs import loss_pairs as loss_pairs
+from uedp_bench.accounting.accountants.renyi import renyi_divergences as renyi_divergences
 from uedp_bench.accounting.banded_factorization import BandedFactorization as BandedFactorization
 from uedp_bench.accounting.declared_claim import DeclaredClaim as DeclaredClaim
+from uedp_bench.accounting.event_contract import AccountantTable as AccountantTable
 from uedp_bench.accounting.event_contract import Adjacency as Adjacency
 from uedp_bench.accounting.event_contract import AnyEvent as AnyEvent
 from uedp_bench.accounting.event_contract import Event as Event

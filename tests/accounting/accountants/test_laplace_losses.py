@@ -12,6 +12,7 @@ from scipy.optimize import brentq
 from scipy.stats import binom, norm
 
 from uedp_bench.accounting.accountants import laplace_losses
+from uedp_bench.accounting.accountants.basic_composition import promises
 from uedp_bench.accounting.accountants.composing import compose
 from uedp_bench.accounting.accountants.dominating_pairs import IDENTICAL
 from uedp_bench.accounting.accountants.laplace_losses import laplace_pair, promised_pair
@@ -117,7 +118,7 @@ def test_dropout_composes_with_the_closed_form_at_delta_zero():
 )
 def test_extreme_vectors_end_in_the_sum_or_below(scale, sensitivity, coordinates):
     event = LaplaceVector(scale=scale, sensitivity=sensitivity, coordinates=coordinates)
-    assert compose([event], ANY, DELTA).epsilon <= event.promise(ANY).epsilon
+    assert compose([event], ANY, DELTA).epsilon <= promises(event, ANY).epsilon
 
 
 # ------------------------------------------------------------------------------------- promises

@@ -11,6 +11,7 @@ import pytest
 from scipy.special import ndtr
 from toy import toy_run
 
+from uedp_bench.accounting.accountants.basic_composition import promises
 from uedp_bench.accounting.ledger import claimed, proven
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
@@ -176,7 +177,7 @@ def test_the_epsilon_that_is_asked_for_holds_and_is_nearly_used(variant, epsilon
 @pytest.mark.parametrize(("words", "epsilon"), [(9, 7.8125), (21, 0.9375), (7, 0.3), (200, 1.0)])
 def test_rounding_promises_no_more_than_was_asked_for(words, epsilon):
     one = mechanism(variant="laplace", epsilon=epsilon, words_per_unit=words)
-    assert one.histogram.promise("add-or-remove").epsilon <= epsilon
+    assert promises(one.histogram, "add-or-remove").epsilon <= epsilon
 
 
 @pytest.mark.parametrize(("epsilon", "most", "delta"), [(1.0, 3, 0.02), (3.0, 2, 1e-3)])
@@ -214,7 +215,7 @@ def test_the_paper_adds_up_what_one_histogram_costs_once():
         1 + 2 * math.log(2 / one.claims(STATS)[0].event.event.delta) / (2 / event.scale)
     )
     assert claim.epsilon == pytest.approx(2.0, rel=1e-4)  # replaced: twice what adding costs
-    promise = event.promise("replace-one")
+    promise = promises(event, "replace-one")
     assert promise.epsilon == pytest.approx(claim.epsilon) and promise.delta < claim.delta
 
 

@@ -76,4 +76,4 @@ class Answer:
 
 
 Accountant = Callable[[Rounds, Adjacency, float, Asked], Answer]
-"""Rounds of events that all name it, adjacency, delta, and the points that are asked for."""
+"""Function of rounds of events that all have it, adjacency, delta, and the points of a curve."""

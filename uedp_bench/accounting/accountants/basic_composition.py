@@ -11,7 +11,68 @@ import math
 from collections.abc import Sequence
 
 from uedp_bench.accounting.accountants.answers import Refusal, Rounds
-from uedp_bench.accounting.event_contract import Adjacency, Event, Notion, Promise
+from uedp_bench.accounting.accountants.word_dropout import dropout_epsilon
+from uedp_bench.accounting.event_contract import (
+    AccountantTable,
+    Adjacency,
+    Event,
+    Notion,
+    Promise,
+)
+from uedp_bench.accounting.events import ApproximateDP, LaplaceVector, MetricPrivacy, PureDP
+from uedp_bench.accounting.noisy_histogram import NoisyHistogram, seen_alone
+from uedp_bench.accounting.secure_computation import SecureComputation
+
+
+@AccountantTable
+def promises(event: Event, adjacency: Adjacency) -> Promise | None:
+    """Promise of an event, known without looking inside: the third currency, which adds up.
+
+    An event that makes a promise composes by sums, or by its pairs (the worst that the promise
+    allows, where it has none of its own), whichever is less.
+    """
+    return None
+
+
+@promises.register(PureDP)
+def _pure(event: PureDP, adjacency: Adjacency) -> Promise:
+    return Promise(event.epsilon)
+
+
+@promises.register(ApproximateDP)
+def _approximate(event: ApproximateDP, adjacency: Adjacency) -> Promise:
+    """Promise for all elements that change at once."""
+    delta = group_delta(event.epsilon, event.delta, event.group)
+    return Promise(event.group * event.epsilon, delta)
+
+
+@promises.register(LaplaceVector)
+def _laplace(event: LaplaceVector, adjacency: Adjacency) -> Promise:
+    """Epsilon of the whole vector, after dropout."""
+    return Promise(dropout_epsilon(event.sensitivity / event.scale, event.dropout))
+
+
+@promises.register(MetricPrivacy)
+def _metric(event: MetricPrivacy, adjacency: Adjacency) -> Promise:
+    """Epsilon for one unit of distance."""
+    return Promise(event.epsilon)
+
+
+@promises.register(NoisyHistogram)
+def _histogram(event: NoisyHistogram, adjacency: Adjacency) -> Promise:
+    """Epsilon of shared counts, and delta of words that only the unit has.
+
+    A unit that is replaced is removed and added: both double.
+    """
+    changes = 2 if adjacency == "replace-one" else 1
+    unseen = changes * seen_alone(event.scale, event.words, event.threshold)
+    return Promise(changes * event.words / event.scale, min(unseen, 1.0))
+
+
+@promises.register(SecureComputation)
+def _simulation(event: SecureComputation, adjacency: Adjacency) -> Promise:
+    """Epsilon 0 in the sense of simulation; the failure is delta."""
+    return Promise(0.0, event.failure)
 
 
 def basic_epsilon(rounds: Rounds, adjacency: Adjacency, delta: float) -> tuple[float, str, float]:
@@ -62,7 +123,7 @@ def basic_reason(rounds: Rounds, adjacency: Adjacency, delta: float) -> str:
 
 
 def _promised(event: Event, adjacency: Adjacency) -> Promise:
-    found = event.promise(adjacency)
+    found = promises(event, adjacency)
     if found is None:
         raise Refusal(f"{event.kind} promises nothing under {adjacency}")
     if event.notion == "simulation" and found.epsilon > 0.0:

@@ -11,18 +11,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from uedp_bench.accounting import sampler_end_delta as beyond
 from uedp_bench.accounting.accountants.answers import Answer, Asked, Refusal, Rounds
+from uedp_bench.accounting.accountants.basic_composition import promises
 from uedp_bench.accounting.accountants.dominating_pairs import LossPair
+from uedp_bench.accounting.accountants.joint_accountants import own_accountant
 from uedp_bench.accounting.accountants.laplace_losses import promised_pair
-from uedp_bench.accounting.accountants.privacy_loss_grid import STEPS, Round, epsilon_of
+from uedp_bench.accounting.accountants.loss_pairs import loss_pairs, pairs_epsilon
 from uedp_bench.accounting.accountants.renyi import renyi_epsilon, renyi_of_rounds
 from uedp_bench.accounting.accountants.user_entity_curve import Sizes, curve_of, users_of
 from uedp_bench.accounting.banded_factorization import WithCurve
@@ -36,7 +35,7 @@ _CERTAIN = "an event may tell neighbours apart for certain"
 
 
 def common_currency(rounds: Rounds, adjacency: Adjacency, delta: float, asked: Asked) -> Answer:
-    """Epsilon of events that do not all name one accountant.
+    """Epsilon of events that have no joint accountant of their own.
 
     Args:
         rounds: events of differential privacy, each with the number of times it happens.
@@ -95,52 +94,12 @@ def _together(rounds: Rounds, neighbours: Neighbours, delta: float) -> dict[str,
 
 def _pairs(event: Event, neighbours: Neighbours) -> tuple[LossPair, LossPair] | None:
     """The pairs that an event declares, or the worst that its promise allows."""
-    declared = event.pairs(neighbours)
-    promise = event.promise(neighbours.adjacency)
+    declared = loss_pairs(event, neighbours)
+    promise = promises(event, neighbours.adjacency)
     if declared is not None or promise is None:
         return declared
     pair = promised_pair(promise)
     return None if pair is None else (pair, pair)
-
-
-def pairs_epsilon(pairs: Sequence[tuple[tuple[Any, Any], int]], delta: float) -> float:
-    """Epsilon of dominating pairs in sequence, the larger of both directions.
-
-    Args:
-        pairs: (removing, adding), each with the number of times it happens, positive.
-        delta: in (0, 1).
-    """
-    if not pairs:
-        return 0.0
-    worst = 0.0
-    for side in range(2):
-        rounds = [Round(((1.0, pair[side]),), count) for pair, count in pairs]
-        # Where an outcome is certain to tell, no grid has a finite loss to start from.
-        if any(_tells(part.pairs[0][1]) for part in rounds):
-            return math.inf
-        worst = max(worst, epsilon_of(rounds, delta, steps=_steps(rounds)))
-    return worst
-
-
-_LEAST_STEPS = 5 * STEPS
-_FINER = 100.0
-"""How much finer than for rounds that are alike a grid is made for those with little loss."""
-
-
-def _steps(rounds: Sequence[Round]) -> int:
-    """Steps in a mean deviation, so many that rounds with the least loss have `STEPS` of them.
-
-    Few outcomes lie on no grid, which costs half a step for each round: so `_LEAST_STEPS` at least.
-    """
-    spreads = [part.pairs[0][1].window().deviation for part in rounds]
-    counts = [part.count for part in rounds]
-    mean = math.sqrt(sum(n * s**2 for n, s in zip(counts, spreads, strict=True)) / sum(counts))
-    least = min((s for s in spreads if s > 0.0), default=mean)
-    return max(_LEAST_STEPS, math.ceil(STEPS * min(_FINER, mean / least if least else 1.0)))
-
-
-def _tells(pair: Any) -> bool:
-    return bool(pair.deltas(np.array([pair.window().high]))[0] > 1.0 - 1e-12)
 
 
 def _in_parts(rounds: Rounds, neighbours: Neighbours, delta: float) -> Answer:
@@ -148,7 +107,7 @@ def _in_parts(rounds: Rounds, neighbours: Neighbours, delta: float) -> Answer:
     parts: dict[Any, list[Any]] = {}
     for event, count in rounds:
         has = "pairs" if _pairs(event, neighbours) is not None else "renyi"
-        parts.setdefault(type(event).accountant or has, []).append((event, count))
+        parts.setdefault(own_accountant(event) or has, []).append((event, count))
     asked = Asked(declared=neighbours.point, points=())
     answers = [
         own(part, neighbours.adjacency, delta / len(parts), asked)

@@ -4,11 +4,11 @@ The rules, in order:
 
 1. Disjoint parts of the data (`Parallel`) cost what the worst of them costs: one sequence of events
    for every part that a unit may be in, and the largest epsilon.
-2. Events that all name one accountant (`Event.accountant`) are its business.
-3. Events that make promises (`Event.promise`) add up, by basic composition, with one another and
+2. Events that all have one joint accountant (`joint_accountants`) are its business.
+3. Events that make promises (`promises`) add up, by basic composition, with one another and
    with the rest, and their deltas come off the rest's.
 4. What is left composes by dominating pairs or by Renyi divergences (`common_currency`). So do
-   promises, by the worst pair that each allows, or the pair that the event declares: where that is
+   promises, by the worst pair that each allows, or the event's own pair: where that is
    less than the sum, it is given, with the sum beside it where that holds at delta 0.
 
 No kind is treated by its name here: those of this package compose as those of anybody do.
@@ -21,7 +21,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from uedp_bench.accounting.accountants.answers import Answer, Asked, Refusal, Rounds
-from uedp_bench.accounting.accountants.basic_composition import basic_epsilon, basic_reason
+from uedp_bench.accounting.accountants.basic_composition import (
+    basic_epsilon,
+    basic_reason,
+    promises,
+)
+from uedp_bench.accounting.accountants.common_currency import common_currency
+from uedp_bench.accounting.accountants.joint_accountants import own_accountant
+from uedp_bench.accounting.accountants.noisy_sums import quick_bound
 from uedp_bench.accounting.event_contract import MOST_COUNT, Adjacency, Event
 from uedp_bench.accounting.events import one_and_count
 from uedp_bench.accounting.guarantee import CurvePoint
@@ -51,8 +58,6 @@ def _that_may_be_worst(
     sequences: Sequence[Rounds], adjacency: Adjacency, delta: float, asked: Asked
 ) -> list[Answer]:
     """Answers of all sequences but those that a quick bound shows to be no worse than another."""
-    from uedp_bench.accounting.accountants.noisy_sums import quick_bound
-
     bounds = [quick_bound(rounds, adjacency, delta) for rounds in sequences]
     found: list[Answer] = []
     for at in sorted(range(len(sequences)), key=lambda at: -bounds[at]):
@@ -118,8 +123,8 @@ def _worst(answers: Sequence[Answer], delta: float) -> Answer:
 
 
 def _in_sequence(rounds: Rounds, adjacency: Adjacency, delta: float, asked: Asked) -> Answer:
-    promised = [(e, n) for e, n in rounds if e.promise(adjacency) is not None]
-    rest = [(e, n) for e, n in rounds if e.promise(adjacency) is None]
+    promised = [(e, n) for e, n in rounds if promises(e, adjacency) is not None]
+    rest = [(e, n) for e, n in rounds if promises(e, adjacency) is None]
     if not promised:
         return _without_promises(rest, adjacency, delta, asked)
     if rest and any(event.notion == "metric-dp" for event, _ in promised):
@@ -129,8 +134,6 @@ def _in_sequence(rounds: Rounds, adjacency: Adjacency, delta: float, asked: Aske
     summed = _summed(promised, rest, adjacency, delta, asked)
     if any(event.notion != "dp" for event, _ in promised):
         return summed
-    from uedp_bench.accounting.accountants.common_currency import common_currency
-
     try:
         composed = common_currency(rounds, adjacency, delta, asked)
     except Refusal:
@@ -190,14 +193,9 @@ def _summed(
 
 
 def _without_promises(rounds: Rounds, adjacency: Adjacency, delta: float, asked: Asked) -> Answer:
-    named = {type(event).accountant for event, _ in rounds}
-    if len(named) <= 1:
-        own = named.pop() if named else None
-        if own is not None:
-            return own(rounds, adjacency, delta, asked)
-    from uedp_bench.accounting.accountants.common_currency import common_currency
-
-    return common_currency(rounds, adjacency, delta, asked)
+    own = {own_accountant(event) for event, _ in rounds}
+    accountant = own.pop() if len(own) == 1 else None
+    return (accountant or common_currency)(rounds, adjacency, delta, asked)
 
 
 def _added(answer: Answer, epsilon: float, name: str) -> Answer:

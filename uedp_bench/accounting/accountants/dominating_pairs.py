@@ -2,7 +2,7 @@
 
 ln dP/dQ of mixtures on opposed sides increases along the line, so every hockey-stick divergence is
 a difference of normal tails, exact but for rounding. Which pair dominates which event is said in
-`user_entity`. Events of other kinds declare theirs (`Event.pairs`), a `DiscretePair` for instance.
+`user_entity`. Events of other kinds have their own (`loss_pairs`), a `DiscretePair` for instance.
 """
 
 from __future__ import annotations

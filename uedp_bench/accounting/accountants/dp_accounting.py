@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from uedp_bench.accounting.accountants.epsilon_at_delta import epsilon_at
+from uedp_bench.accounting.accountants.loss_pairs import loss_pairs, pairs_epsilon
 from uedp_bench.accounting.accountants.user_entity import user_entity_epsilon
 from uedp_bench.accounting.event_contract import Neighbours
 from uedp_bench.accounting.events import (
@@ -157,9 +158,7 @@ def _own_epsilon(rounds: _Rounds, adjacency: Adjacency, delta: float) -> float:
     if adjacency != "replace-one":
         known = tuple((e, n) for e, n in rounds if not isinstance(e, FixedSizeSampled))
         return user_entity_epsilon(known, Protected(spread=0), delta)
-    from uedp_bench.accounting.accountants.common_currency import pairs_epsilon
-
-    pairs = [(e.pairs(Neighbours(adjacency)), n) for e, n in rounds]
+    pairs = [(loss_pairs(e, Neighbours(adjacency)), n) for e, n in rounds]
     return pairs_epsilon([(pair, n) for pair, n in pairs if pair is not None], delta)
 
 

@@ -22,6 +22,7 @@ from dp_accounting.pld.privacy_loss_distribution import (
 from dp_accounting.pld.privacy_loss_mechanism import AdjacencyType, GaussianPrivacyLoss
 
 from uedp_bench.accounting.accountants.dominating_pairs import Array, Pair, Window
+from uedp_bench.accounting.accountants.loss_pairs import loss_pairs
 from uedp_bench.accounting.accountants.privacy_loss_grid import Round, discretise
 from uedp_bench.accounting.event_contract import Neighbours
 from uedp_bench.accounting.events import Adjacency, Event, Gaussian, PoissonSampled
@@ -93,7 +94,7 @@ def widths(rounds: Sequence[tuple[Event, int]], adjacency: Adjacency) -> tuple[f
             noise, times = event.event.noise_multiplier, count
         else:
             raise PrivacyError(f"no losses of rounds of the kind {event.kind!r} are known")
-        pairs = dict.fromkeys(event.pairs(Neighbours(adjacency)) or ())
+        pairs = dict.fromkeys(loss_pairs(event, Neighbours(adjacency)) or ())
         spans = [_spans(pair, noise, times) for pair in pairs if isinstance(pair, Pair)]
         alone = max([alone, *(one for one, _ in spans)])
         together += max((composed for _, composed in spans), default=0.0)

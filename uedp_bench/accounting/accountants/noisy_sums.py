@@ -2,7 +2,7 @@
 
 dp-accounting answers for units that are sampled whole, our own accountant for a user together with
 an entity. They compose with one another by their privacy losses. With events of other kinds they
-compose by the pairs (`pairs_of`) or the Renyi divergences (`renyi`) that dominate them.
+compose by the pairs (`loss_pairs`) or the Renyi divergences (`renyi`) that dominate them.
 """
 
 from __future__ import annotations
@@ -11,21 +11,17 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any, TypeVar, cast
 
 from uedp_bench.accounting import sampler_end_delta as beyond
 from uedp_bench.accounting.accountants.answers import Answer, Asked, Refusal, Rounds
-from uedp_bench.accounting.accountants.dominating_pairs import (
-    DISJOINT,
-    IDENTICAL,
-    LossPair,
-    Pair,
-    binomial_mixture,
-)
 from uedp_bench.accounting.accountants.dp_accounting import Known, library_epsilons, rdp_epsilon
-from uedp_bench.accounting.accountants.user_entity import dominating_pairs
+from uedp_bench.accounting.accountants.loss_pairs import (
+    NoisySum,
+    happens,
+    noise_multiplier,
+    representable,
+)
 from uedp_bench.accounting.accountants.user_entity_curve import Sizes, curve_of
-from uedp_bench.accounting.event_contract import Event, Neighbours
 from uedp_bench.accounting.events import (
     Adjacency,
     FixedSizeSampled,
@@ -34,38 +30,6 @@ from uedp_bench.accounting.events import (
     PoissonSampled,
     Protected,
 )
-
-NoisySum = Known | GroupRound
-"""Events of one round whose noise is that of one sum over all units."""
-
-S = TypeVar("S", bound=NoisySum)
-
-_LEAST_NOISE, _MOST_NOISE = 1e-6, 1e8
-"""Noise multipliers whose squares accountants can invert without overflow."""
-
-
-def representable(event: S) -> S:
-    """The event with no more noise than it has: next to none is none, and 1e8 is the most."""
-    noise = noise_multiplier(event)
-    if _LEAST_NOISE <= noise <= _MOST_NOISE or noise == 0.0 or math.isinf(noise):
-        return event
-    change: dict[str, Any] = {"noise_multiplier": 0.0 if noise < _LEAST_NOISE else _MOST_NOISE}
-    if isinstance(event, PoissonSampled | FixedSizeSampled):
-        change = {"event": event.event.model_copy(update=change)}
-    return cast("S", event.model_copy(update=change))
-
-
-def noise_multiplier(event: NoisySum) -> float:
-    """Noise over sensitivity, wherever the event keeps it."""
-    if isinstance(event, PoissonSampled | FixedSizeSampled):
-        return event.event.noise_multiplier
-    return event.noise_multiplier
-
-
-def happens(event: NoisySum, count: int) -> bool:
-    """True if anything about any unit is released."""
-    rate = event.rate if isinstance(event, PoissonSampled | GroupRound) else 1.0
-    return count > 0 and rate > 0.0 and not math.isinf(noise_multiplier(event))
 
 
 def noisy_sums(rounds: Rounds, adjacency: Adjacency, delta: float, asked: Asked) -> Answer:
@@ -98,29 +62,6 @@ def quick_bound(rounds: Rounds, adjacency: Adjacency, delta: float) -> float:
         return math.inf
     outside = _beyond(known, adjacency, Protected(spread=0))
     return beyond.within(delta, lambda at: rdp_epsilon(known, adjacency, at), outside)
-
-
-def pairs_of(event: Event, neighbours: Neighbours) -> tuple[LossPair, LossPair] | None:
-    """The pairs that dominate one round, for composition with events of other kinds.
-
-    Rounds of a fixed size have none: who else takes part depends on the unit.
-    """
-    if not isinstance(event, NoisySum) or isinstance(event, FixedSizeSampled):
-        return None
-    event = representable(event)
-    if not happens(event, 1):
-        return IDENTICAL, IDENTICAL
-    if noise_multiplier(event) == 0.0:
-        return DISJOINT, DISJOINT
-    if neighbours.adjacency == "replace-one":
-        if isinstance(event, GroupRound):
-            return None
-        # A unit with a coin of its own changes from one vector to another (docs/proofs.md, 4).
-        rate = event.rate if isinstance(event, PoissonSampled) else 1.0
-        there, back = binomial_mixture(1, rate, 1), binomial_mixture(1, rate, -1)
-        replaced = Pair(there, back, noise_multiplier(event))
-        return replaced, replaced
-    return dominating_pairs(event, neighbours.point)
 
 
 def _noisy_sums(

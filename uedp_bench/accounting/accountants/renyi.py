@@ -17,16 +17,26 @@ import numpy as np
 import numpy.typing as npt
 
 from uedp_bench.accounting.accountants.answers import Refusal, Rounds
-from uedp_bench.accounting.event_contract import Adjacency, Event, Neighbours, Protected
+from uedp_bench.accounting.banded_factorization import BandedFactorization
+from uedp_bench.accounting.event_contract import (
+    AccountantTable,
+    Adjacency,
+    Event,
+    Neighbours,
+    Protected,
+)
 from uedp_bench.accounting.events import (
     FixedSizeSampled,
     Gaussian,
+    GroupRound,
     PoissonSampled,
+    PureDP,
     SentenceSampledGaussian,
     TwoLevelUserEntityGaussian,
     UserEntityGaussian,
     one_and_count,
 )
+from uedp_bench.accounting.parallel import Parallel
 
 Array = npt.NDArray[np.float64]
 
@@ -96,7 +106,7 @@ def _of_one(event: Event, neighbours: Neighbours) -> Array:
     """Both directions of one event, (2, ORDERS.size) or broadcasting to it."""
     if reason := event.refusal(neighbours.adjacency):
         raise Refusal(reason)
-    found = event.renyi(neighbours, ORDERS)
+    found = renyi_divergences(event, neighbours, ORDERS)
     if found is None:
         raise Refusal(f"no Renyi accountant for {event.kind}")
     if np.shape(found)[-1:] != (ORDERS.size,) or not np.all(np.asarray(found) >= 0.0):
@@ -106,29 +116,73 @@ def _of_one(event: Event, neighbours: Neighbours) -> Array:
     return found
 
 
-def of_noisy_sum(base: Event, neighbours: Neighbours) -> Array:
-    """Both directions of a sum with Gaussian noise, (2, ORDERS.size) or broadcasting to it.
+@AccountantTable
+def renyi_divergences(event: Event, neighbours: Neighbours, orders: Array) -> Array | None:
+    """Renyi divergences of an event between neighbours: the second currency, which adds up.
 
-    Raises:
-        Refusal: where there is no Renyi accountant for it.
+    Args:
+        event: one event.
+        neighbours: difference between the data sets.
+        orders: (n,) Renyi orders, all above 1.
+
+    Returns:
+        (n,), the larger of both directions, or (2, n), both, in nats; infinity where there is no
+        bound; None where none is known.
     """
-    adjacency = neighbours.adjacency
-    if isinstance(base, _GROUPS):
-        if adjacency != "add-or-remove":
-            raise Refusal(f"user-entity rounds are accounted for add-or-remove, not {adjacency}")
-        return _of_group(base, neighbours.point)
-    if isinstance(base, Gaussian):
-        reach = 2.0 if adjacency == "replace-one" else 1.0
-        return ORDERS * _over(reach**2, 2.0 * base.noise_multiplier**2)
-    if isinstance(base, PoissonSampled):
-        if adjacency == "replace-one":
-            raise Refusal("no Renyi accountant for Poisson rounds under replace-one")
-        return _of_poisson(base)
-    if isinstance(base, FixedSizeSampled):
-        if adjacency != "replace-one":
-            raise Refusal(f"fixed-size rounds are accounted for replace-one, not for {adjacency}")
-        return _of_fixed_size(base)
-    raise Refusal(f"no Renyi accountant for {base.kind}")
+    return None
+
+
+@renyi_divergences.register(Gaussian)
+def _gaussian(event: Gaussian, neighbours: Neighbours, orders: Array) -> Array:
+    reach = 2.0 if neighbours.adjacency == "replace-one" else 1.0
+    return orders * _over(reach**2, 2.0 * event.noise_multiplier**2)
+
+
+@renyi_divergences.register(PoissonSampled)
+def _poisson(event: PoissonSampled, neighbours: Neighbours, orders: Array) -> Array:
+    if neighbours.adjacency == "replace-one":
+        raise Refusal("no Renyi accountant for Poisson rounds under replace-one")
+    return _of_poisson(event)
+
+
+@renyi_divergences.register(FixedSizeSampled)
+def _fixed_size(event: FixedSizeSampled, neighbours: Neighbours, orders: Array) -> Array:
+    if neighbours.adjacency != "replace-one":
+        raise Refusal(
+            f"fixed-size rounds are accounted for replace-one, not for {neighbours.adjacency}"
+        )
+    return _of_fixed_size(event)
+
+
+@renyi_divergences.register(*_GROUPS)
+def _user_entity(event: GroupRound, neighbours: Neighbours, orders: Array) -> Array:
+    if neighbours.adjacency != "add-or-remove":
+        raise Refusal(
+            f"user-entity rounds are accounted for add-or-remove, not {neighbours.adjacency}"
+        )
+    return _of_group(event, neighbours.point)
+
+
+@renyi_divergences.register(BandedFactorization)
+def _banded(event: BandedFactorization, neighbours: Neighbours, orders: Array) -> Array:
+    """Renyi divergences of the two normal laws that dominate all rounds together."""
+    return _gaussian(event.as_gaussian(neighbours), Neighbours("add-or-remove"), orders)
+
+
+@renyi_divergences.register(PureDP)
+def _pure(event: PureDP, neighbours: Neighbours, orders: Array) -> Array:
+    """Bun and Steinke 2016 (arXiv:1605.02065), Proposition 3.3."""
+    if event.epsilon >= 2.0:  # orders are above 1; the square of a large one overflows
+        return np.full(len(orders), event.epsilon)
+    return np.minimum(event.epsilon, orders * event.epsilon**2 / 2.0)
+
+
+@renyi_divergences.register(Parallel)
+def _parallel(event: Parallel, neighbours: Neighbours, orders: Array) -> Array:
+    """Divergence of the worst part, at every order."""
+    adjacency, point = neighbours.adjacency, neighbours.point
+    worst = np.max([renyi(part, adjacency, point) for part in event.parts], axis=0)
+    return np.asarray(worst)
 
 
 def _over(value: float, divisor: float) -> float:
