@@ -37,7 +37,7 @@ def results(folder: Path) -> list[dict[str, Any]]:
 def test_the_tutorial_refutes_the_claim_of_a_model_that_learnt_by_heart(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    plant, attack, splits = commands(PAGE)
+    plant, attack, splits, _ = commands(PAGE)
     (spec,) = re.findall(r"```yaml\n# audit.yaml\n(.*?)```", (ROOT / PAGE).read_text(), re.S)
     for printed, small in SMALLER:
         assert printed in spec
@@ -59,3 +59,30 @@ def test_the_tutorial_refutes_the_claim_of_a_model_that_learnt_by_heart(
     )  # fmt: skip
     assert run_cli([*splits, *HERE]) == 0, capsys.readouterr().err
     assert any("auc" in found["leakage"].get("membership", {}) for found in results(here))
+
+
+@pytest.mark.long
+def test_the_base_shows_more_of_tuned_weights_and_adapters(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("peft")
+    tune = example("tune.py", PAGE)
+    for printed, small in (("users=300", "users=60"), ("public_users=600", "public_users=150")):
+        assert printed in tune
+        tune = tune.replace(printed, small)
+    Path("tune.py").write_text(tune)
+    runpy.run_path("tune.py")
+    Path("compare.py").write_text(example("compare.py", PAGE))
+    capsys.readouterr()
+    runpy.run_path("compare.py")
+    rows = [line.split() for line in capsys.readouterr().out.splitlines() if " auc " in line]
+    people = {(name, base): float(auc) for name, base, _, _, _, auc, *_ in rows}
+    assert len(people) == 4
+    for name in ("full", "lora"):
+        assert people[name, "base"] > people[name, "None"] + 0.03
+    assert run_cli([*commands(PAGE)[3], *HERE]) == 0, capsys.readouterr().err
+    (run,) = results(here)
+    # By the command the same attack, where the base is the network that the adapters change.
+    assert run["leakage"]["membership"]["auc_user"]["value"] == pytest.approx(
+        people["lora", "base"], abs=2e-3
+    )
