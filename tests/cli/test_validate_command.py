@@ -80,7 +80,7 @@ def test_one_id_for_two_utilities_is_an_error(tmp_path):
 
 
 def test_plug_ins_are_loaded_for_the_check(tmp_path, monkeypatch):
-    monkeypatch.setattr(registry.mechanisms, "_given", dict(registry.mechanisms._given))
+    monkeypatch.setattr(registry.mechanisms, "_plugins", dict(registry.mechanisms._plugins))
     plugin = tmp_path / "secret_sauce.py"
     plugin.write_text(
         "from uedp_bench.mechanisms.noiseless import Noiseless\n"

@@ -127,13 +127,13 @@ def test_components_of_this_script_are_refused_in_other_processes(
     monkeypatch.setattr(sys.modules["__main__"], "__file__", __file__, raising=False)
     kind = registry.mechanisms.get("noiseless")
     own = type("Own", (kind,), {"name": "own-noiseless", "__module__": "__main__"})
-    before = dict(registry.mechanisms._given)
+    before = dict(registry.mechanisms._plugins)
     try:
         registry.mechanisms.register(own)
         with pytest.raises(InputError, match="plugins=\\[file\\]"):
             ub.run(tiny("own-noiseless"), out=tmp_path)
     finally:
-        registry.mechanisms._given = before
+        registry.mechanisms._plugins = before
 
 
 def test_components_of_a_notebook_without_a_file_cannot_be_registered(

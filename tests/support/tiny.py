@@ -48,13 +48,13 @@ def flags(out: Path, *more: str) -> list[str]:
 def plugged(*files: Path) -> Iterator[None]:
     """Loads plug-in files; forgets them and what is loaded meanwhile afterwards."""
     modules = {*sys.modules}
-    before = {kind: dict(kind._given) for kind in registry.REGISTRIES.values()}
+    before = {kind: dict(kind._plugins) for kind in registry.REGISTRIES.values()}
     try:
         registry.load_plugins(files)
         yield
     finally:
         for kind, given in before.items():
-            kind._given = given
+            kind._plugins = given
         loaded = {f"uedp_bench_plugin_{file.stem}" for file in files} | ({*sys.modules} - modules)
         for name in loaded:
             if name.startswith("uedp_bench_plugin_"):
