@@ -54,8 +54,8 @@ def _inside_of_spans(corpus: Corpus, rows: BoolArray) -> defaultdict[int, set[in
     for spans in (corpus.entities, *(layer.spans for layer in corpus.layers.values())):
         if spans.lost:
             continue
-        here = np.flatnonzero(rows[spans.row])
-        columns = (column[here].tolist() for column in (spans.row, spans.start, spans.end))
+        selected = np.flatnonzero(rows[spans.row])
+        columns = (column[selected].tolist() for column in (spans.row, spans.start, spans.end))
         for row, start, end in zip(*columns, strict=True):
             out[row].update(range(start + 1, end))
     return out
@@ -64,7 +64,7 @@ def _inside_of_spans(corpus: Corpus, rows: BoolArray) -> defaultdict[int, set[in
 def _at_boundaries(
     text: str, inside: set[int], new: list[str], rng: np.random.Generator
 ) -> Iterator[Piece]:
-    """What is inserted where, in order; texts at one boundary follow each other."""
+    """Insertions with their places, in order; texts at one boundary follow each other."""
     words = [match.span() for match in _WORD.finditer(text)]
     places = [start for start, _ in words if start not in inside]
     end = words[-1][1] if words else 0

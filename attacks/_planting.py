@@ -121,7 +121,7 @@ def replace_rows(
     changed[rows] = True
     new = dict(zip(rows.tolist(), texts, strict=True))
     out = replaced_texts(corpus.texts, rows, texts)
-    true, found = list(mentions), _detected(corpus, new)
+    true, detected = list(mentions), _detected(corpus, new)
     silent = corpus.blank(changed)
     targets, layers = silent.targets, dict(silent.layers)
     if targets is not None:
@@ -131,7 +131,7 @@ def replace_rows(
     return replace(
         silent,
         texts=out,
-        entities=silent.entities.followed_by(out, true if found is None else found),
+        entities=silent.entities.followed_by(out, true if detected is None else detected),
         origin=np.where(changed, -1, corpus.origin),
         targets=targets,
         layers=layers,
@@ -147,14 +147,14 @@ def _labelled(
 ) -> Layer:
     """The layer with true mentions too; a row with one that it has no type for is incomplete."""
     own = {name: at for at, name in enumerate(layer.types)}
-    known = [
+    labelled_mentions = [
         (row, start, end, own[types[kind]])
         for row, start, end, kind in mentions
         if types[kind] in own
     ]
     complete = layer.rows | changed
     complete[[row for row, _, _, kind in mentions if types[kind] not in own]] = False
-    return Layer(layer.spans.followed_by(texts, known), layer.types, complete)
+    return Layer(layer.spans.followed_by(texts, labelled_mentions), layer.types, complete)
 
 
 def _detected(corpus: Corpus, new: Mapping[int, str]) -> list[Mention] | None:
@@ -164,16 +164,16 @@ def _detected(corpus: Corpus, new: Mapping[int, str]) -> list[Mention] | None:
     from uedp_bench.text.entities import detected_in
 
     texts = sorted(set(new.values()))
-    found = dict(zip(texts, detected_in(corpus, texts), strict=True))
-    return [(row, *mention) for row, text in new.items() for mention in found[text]]
+    mentions_by_text = dict(zip(texts, detected_in(corpus, texts), strict=True))
+    return [(row, *mention) for row, text in new.items() for mention in mentions_by_text[text]]
 
 
 def hidden(corpus: Corpus, row: int, start: int) -> bool:
     """True if entity mentions cover all words of a row from a character on."""
     spans = corpus.entities
-    here = np.flatnonzero(spans.row == row)
+    of_row = np.flatnonzero(spans.row == row)
     covered = np.zeros(len(corpus.texts[row]), dtype=bool)
-    for first, last in zip(spans.start[here].tolist(), spans.end[here].tolist(), strict=True):
+    for first, last in zip(spans.start[of_row].tolist(), spans.end[of_row].tolist(), strict=True):
         covered[first:last] = True
     text: str = corpus.texts[row]
     return all(covered[at] or text[at].isspace() for at in range(start, len(text)))

@@ -1,4 +1,4 @@
-"""What a released classifier was trained to tell apart, in the original corpus."""
+"""True classes, in the original corpus, of a released classifier's target."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def true_classes(release: Release, corpus: Corpus, attack: str) -> IntArray:
         truth, names = corpus.labels, corpus.label_names
     else:
         truth, names = corpus.attributes.get(target), corpus.attribute_names.get(target, ())
-    told = release.classes or tuple(names)
-    if truth is None or told != tuple(names):
+    classes = release.classes or tuple(names)
+    if truth is None or classes != tuple(names):
         raise InputError(
-            f"{attack}: the release tells {', '.join(told) or 'no classes'} apart, and these are "
-            f"not the corpus' classes of {target!r}"
+            f"{attack}: the release tells {', '.join(classes) or 'no classes'} apart, "
+            f"and these are not the corpus' classes of {target!r}"
         )
     return truth

@@ -79,7 +79,7 @@ def measured(rows: Corpus, params: dict[str, object], seed: int) -> Point:
     channel = mechanism.word_channel(run)
     loss = substitute(rows, channel, 100, "wrong", run.shared("choice", "utility"))
     rng = run.shared("choice", "privacy")
-    error, _ = Learnt.of(rows, channel, 100, rng).scores(channel, rng)
+    error, _ = Learnt.from_samples(rows, channel, 100, rng).scores(channel, rng)
     values = mechanism.params.model_dump()
     return Point(values["epsilon"], values["t"], loss["misclassified"], error["inference_error"])
 

@@ -1,4 +1,4 @@
-"""What tasks share that judge what was published, and train nothing."""
+"""Base of tasks that judge published text, and train nothing."""
 
 from __future__ import annotations
 
@@ -34,5 +34,5 @@ class UntrainedTask(Task[P]):
         return ()
 
     def load(self, folder: Path) -> Release:
-        """What was published; it is made again by the run, not saved."""
+        """Published release; the run makes it again instead of loading it."""
         return PublishedOnly()

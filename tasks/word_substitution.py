@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class WordSubstitutionParams(Params):
-    """Whose words are replaced, how often, and what a label is lost to."""
+    """Words to replace, number of substitutes, and outcome of lost labels."""
 
     rows: Literal["test", "all"] = Field(
         default="test",
@@ -103,7 +103,7 @@ def substitute(
         channel: how.
         samples: substitutes drawn for each word.
         unlabelled: see the parameters.
-        rng: of substitutes and intervals.
+        rng: random generator for substitutes and intervals.
         labelled: rows that say which label a word has; `rows` by default.
 
     Raises:
@@ -116,13 +116,15 @@ def substitute(
         raise InputError(f"no word of {len(rows)} rows is in the vocabulary of the mechanism")
     words, place = np.unique(seen.word, return_inverse=True)
     drawn = draw(words, samples, channel, rng)
-    found = Substitution.from_draws(words, drawn, channel, label, unlabelled)
-    if not found.labelled.any():
+    substitution = Substitution.from_draws(words, drawn, channel, label, unlabelled)
+    if not substitution.labelled.any():
         raise InputError("no word of the vocabulary and its substitute carry labels")
     together = or_alone(rows.users)[seen.row]
     return {
-        "misclassified": ratio_estimate(found.wrong[place], found.labelled[place], rng, together),
-        "unchanged": mean_estimate(found.unchanged[place], rng, together),
-        "distance": mean_estimate(found.distance[place], rng, together),
+        "misclassified": ratio_estimate(
+            substitution.wrong[place], substitution.labelled[place], rng, together
+        ),
+        "unchanged": mean_estimate(substitution.unchanged[place], rng, together),
+        "distance": mean_estimate(substitution.distance[place], rng, together),
         "unknown": fraction_estimate(len(every.word) - len(seen.word), len(every.word)),
     }

@@ -67,7 +67,7 @@ def facts_in_text(corpus: Corpus, rows: BoolArray) -> list[Fact]:
         for row, start, end, _ in spans.mentions():
             if rows[row] and corpus.users[row] >= 0:
                 marked[int(corpus.users[row])].add(Place(row, start, end))
-    found = []
+    facts = []
     for user in sorted(marked):
         by_surface: dict[str, list[Place]] = defaultdict(list)
         for place in sorted(marked[user]):
@@ -75,8 +75,8 @@ def facts_in_text(corpus: Corpus, rows: BoolArray) -> list[Fact]:
             by_surface[normal_surface(surface)].append(place)
         for key, value in _values(corpus, user):
             if places := by_surface.get(normal_surface(value)):
-                found.append(Fact(user, key, value, tuple(places)))
-    return found
+                facts.append(Fact(user, key, value, tuple(places)))
+    return facts
 
 
 def facts_of(corpus: Corpus, users: Sequence[int]) -> list[Fact]:
@@ -110,7 +110,7 @@ class Decoys:
             self._alike[self._kind(fact)].setdefault(form, fact.value)
             self._own[fact.user].add(form)
 
-    def of(self, fact: Fact, count: int, rng: np.random.Generator) -> list[str] | None:
+    def draw(self, fact: Fact, count: int, rng: np.random.Generator) -> list[str] | None:
         """(count,) different decoys; None if there are not so many."""
         own = self._own[fact.user]
         alike = self._alike[self._kind(fact)]
@@ -195,7 +195,7 @@ class AnnotationLeakParams(Params):
 
 
 class PlantedSubjects(Planted):
-    """Whose records are asked for.
+    """Members and outsiders whose records are inferred.
 
     Attributes:
         members: users who stay in the training split.
@@ -250,13 +250,14 @@ class AnnotationLeak(Attack[AnnotationLeakParams]):
         if corpus.records is None:
             return corpus, PlantedSubjects()
         train, size = corpus.where("train"), self.params.subjects
-        told = np.array(sorted({fact.user for fact in facts_in_text(corpus, train)}), np.int64)
-        if len(told) < 2 * size:
+        subjects = np.array(sorted({fact.user for fact in facts_in_text(corpus, train)}), np.int64)
+        if len(subjects) < 2 * size:
             raise InputError(
-                f"{self.name}.subjects is {size}: the texts of {len(told)} training subjects say "
-                f"what their records do, and {2 * size} are needed; choose at most {len(told) // 2}"
+                f"{self.name}.subjects is {size}: the texts of {len(subjects)} training subjects "
+                f"say what their records do, and {2 * size} are needed; "
+                f"choose at most {len(subjects) // 2}"
             )
-        drawn = rng.permutation(told)
+        drawn = rng.permutation(subjects)
         members, outsiders = np.sort(drawn[:size]), np.sort(drawn[size : 2 * size])
         planted = PlantedSubjects(
             members=tuple(members.tolist()), outsiders=tuple(outsiders.tolist())
@@ -287,30 +288,32 @@ class AnnotationLeak(Attack[AnnotationLeakParams]):
                 release, corpus, _Who(held, planted.outsiders, planted.outsiders), rng
             ),
         }
-        told = {name: side.told for name, side in sides.items()}
+        fact_counts = {name: side.counts for name, side in sides.items()}
         if not len(sides["members"].exposures):
             raise InputError(
                 f"{self.name}.decoys is {self.params.decoys}: no fact has so many values of other "
-                f"subjects that are as frequent; choose fewer ({told})"
+                f"subjects that are as frequent; choose fewer ({fact_counts})"
             )
-        return Leakage(self._metrics(sides, rng), {"decoys": self.params.decoys, "facts": told})
+        return Leakage(
+            self._metrics(sides, rng), {"decoys": self.params.decoys, "facts": fact_counts}
+        )
 
     def _metrics(self, sides: dict[str, _Side], rng: np.random.Generator) -> dict[str, Estimate]:
         members, others = sides["members"], sides["held_out"]
         ranks = np.arange(1, self.params.decoys + 2)
-        found = {
+        metrics = {
             "exposure": mean_estimate(members.exposures, rng, members.users),
             "exposure_chance": Estimate(value=float(_exposure(ranks, self.params.decoys).mean())),
             "exposure_without_model": mean_estimate(members.without_model, rng, members.users),
         }
         if len(others.exposures):
-            found["exposure_held_out"] = mean_estimate(others.exposures, rng, others.users)
-            found["auc"] = auc_estimate(
+            metrics["exposure_held_out"] = mean_estimate(others.exposures, rng, others.users)
+            metrics["auc"] = auc_estimate(
                 Scores(members.exposures, members.users),
                 Scores(others.exposures, others.users),
                 rng,
             )
-        return found
+        return metrics
 
     def _side(
         self,
@@ -322,30 +325,30 @@ class AnnotationLeak(Attack[AnnotationLeakParams]):
         """Exposures of facts of some users in their rows; decoys are of the users named last."""
         p = self.params
         rows, users, decoys_of = who
-        asked = [fact for fact in facts_in_text(corpus, rows) if fact.user in set(users)]
-        alike = [*facts_of(corpus, decoys_of), *asked]
+        facts = [fact for fact in facts_in_text(corpus, rows) if fact.user in set(users)]
+        alike = [*facts_of(corpus, decoys_of), *facts]
         frequency = frequencies(corpus.only("train").texts, [fact.value for fact in alike])
         decoys = Decoys(alike, frequency)
-        ready = [(fact, decoys.of(fact, p.decoys, rng)) for fact in asked]
+        ready = [(fact, decoys.draw(fact, p.decoys, rng)) for fact in facts]
         chosen = [(fact, [fact.value, *other]) for fact, other in ready if other is not None]
         drawn = sorted(rng.permutation(len(chosen))[: p.facts].tolist())
         lists = [chosen[i] for i in drawn]
         losses = _losses(release, corpus, lists)
-        known = np.flatnonzero(np.isfinite(losses).all(axis=1))
-        fits = [-shared_words(corpus, *lists[i]).astype(np.float64) for i in known.tolist()]
+        scored = np.flatnonzero(np.isfinite(losses).all(axis=1))
+        fits = [-shared_words(corpus, *lists[i]).astype(np.float64) for i in scored.tolist()]
         table = np.array(fits).reshape(-1, p.decoys + 1)
         return _Side(
-            exposures=_exposures(losses[known], rng),
+            exposures=_exposures(losses[scored], rng),
             without_model=_exposures(table, rng),
-            users=np.array([lists[i][0].user for i in known.tolist()], dtype=np.int64),
-            told={
-                "in_text": len(asked), "with_decoys": len(chosen), "asked": len(known)
+            users=np.array([lists[i][0].user for i in scored.tolist()], dtype=np.int64),
+            counts={
+                "in_text": len(facts), "with_decoys": len(chosen), "asked": len(scored)
             },
         )  # fmt: skip
 
 
 class _Who(NamedTuple):
-    """Whose facts are asked for: their rows, the users, and those whose values are decoys."""
+    """Users whose facts are scored: their rows, the users, and users whose values are decoys."""
 
     rows: BoolArray
     users: Sequence[int]
@@ -358,7 +361,8 @@ class _Side(NamedTuple):
     exposures: FloatArray
     without_model: FloatArray
     users: Any
-    told: dict[str, int]
+
+    counts: dict[str, int]
 
 
 def _losses(release: RowScorer, corpus: Corpus, lists: list[tuple[Fact, list[str]]]) -> FloatArray:
@@ -367,21 +371,21 @@ def _losses(release: RowScorer, corpus: Corpus, lists: list[tuple[Fact, list[str
     Infinite where a row can then not be scored: an annotation was torn.
     """
     count = len(lists[0][1]) if lists else 1
-    asked = [
+    questions = [
         (number, at, place, value)
         for number, (fact, values) in enumerate(lists)
         for place in fact.places
         for at, value in enumerate(values)
     ]
-    found = np.zeros((len(lists), count))
-    for start in range(0, len(asked), _ROWS_AT_ONCE):
-        some = asked[start : start + _ROWS_AT_ONCE]
+    loss_sums = np.zeros((len(lists), count))
+    for start in range(0, len(questions), _ROWS_AT_ONCE):
+        some = questions[start : start + _ROWS_AT_ONCE]
         rows = filled(corpus, [one[2] for one in some], [one[3] for one in some])
         can = np.asarray(release.scorable(rows))
         losses = np.full(len(some), np.inf)
         losses[can] = release.row_losses(rows.take(np.flatnonzero(can)))
-        np.add.at(found, ([one[0] for one in some], [one[1] for one in some]), losses)
-    return found
+        np.add.at(loss_sums, ([one[0] for one in some], [one[1] for one in some]), losses)
+    return loss_sums
 
 
 def _exposures(losses: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -396,5 +400,5 @@ def _exposures(losses: FloatArray, rng: np.random.Generator) -> FloatArray:
 
 def _exposure(ranks: Any, decoys: int) -> FloatArray:
     """Bits: log2 of how many values there are, less log2 of the rank."""
-    found: FloatArray = np.log2(decoys + 1.0) - np.log2(ranks)
-    return found
+    bits: FloatArray = np.log2(decoys + 1.0) - np.log2(ranks)
+    return bits

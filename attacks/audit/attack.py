@@ -69,7 +69,7 @@ FEWEST_CANARIES, MOST_CANARIES = 100, 1_000
 NO_UPDATE = "update canaries need a release that is Updates"
 
 
-class _Asked(NamedTuple):
+class _Question(NamedTuple):
     """Inputs of the scores beside the release, the same for all trainings."""
 
     planted: PlantedAudit
@@ -220,7 +220,7 @@ class Audit(Attack[AuditParams]):
         return {"retrainings": self.params.retrainings}
 
     def refuses_events(self, events: Sequence[PrivacyEvent]) -> str | None:
-        """Where clients take part, nobody sends an update for a single user."""
+        """Refuse update canaries where clients take part: no update is of a single user."""
         if self.params.canary == "update" and any(event.unit == "client" for event in events):
             return CLIENTS_SEND
         return None
@@ -232,12 +232,12 @@ class Audit(Attack[AuditParams]):
             InputError: if there are too few users or words, or no entity types for entity canaries.
         """
         p = self.params
-        asked = "named is true" if p.named else f"canary is {p.canary!r}"
+        setting = "named is true" if p.named else f"canary is {p.canary!r}"
         if p.named_after is not None and person_type(corpus) is None:
-            raise InputError(f"audit.{asked}, but the source declares no entity types")
+            raise InputError(f"audit.{setting}, but the source declares no entity types")
         if p.named_after is not None and corpus.detector is not None:
             raise InputError(
-                f"audit.{asked}, but {corpus.detector.detector} says what an entity is, "
+                f"audit.{setting}, but {corpus.detector.detector} says what an entity is, "
                 "and does not find names of random words: use canary=user, or labelled entities"
             )
         canaries = self._canaries(corpus)
@@ -279,16 +279,16 @@ class Audit(Attack[AuditParams]):
     def run(self, release: Release, planted: PlantedAudit, corpus: Corpus, run: Run) -> Leakage:
         """Scores every canary, and bounds epsilon from the scores of both sides."""
         notes, p = list(planted.notes), self.params
-        if (reason := self._not_asked(release, planted, corpus)) is not None:
+        if (reason := self._unscorable(release, planted, corpus)) is not None:
             return Leakage({}, {"notes": [*notes, reason]})
-        asked = _Asked(planted, corpus, run)
-        scores, details = self._scores(release, planted.canaries, asked, run)
+        question = _Question(planted, corpus, run)
+        scores, details = self._scores(release, planted.canaries, question, run)
         included = np.array([canary.included for canary in planted.canaries])
         one_run = Sides(scores[included], scores[~included])
         if p.canary == "update" and not run.diagnostics.get("injected_updates"):
             notes.append(NOT_INJECTED)
         targets, delta = self._targets(planted), run.delta if p.delta is None else p.delta
-        early, retrained = p.stop == "early", self._retrained(release, asked, targets[0], delta)
+        early, retrained = p.stop == "early", self._retrained(release, question, targets[0], delta)
         trials = None if retrained is None else Trials.in_order(*retrained, early=early)
         bounds = lower_bounds(one_run, trials, targets, delta, normal=p.canary == "update")
         metrics = headline(one_run, trials, bounds, delta, run.shared("audit", "bootstrap"))
@@ -300,10 +300,10 @@ class Audit(Attack[AuditParams]):
             "notes": notes,
         }
         if retrained is not None and trials is not None:
-            told = {name: side.tolist() for name, side in trials.sides._asdict().items()}
+            scores_by_side = {name: side.tolist() for name, side in trials.sides._asdict().items()}
             if early:
-                told["included"] = retrained.included.tolist()
-            details["retrainings"] = told
+                scores_by_side["included"] = retrained.included.tolist()
+            details["retrainings"] = scores_by_side
         return Leakage(metrics, details, bounds)
 
     def _canaries(self, corpus: Corpus) -> int:
@@ -340,8 +340,8 @@ class Audit(Attack[AuditParams]):
             targets.append(Target("record", p.adjacency))
         return tuple(targets)
 
-    def _not_asked(self, release: Release, planted: PlantedAudit, corpus: Corpus) -> str | None:
-        """Why a release cannot be asked about the canaries; None where it can."""
+    def _unscorable(self, release: Release, planted: PlantedAudit, corpus: Corpus) -> str | None:
+        """Reason why a release cannot score the canaries; None where it can."""
         kind = self.params.canary
         if kind == "update":
             return None if isinstance(release, Updates) else NO_UPDATE
@@ -353,30 +353,30 @@ class Audit(Attack[AuditParams]):
             return f"{kind} canaries are text, and the release takes vectors"
         for canary in planted.canaries:
             rows = canary_rows(corpus, canary)
-            asked = with_texts_in(corpus, rows, [canary.text], self.params.named_after)
-            if not len(rows) or not release.scorable(asked).all():
+            probed = with_texts_in(corpus, rows, [canary.text], self.params.named_after)
+            if not len(rows) or not release.scorable(probed).all():
                 return f"{kind} canaries: their rows have nothing that the release predicts"
         return None
 
     def _scores(
-        self, release: Any, canaries: tuple[AuditCanary, ...], asked: _Asked, training: Run
+        self, release: Any, canaries: tuple[AuditCanary, ...], question: _Question, training: Run
     ) -> tuple[FloatArray, dict[str, Any]]:
         """(canaries,) scores, high for included ones; `training` has the seed of the release."""
         p = self.params
         if p.canary == "update":
             scores, norm = update_scores(release, canaries, training)
             return scores, {"update_norm": norm, "weights": len(release.update)}
-        probe = TextProbe(asked.planted.words, p.prefix_words, p.references, p.named_after)
+        probe = TextProbe(question.planted.words, p.prefix_words, p.references, p.named_after)
         if isinstance(release, Completer):
-            return text_scores(release, canaries, probe, asked.run), {}
-        scores = row_scores(release, canaries, probe, asked.corpus, asked.run)
+            return text_scores(release, canaries, probe, question.run), {}
+        scores = row_scores(release, canaries, probe, question.corpus, question.run)
         return scores, {"scored_by": "losses of rows"}
 
     def _retrained(
-        self, release: Release, asked: _Asked, target: Target, delta: float
+        self, release: Release, question: _Question, target: Target, delta: float
     ) -> RetrainedScores | None:
         """Scores of the subject over trainings with and without it; None where there are none."""
-        subject, p, run = asked.planted.subject, self.params, asked.run
+        subject, p, run = question.planted.subject, self.params, question.run
         if subject is None:
             return None
         decided = None
@@ -385,6 +385,6 @@ class Audit(Attack[AuditParams]):
             decided = early_decision(run, p.retrainings, delta, fair_coin)
 
         def score(trained: Release, training: Run) -> float:
-            return float(self._scores(trained, (subject,), asked, training)[0][0])
+            return float(self._scores(trained, (subject,), question, training)[0][0])
 
-        return retrained_scores(subject, asked.corpus, run, p.retrainings, score, decided)
+        return retrained_scores(subject, question.corpus, run, p.retrainings, score, decided)

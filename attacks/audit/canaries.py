@@ -1,4 +1,4 @@
-"""What the audit attack plants: canaries with a coin each, and the rows that hold them."""
+"""Canaries of the audit attack, with a coin each, and the rows that hold them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class PlantedAudit(Planted):
 
 
 class Sizes(NamedTuple):
-    """How much to plant.
+    """Numbers of canaries, users and rows to plant.
 
     Attributes:
         canaries: all of them, the subject included.
@@ -133,7 +133,11 @@ def plant_texts(
     """
     where = [np.concatenate([part.own, part.others]) for part in rows]
     every = np.concatenate(where)
-    planted = [text for text, here in zip(texts, where, strict=True) for _ in range(len(here))]
+    planted = [
+        text
+        for text, canary_rows in zip(texts, where, strict=True)
+        for _ in range(len(canary_rows))
+    ]
     mentions = name_mentions(corpus, every.tolist(), planted, named_after)
     return replace_rows(corpus, every, planted, mentions)
 

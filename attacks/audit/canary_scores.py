@@ -138,12 +138,12 @@ def with_texts_in(
     return replace_rows(every, np.arange(len(every)), held, mentions)
 
 
-def _gap(found: FloatArray) -> float:
+def _gap(losses_read: FloatArray) -> float:
     """Distance of the first loss below the mean of the others, in their standard deviations.
 
     Without others it is the loss itself, below zero.
     """
-    losses = np.minimum(checked(found, "losses of canaries"), LARGEST_LOSS)
+    losses = np.minimum(checked(losses_read, "losses of canaries"), LARGEST_LOSS)
     if len(losses) == 1:
         return -float(losses[0])
     gap, deviation = losses[1:].mean() - losses[0], losses[1:].std()

@@ -104,8 +104,8 @@ def early_decision(run: Run, count: int, delta: float, fair_coin: float) -> Deci
         refuted = evidence >= STRICT_EVIDENCE
         verdict = "refuted" if refuted else f"open (evidence {evidence:.3g} of {STRICT_EVIDENCE:g})"
         bound = e_value_bound(bets, delta, CONFIDENCE)
-        said = f"audit: retrainings: epsilon above {bound:.2f} at 95 %; the target is {verdict}"
-        run.progress(said, len(scores), count)
+        message = f"audit: retrainings: epsilon above {bound:.2f} at 95 %; the target is {verdict}"
+        run.progress(message, len(scores), count)
         return refuted
 
     return decided

@@ -35,7 +35,7 @@ def words_of(text: str) -> Words:
 
 @dataclass(frozen=True)
 class Rules:
-    """When fragments are joined.
+    """Conditions for joining fragments.
 
     Attributes:
         overlap: words that they share, at least.
@@ -74,7 +74,7 @@ class _Held:
 
     def __init__(self, kinds: Sequence[Fragment]) -> None:
         self._beginning: dict[Words, set[Words]] = {}
-        self._found: set[Words] = set()
+        self._phrases: set[Words] = set()
         for words, _ in kinds:
             self._beginning.setdefault(words[:REACH], set()).add(words)
 
@@ -84,14 +84,14 @@ class _Held:
             for size in range(1, min(REACH, len(run) - start) + 1):
                 for words in self._beginning.get(run[start : start + size], ()):
                     if run[start : start + len(words)] == words:
-                        self._found.add(words)
+                        self._phrases.add(words)
 
     def __contains__(self, words: Words) -> bool:
-        return words in self._found
+        return words in self._phrases
 
 
 class _Growth:
-    """How runs grow to the right, by fragments that begin with their last words."""
+    """Growth of runs to the right, by fragments that begin with their last words."""
 
     def __init__(self, kinds: Sequence[Fragment], rules: Rules) -> None:
         self._kinds, self._rules = kinds, rules
@@ -105,10 +105,10 @@ class _Growth:
         """The run that begins with a fragment."""
         run, last, used = list(self._kinds[first][0]), first, {first}
         while len(run) < LONGEST:
-            found = self._next(run, last)
-            if found is None or found[0] in used:
+            follower = self._next(run, last)
+            if follower is None or follower[0] in used:
                 break
-            last, more = found
+            last, more = follower
             used.add(last)
             run += more
         return run

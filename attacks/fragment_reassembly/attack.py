@@ -63,26 +63,26 @@ class CommonRuns:
 
     def _extended(self, last: int, word: str) -> int:
         """The state after one more word; several sequences share states."""
-        if (there := self._next[last].get(word)) is not None:
-            if self._length[there] == self._length[last] + 1:
-                return there
-            return self._split(last, word, there)
+        if (follower := self._next[last].get(word)) is not None:
+            if self._length[follower] == self._length[last] + 1:
+                return follower
+            return self._split(last, word, follower)
         state = self._new({}, 0, self._length[last] + 1)
         before = last
         while before >= 0 and word not in self._next[before]:
             self._next[before][word] = state
             before = self._link[before]
         if before >= 0:
-            there = self._next[before][word]
-            whole = self._length[there] == self._length[before] + 1
-            self._link[state] = there if whole else self._split(before, word, there)
+            follower = self._next[before][word]
+            whole = self._length[follower] == self._length[before] + 1
+            self._link[state] = follower if whole else self._split(before, word, follower)
         return state
 
-    def _split(self, before: int, word: str, there: int) -> int:
+    def _split(self, before: int, word: str, state: int) -> int:
         """A state of the shorter substrings of `there`, those that follow `before`."""
-        twin = self._new(dict(self._next[there]), self._link[there], self._length[before] + 1)
-        self._link[there] = twin
-        while before >= 0 and self._next[before].get(word) == there:
+        twin = self._new(dict(self._next[state]), self._link[state], self._length[before] + 1)
+        self._link[state] = twin
+        while before >= 0 and self._next[before].get(word) == state:
             self._next[before][word] = twin
             before = self._link[before]
         return twin
@@ -114,14 +114,16 @@ class Sentences:
     facts: tuple[tuple[tuple[int, int], ...], ...]
 
     @classmethod
-    def of(cls, rows: Corpus, texts: Sequence[str], documents: IntArray, longest: int) -> Sentences:
+    def from_rows(
+        cls, rows: Corpus, texts: Sequence[str], documents: IntArray, longest: int
+    ) -> Sentences:
         """The sentences of rows.
 
         Args:
             rows: private rows; their entities are facts, where `texts` are their texts.
-            texts: of each row, or its translation.
-            documents: (rows,) of each row.
-            longest: words of a fragment, at most.
+            texts: text of each row, or its translation.
+            documents: (rows,) document of each row.
+            longest: largest number of words in a fragment.
         """
         first: dict[Words, int] = {}
         for row, text in enumerate(texts):
@@ -137,7 +139,7 @@ class Sentences:
 def measured(
     runs: Sequence[Words], sentences: Sentences, every: CommonRuns, rng: np.random.Generator
 ) -> dict[str, Estimate]:
-    """How much of sentences assembled runs have, with intervals over documents.
+    """Score assembled runs against sentences, with intervals over documents.
 
     Args:
         runs: assembled.
@@ -145,8 +147,8 @@ def measured(
         every: all sentences, those of few words too: a run is right if it stands in one of them.
         rng: of the resampling.
     """
-    found = CommonRuns(runs)
-    ending = [found.ending(words) for words in sentences.words]
+    assembled = CommonRuns(runs)
+    ending = [assembled.ending(words) for words in sentences.words]
     longest = np.array([max(lengths) for lengths in ending], dtype=np.float64)
     whole = longest == [len(words) for words in sentences.words]
     document = sentences.document
@@ -179,14 +181,14 @@ def _joined(ending: Sequence[list[int]], sentences: Sentences) -> tuple[list[boo
 
 def _mentioned(rows: Corpus) -> dict[int, list[tuple[int, int]]]:
     """First and last word of every mention, by row; none where annotations were lost."""
-    found: dict[int, list[tuple[int, int]]] = {}
+    word_spans: dict[int, list[tuple[int, int]]] = {}
     for row, start, end, _ in rows.entities.mentions():
         text = rows.texts[row]
         begun = start > 0 and not text[start - 1].isspace()  # within a word
         first = len(words_of(text[:start])) - begun
         last = len(words_of(text[:end])) - 1
-        found.setdefault(row, []).append((first, last))
-    return found
+        word_spans.setdefault(row, []).append((first, last))
+    return word_spans
 
 
 def _apart(mentions: Sequence[tuple[int, int]], longest: int) -> tuple[tuple[int, int], ...]:
@@ -218,7 +220,7 @@ WITH_A_FLOOR = ("sentences_recovered", "longest_run_median", "facts_joined")
 
 
 class FragmentReassemblyParams(Params):
-    """When fragments are joined."""
+    """Conditions for joining fragments."""
 
     overlap: int = Field(
         default=2,
@@ -294,36 +296,40 @@ class FragmentReassembly(Attack[FragmentReassemblyParams]):
         documents = or_alone(rows.users)
         sought = _half(documents, run.shared(self.name, "half"))
         others = _of_others(origin, rows, sought)
-        found: dict[str, dict[str, Estimate]] = {}
-        told: dict[str, Any] = {"floor": ONE_DOCUMENT if sought.all() else NO_ORIGIN}
+        metrics_by_side: dict[str, dict[str, Estimate]] = {}
+        search_details: dict[str, Any] = {"floor": ONE_DOCUMENT if sought.all() else NO_ORIGIN}
         for number, side in enumerate(("text", "target")):
             run.progress(f"reassemble: {side}", number, 2)
             turned = fragments if side == "text" else [(b, a) for a, b in fragments]
             longest = max(len(words) for words, _ in turned)
             looked = _sentences(rows, sought, side, longest)
             if not looked[0].words:
-                told[f"{side}s_looked_for"] = f"left out: none has more words than {longest}"
-                found[side] = {}
+                search_details[f"{side}s_looked_for"] = (
+                    f"left out: none has more words than {longest}"
+                )
+                metrics_by_side[side] = {}
                 continue
-            told[f"{side}s_looked_for"] = len(looked[0].words)
-            told[f"longest_fragment_of_{side}"] = longest
+            search_details[f"{side}s_looked_for"] = len(looked[0].words)
+            search_details[f"longest_fragment_of_{side}"] = longest
             if side == "text":
-                told["facts_looked_for"] = sum(map(len, looked[0].facts))
-            found[side] = self._measured(turned, *looked, run)
+                search_details["facts_looked_for"] = sum(map(len, looked[0].facts))
+            metrics_by_side[side] = self._measured(turned, *looked, run)
             if others is not None and not sought.all():
                 fewer = [turned[at] for at in np.flatnonzero(others).tolist()]
                 floor = self._measured(fewer, *looked, run)
                 for name in (n for n in WITH_A_FLOOR if n in floor):
-                    found[side][f"{name}_floor"] = floor[name]
-                told["floor"] = f"{len(fewer)} fragments of documents that are not looked for"
+                    metrics_by_side[side][f"{name}_floor"] = floor[name]
+                search_details["floor"] = (
+                    f"{len(fewer)} fragments of documents that are not looked for"
+                )
         details = {
-            **told,
+            **search_details,
             "fragments": len(fragments),
             "different_fragments": len(set(fragments)),
             "documents": len(np.unique(documents)),
-            "targets": {n: e.model_dump(mode="json") for n, e in found["target"].items()},
+            "targets": {n: e.model_dump(mode="json") for n, e in metrics_by_side["target"].items()},
         }
-        return Leakage(found["text"], details)
+        return Leakage(metrics_by_side["text"], details)
 
     def _measured(
         self, fragments: list[Fragment], sentences: Sentences, every: CommonRuns, run: Run
@@ -341,7 +347,7 @@ def _sentences(
     every = rows.texts if side == "text" else rows.targets or ()
     documents = or_alone(rows.users)[sought]
     return (
-        Sentences.of(looked, its, documents, longest),
+        Sentences.from_rows(looked, its, documents, longest),
         CommonRuns({words_of(text) for text in every}),
     )
 

@@ -23,7 +23,6 @@ from uedp_bench.api import (
 )
 from uedp_bench.api.capabilities import ServedRelease, Transcript
 from uedp_bench.api.statistics import ratio_estimate
-from uedp_bench.attacks.gradient_inversion.found_tokens import found_tokens
 from uedp_bench.attacks.gradient_inversion.layers import Layers
 from uedp_bench.attacks.gradient_inversion.private_text import (
     PrivateRows,
@@ -32,6 +31,7 @@ from uedp_bench.attacks.gradient_inversion.private_text import (
 )
 from uedp_bench.attacks.gradient_inversion.seen_updates import Seen, number_of, seen_by
 from uedp_bench.attacks.gradient_inversion.short_rows import ShortRows
+from uedp_bench.attacks.gradient_inversion.token_tests import tokens_in_update
 
 if TYPE_CHECKING:
     from uedp_bench.api import BoolArray, Corpus, Estimate, Release, Run
@@ -51,20 +51,20 @@ class Sets:
     counts: list[tuple[int, int, int, int]] = field(default_factory=list)
     _owners: list[int] = field(default_factory=list)
 
-    def add(self, owner: int, found: BoolArray, true: BoolArray, guess: BoolArray) -> None:
+    def add(self, owner: int, named: BoolArray, true: BoolArray, guess: BoolArray) -> None:
         """Counts one message.
 
         Args:
             owner: number of whose text it was made of; messages of one are resampled together.
-            found: (n,) members that the adversary names.
+            named: (n,) members that the adversary names.
             true: (n,) members that are in the text.
             guess: (n,) what a guess of equal size names.
         """
         self._owners.append(owner)
         self.counts.append(
             (
-                int((found & true).sum()),
-                int(found.sum()),
+                int((named & true).sum()),
+                int(named.sum()),
                 int(true.sum()),
                 int((guess & true).sum()),
             )
@@ -77,11 +77,11 @@ class Sets:
         """
         if not self.counts:
             return {}
-        hits, found, true, lucky = np.array(self.counts, dtype=np.float64).T
+        hits, named, true, lucky = np.array(self.counts, dtype=np.float64).T
         _, owners = np.unique(self._owners, return_inverse=True)
         wanted = {
-            "precision": (hits, found), "recall": (hits, true),
-            "precision_guessed": (lucky, found), "recall_guessed": (lucky, true),
+            "precision": (hits, named), "recall": (hits, true),
+            "precision_guessed": (lucky, named), "recall_guessed": (lucky, true),
         }  # fmt: skip
         return {
             f"{self.name}_{what}": ratio_estimate(top, bottom, rng, owners.astype(np.int64))
@@ -92,9 +92,9 @@ class Sets:
 
 def members(ids: IntArray, size: int) -> BoolArray:
     """(size,) True for members of a set of ids."""
-    found = np.zeros(size, dtype=bool)
-    found[ids] = True
-    return found
+    is_member = np.zeros(size, dtype=bool)
+    is_member[ids] = True
+    return is_member
 
 
 SERVER = "server"
@@ -195,7 +195,9 @@ class GradientInversion(Attack[GradientInversionParams]):
         if not isinstance(release, TrainedRelease):
             return f"{type(release).__name__} does not say how its network reads rows (`learner`)"
         try:
-            Layers.of(release.learner(readable_rows(release, corpus).take(np.array([0]))).module)
+            Layers.from_module(
+                release.learner(readable_rows(release, corpus).take(np.array([0]))).module
+            )
         except CapabilityError as refused:
             return str(refused)
         return None
@@ -213,23 +215,25 @@ class GradientInversion(Attack[GradientInversionParams]):
             raise CapabilityError(f"{self.name} needs the Transcript of a trained release")
         seen = list(seen_by(release.transcript, self.params.party))
         if not seen:
-            said = (
+            message = (
                 f"{self.name}.party: {self.params.party!r} received nothing that was made of "
                 f"others' text in {self.params.rounds} rounds"
             )
             if self.params.party != SERVER:
-                raise InputError(said)
+                raise InputError(message)
             # Coins may draw nobody, and a client that is visited first may have no rows.
-            return Leakage({}, {"party": SERVER, "notes": [f"{said}: read more of them (rounds)"]})
-        target = Target.of(trained, corpus)
+            return Leakage(
+                {}, {"party": SERVER, "notes": [f"{message}: read more of them (rounds)"]}
+            )
+        target = Target.from_release(trained, corpus)
         rng = run.shared("attack", self.name)
         reading = Reading(target, self.params.false_tokens)
         short = self._short(trained, target, run)
         for number, each in enumerate(seen):
             run.progress(f"attack {self.name}", number, len(seen))
-            found = reading.read(each)
-            if found is not None and not each.is_text:
-                short.read(each, found)
+            tokens = reading.read(each)
+            if tokens is not None and not each.is_text:
+                short.read(each, tokens)
         return Leakage(
             metrics=reading.metrics(rng) | short.metrics(rng),
             details={
@@ -239,8 +243,8 @@ class GradientInversion(Attack[GradientInversionParams]):
                 "clients": len({owner for each in seen for owner in each.owners}),
                 "clients_by_message": float(np.mean([len(each.owners) for each in seen])),
                 "embedding": _state(target.layers),
-                **_told(target.known),
-                **short.told(),
+                **_vocabulary_details(target.public),
+                **short.details(),
             },
         )
 
@@ -262,17 +266,17 @@ class Target(NamedTuple):
 
     layers: Layers
     rows: PrivateRows
-    known: PublicKnowledge | None
+    public: PublicKnowledge | None
 
     @staticmethod
-    def of(release: TrainedRelease, corpus: Corpus) -> Target:
+    def from_release(release: TrainedRelease, corpus: Corpus) -> Target:
         """Reads the text that a release was trained on, as its network reads it."""
         learner = release.learner(readable_rows(release, corpus))
         rows = PrivateRows.read(learner)
         if rows.tokens is None or learner.vocabulary is None:
-            return Target(Layers.of(learner.module), rows, None)
-        known = PublicKnowledge.of(learner.vocabulary, corpus)
-        return Target(Layers.of(learner.module), rows, known)
+            return Target(Layers.from_module(learner.module), rows, None)
+        public = PublicKnowledge.from_corpus(learner.vocabulary, corpus)
+        return Target(Layers.from_module(learner.module), rows, public)
 
 
 class Reading:
@@ -299,22 +303,22 @@ class Reading:
         return self._words(seen, owner)
 
     def _words(self, seen: Seen, owner: int) -> BoolArray | None:
-        _, rows, known = self._target
-        if known is None or (found := self._found(seen, known.vocabulary)) is None:
+        _, rows, public = self._target
+        if public is None or (tokens := self._tokens_shown(seen, public.vocabulary)) is None:
             return None
-        true = members(rows.tokens_of(seen.owners), len(found))
-        for sets, among in ((self.words, known.words), (self.names, known.names)):
-            named = found & among
-            sets.add(owner, named, true & among, known.guess(int(named.sum()), among))
-        return found
+        true = members(rows.tokens_of(seen.owners), len(tokens))
+        for sets, among in ((self.words, public.words), (self.names, public.names)):
+            named = tokens & among
+            sets.add(owner, named, true & among, public.guess(int(named.sum()), among))
+        return tokens
 
-    def _found(self, seen: Seen, vocabulary: Vocabulary) -> BoolArray | None:
-        """(vocabulary,) tokens that the adversary says are in the text."""
+    def _tokens_shown(self, seen: Seen, vocabulary: Vocabulary) -> BoolArray | None:
+        """(vocabulary,) tokens that the adversary names as in the text."""
         layers = self._target.layers
         if seen.is_text:
             texts = [str(text) for text in seen.payload.reshape(-1)]
             return members(self._target.rows.tokens_of_texts(texts), vocabulary.size)
-        return found_tokens(
+        return tokens_in_update(
             seen.payload, seen.before, layers, noisy=seen.noisy, false_tokens=self._false_tokens
         )
 
@@ -325,11 +329,11 @@ class Reading:
         heights = layers.labels_of(seen.payload)
         if heights is None:
             return
-        found = heights > 0
-        true = members(rows.labels_of(seen.owners), len(found))
-        counts = np.bincount(np.concatenate(rows.labels), minlength=len(found))
-        guess = members(np.argsort(-counts, kind="stable")[: int(found.sum())], len(found))
-        self.labels.add(owner, found, true, guess)
+        rising = heights > 0
+        true = members(rows.labels_of(seen.owners), len(rising))
+        counts = np.bincount(np.concatenate(rows.labels), minlength=len(rising))
+        guess = members(np.argsort(-counts, kind="stable")[: int(rising.sum())], len(rising))
+        self.labels.add(owner, rising, true, guess)
 
     def metrics(self, rng: np.random.Generator) -> dict[str, Estimate]:
         """Scores of words, names and labels, as far as there are any."""
@@ -345,12 +349,12 @@ def _guarantee(seen: list[Seen]) -> str:
     return PARTLY if len(noisy) > 1 else COVERED if True in noisy else NOT_COVERED
 
 
-def _told(known: PublicKnowledge | None) -> dict[str, Any]:
-    if known is None:
+def _vocabulary_details(public: PublicKnowledge | None) -> dict[str, Any]:
+    if public is None:
         return {"words": "left out: the network reads no tokens of a vocabulary"}
     return {
-        "guesses": f"the most frequent words of {known.origin}",
-        "names_in_vocabulary": known.known_names,
+        "guesses": f"the most frequent words of {public.origin}",
+        "names_in_vocabulary": public.known_names,
     }
 
 

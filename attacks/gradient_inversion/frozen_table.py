@@ -1,4 +1,4 @@
-"""Which tokens a short text has, where their vectors are public and not trained.
+"""Tokens of a short text, where their vectors are public and not trained.
 
 The change of a weight that multiplies vectors of tokens is, after any number of steps of SGD, a sum
 of products d x^T, x the vector of a token that was read: its rows lie in the span of these vectors
@@ -45,5 +45,5 @@ def spanned(table: Array, changes: Sequence[Array], before: Sequence[Array]) -> 
         return np.zeros(len(table), dtype=bool)
     inside = directions[:rank]
     outside = np.linalg.norm(table - (table @ inside.T) @ inside, axis=1)
-    found: BoolArray = (lengths > 0.0) & (outside < _OUTSIDE * lengths)
-    return found
+    in_span: BoolArray = (lengths > 0.0) & (outside < _OUTSIDE * lengths)
+    return in_span

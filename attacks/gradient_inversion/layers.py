@@ -23,8 +23,8 @@ class Place(NamedTuple):
     start: int
     shape: tuple[int, ...]
 
-    def of(self, flat: Array) -> Array:
-        """The weight's part of flat weights (d,), in its own shape."""
+    def weight_in(self, flat: Array) -> Array:
+        """Weight of this place in flat weights (d,), in its own shape."""
         return flat[self.start : self.start + int(np.prod(self.shape))].reshape(self.shape)
 
 
@@ -50,8 +50,8 @@ class Layers(NamedTuple):
     readers: tuple[Place, ...] = ()
 
     @staticmethod
-    def of(module: nn.Module) -> Layers:
-        """The layers of a network, found by what its parts say of themselves.
+    def from_module(module: nn.Module) -> Layers:
+        """Layers that the parts of a network declare.
 
         Raises:
             CapabilityError: if none of its parts says in which table it looks tokens up, or which
@@ -77,25 +77,25 @@ class Layers(NamedTuple):
         readers = [place(weight) for weight in _readers(module)] if frozen is not None else []
         return Layers(
             at, place(table), table is output, place(output), place(bias), frozen,
-            tuple(found for found in readers if found is not None),
+            tuple(reader for reader in readers if reader is not None),
         )  # fmt: skip
 
     def labels_of(self, change: Array) -> Array | None:
-        """(outputs,) how much the bias of each label rises in a change (d,); None without a bias.
+        """(outputs,) rise of each label's bias in a change (d,); None without a bias.
 
         The gradient of a bias is the mean of p(label) - [it is the label] (Zhao et al. 2020): it is
         positive for labels that no row has, in each step. So labels that rise are there; those that
         the network expects more often than they are need not rise.
         """
-        return None if self.bias is None else self.bias.of(change)
+        return None if self.bias is None else self.bias.weight_in(change)
 
 
 def _readers(module: nn.Module) -> Sequence[Tensor]:
     """Weights that multiply vectors of tokens, as far as the network says which."""
-    found = (
+    declared = (
         part.token_readers() for part in module.modules() if isinstance(part, ReadsTokenVectors)
     )
-    return next(found, ())
+    return next(declared, ())
 
 
 def _declared(module: nn.Module) -> tuple[Tensor | None, Tensor | None, Tensor | None]:

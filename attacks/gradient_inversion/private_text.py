@@ -31,10 +31,10 @@ def readable_rows(release: TrainedRelease, corpus: Corpus) -> Corpus:
         CapabilityError: if there are none.
     """
     train = corpus.only("train")
-    found = train.take(np.flatnonzero(release.scorable(train)))
-    if not len(found):
+    readable = train.take(np.flatnonzero(release.scorable(train)))
+    if not len(readable):
         raise CapabilityError(f"no training row has what {type(release).__name__} predicts")
-    return found
+    return readable
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,26 +85,26 @@ class PrivateRows:
             groups=corpus.groups,
         )
 
-    def of(self, party: str) -> IntArray:
+    def rows_of(self, party: str) -> IntArray:
         """Rows that a party holds."""
         number, role = number_of(party), role_of(party)
-        found: IntArray = np.flatnonzero(self.groups.get(role, self.users) == number)
-        return found
+        rows: IntArray = np.flatnonzero(self.groups.get(role, self.users) == number)
+        return rows
 
     def tokens_of(self, parties: Iterable[str]) -> IntArray:
         """Different tokens of the rows of some parties."""
-        rows = [row for party in parties for row in self.of(party)]
+        rows = [row for party in parties for row in self.rows_of(party)]
         return _different(self.tokens or (), rows)
 
     def tokens_of_texts(self, texts: Sequence[str]) -> IntArray:
         """Different tokens of rows that have one of these texts: who has a text has its words."""
-        known = {normal_surface(text) for text in texts}
-        rows = [row for row, text in enumerate(self.texts) if normal_surface(text) in known]
+        surfaces = {normal_surface(text) for text in texts}
+        rows = [row for row, text in enumerate(self.texts) if normal_surface(text) in surfaces]
         return _different(self.tokens or (), rows)
 
     def labels_of(self, parties: Iterable[str]) -> IntArray:
         """Different labels of the rows of some parties."""
-        rows = [row for party in parties for row in self.of(party)]
+        rows = [row for party in parties for row in self.rows_of(party)]
         return _different(self.labels or (), rows)
 
 
@@ -131,7 +131,7 @@ class PublicKnowledge:
     known_names: float | None
 
     @staticmethod
-    def of(vocabulary: Vocabulary, corpus: Corpus) -> PublicKnowledge:
+    def from_corpus(vocabulary: Vocabulary, corpus: Corpus) -> PublicKnowledge:
         """Counts of public text if the corpus has any, else of the private text itself."""
         train, public = corpus.only("train"), corpus.only("public")
         words = np.ones(vocabulary.size, dtype=bool)
@@ -166,12 +166,12 @@ def _different(values: Sequence[IntArray], rows: Sequence[int]) -> IntArray:
 
 def _counts(vocabulary: Vocabulary, texts: Sequence[str]) -> FloatArray:
     """(vocabulary,) how often tokens occur in texts; unknown words are looked up in normal form."""
-    found = np.zeros(vocabulary.size)
+    token_counts = np.zeros(vocabulary.size)
     count = Counter(word for text in texts for word in text.split())
     words = list(count)
     plain = [_SIGNS.sub("", normal_surface(word)) or word for word in words]
     for word, own, other in zip(
         words, vocabulary.encode(words), vocabulary.encode(plain), strict=True
     ):
-        np.add.at(found, other if own == [vocabulary.unknown] else own, count[word])
-    return found
+        np.add.at(token_counts, other if own == [vocabulary.unknown] else own, count[word])
+    return token_counts

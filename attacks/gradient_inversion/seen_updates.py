@@ -62,7 +62,7 @@ def seen_by(messages: Messages, party: str) -> Iterator[Seen]:
         InputError: if nobody of this name took part.
     """
     mine = {id(message) for message in messages.seen_by(party)}
-    given: dict[str, _Held] = {}
+    models: dict[str, _Held] = {}
     last: _Held | None = None
     for at, message in enumerate(messages.sent):
         if id(message) not in mine or message.payload is None:
@@ -70,9 +70,9 @@ def seen_by(messages: Messages, party: str) -> Iterator[Seen]:
         payload = message.payload
         if message.sender == party:
             if message.name == WEIGHTS:
-                given[message.receiver] = last = _Held(at, message.round, payload)
+                models[message.receiver] = last = _Held(at, message.round, payload)
             continue
-        before = given.get(message.sender)
+        before = models.get(message.sender)
         if message.name == WEIGHTS:
             direct = before is not None and before.round == message.round
             start = before if direct else last
@@ -84,14 +84,14 @@ def seen_by(messages: Messages, party: str) -> Iterator[Seen]:
                 change = payload - start.weights
                 yield Seen(owners, message.round, start.weights, change, message.noisy)
         elif message.name == UPDATE or payload.dtype.kind in "US":
-            known = None if before is None else before.weights
-            yield Seen((message.sender,), message.round, known, payload, message.noisy)
+            start_weights = None if before is None else before.weights
+            yield Seen((message.sender,), message.round, start_weights, payload, message.noisy)
 
 
 def number_of(party: str) -> int | None:
     """The number of a party that is one of many ("client 3"); None for others."""
-    found = _NUMBERED.search(party)
-    return None if found is None else int(found[1])
+    match = _NUMBERED.search(party)
+    return None if match is None else int(match[1])
 
 
 def role_of(party: str) -> str:
@@ -100,6 +100,6 @@ def role_of(party: str) -> str:
 
 
 def _owners(messages: Sequence[Message], party: str) -> tuple[str, ...]:
-    """Those of many who sent something that they had learnt, but for the party itself."""
+    """Numbered parties, without the party itself, who sent weights or an update."""
     senders = (m.sender for m in messages if m.name in (WEIGHTS, UPDATE))
     return tuple(dict.fromkeys(s for s in senders if number_of(s) is not None and s != party))

@@ -50,7 +50,7 @@ class Likeness:
         device: torch device.
 
     Attributes:
-        asked: texts that were tried so far.
+        evaluations: texts that were tried so far.
     """
 
     def __init__(
@@ -64,14 +64,14 @@ class Likeness:
         import torch
 
         self._release, self._vocabulary, self._label = release, vocabulary, label
-        self._device, self.asked = device, 0
+        self._device, self.evaluations = device, 0
         before, change = (np.asarray(part, np.float32) for part in update)
         self._before = torch.as_tensor(before, device=device)
         self._change = torch.as_tensor(change, device=device)
 
     def __call__(self, orders: Sequence[Order]) -> FloatArray:
         """(orders,) cosines with the update that was seen."""
-        self.asked += len(orders)
+        self.evaluations += len(orders)
         size = max(1, _NUMBERS_AT_ONCE // len(self._change))
         parts = [self._cosines(orders[at : at + size]) for at in range(0, len(orders), size)]
         return np.concatenate(parts)
@@ -82,8 +82,8 @@ class Likeness:
         updates = self._updates(orders)
         lengths = torch.linalg.vector_norm(updates, dim=1) * torch.linalg.vector_norm(self._change)
         cosines = updates @ self._change / lengths.clamp(min=1e-30)
-        found: FloatArray = cosines.double().cpu().numpy()
-        return found
+        likeness: FloatArray = cosines.double().cpu().numpy()
+        return likeness
 
     def _updates(self, orders: Sequence[Order]) -> Tensor:
         """(orders, d) what a client with one of these rows sends after one step."""
@@ -122,25 +122,25 @@ def likeliest_order(
     """
     if len(tokens) < 2:
         return tuple(tokens)
-    best, found = tuple(tokens), -math.inf
+    best, best_height = tuple(tokens), -math.inf
     if math.factorial(len(tokens)) <= budget:
         every = list(permutations(tokens))
         cosines = likeness(every)
         start = every[int(cosines.argmax())]
         return _climbed(start, float(cosines.max()), likeness, budget)[0]
-    while likeness.asked < budget:
+    while likeness.evaluations < budget:
         starts = [tuple(rng.permutation(tokens).tolist()) for _ in range(32)]
         cosines = likeness(starts)
         at = int(cosines.argmax())
         order, height = _climbed(starts[at], float(cosines[at]), likeness, budget)
-        if height > found:
-            best, found = order, height
+        if height > best_height:
+            best, best_height = order, height
     return best
 
 
 def _climbed(order: Order, height: float, likeness: Likeness, budget: int) -> tuple[Order, float]:
     """The end of a walk that takes the best move as long as there is a better one."""
-    while likeness.asked < 2 * budget:
+    while likeness.evaluations < 2 * budget:
         near = list(islice(_moves(order), 4 * budget))
         cosines = likeness(near)
         if cosines.max() <= height:
@@ -164,16 +164,16 @@ def _moves(order: Order) -> Iterator[Order]:
             yield (*order[: j + 1], order[i], *order[j + 1 :])
 
 
-def rouge_l(found: Sequence[int], true: Sequence[int]) -> float:
+def rouge_l(guess: Sequence[int], true: Sequence[int]) -> float:
     """F1 of the longest common subsequence (Lin 2004), as attacks on gradients report it."""
-    if not len(found) or not len(true):
+    if not len(guess) or not len(true):
         return 0.0
     longest = np.zeros(len(true) + 1, dtype=np.int64)
-    for token in found:
+    for token in guess:
         before = longest.copy()
         for at, other in enumerate(true):
             longest[at + 1] = before[at] + 1 if token == other else max(longest[at], before[at + 1])
-    return float(2.0 * longest[-1] / (len(found) + len(true)))
+    return float(2.0 * longest[-1] / (len(guess) + len(true)))
 
 
 _RANDOM = 20  # orders of the same words, for the floor
@@ -204,18 +204,18 @@ class ShortRows:
     why: str | None = None
     _scores: list[tuple[bool, float, float]] = field(default_factory=list)
 
-    def read(self, seen: Seen, found: BoolArray) -> None:
+    def read(self, seen: Seen, in_text: BoolArray) -> None:
         """Works out the order of a message, if it is short and comes from one client.
 
-        What counts is the row of the client that is closest: which of its rows it used in the round
+        The row of the client that is closest: which of its rows it used in the round
         is not written down.
         """
-        known, rows = self.target.known, self.target.rows
-        if known is None or seen.before is None or len(seen.owners) > 1 or self.why:
+        public, rows = self.target.public, self.target.rows
+        if public is None or seen.before is None or len(seen.owners) > 1 or self.why:
             return
-        vocabulary = known.vocabulary
+        vocabulary = public.vocabulary
         special = (vocabulary.begin, vocabulary.end)
-        tokens = [token for token in np.flatnonzero(found).tolist() if token not in special]
+        tokens = [token for token in np.flatnonzero(in_text).tolist() if token not in special]
         if not 1 < len(tokens) <= self.words or len(self._scores) >= self.most:
             return
         label = None
@@ -230,7 +230,7 @@ class ShortRows:
         except InputError as refused:
             self.why = f"the task reads no texts without what they are annotated with: {refused}"
             return
-        self._score(order, [(rows.tokens or ())[row] for row in rows.of(seen.owners[0])])
+        self._score(order, [(rows.tokens or ())[row] for row in rows.rows_of(seen.owners[0])])
 
     def _score(self, order: tuple[int, ...], rows: list[IntArray]) -> None:
         if not rows:
@@ -251,6 +251,6 @@ class ShortRows:
             "rows_rouge_l_random": mean_estimate(chance, rng),
         }
 
-    def told(self) -> dict[str, Any]:
+    def details(self) -> dict[str, Any]:
         """Details: the number of short messages, or the reason why no order was looked for."""
         return {"short_messages": len(self._scores)} | ({"order": self.why} if self.why else {})

@@ -17,12 +17,12 @@ from pydantic import Field, model_validator
 from uedp_bench.api import Attack, CapabilityError, InputError, Leakage, Params, equals
 from uedp_bench.api.capabilities import Classifier, LabelOnly, RowScorer, Scorer, published_of
 from uedp_bench.api.text import user_numbers
-from uedp_bench.attacks.membership.asked_rows import (
-    Asked,
-    AskedClasses,
-    AskedLabels,
-    AskedLosses,
-    AskedTokens,
+from uedp_bench.attacks.membership.questions import (
+    ClassesQuestion,
+    LabelsQuestion,
+    LossesQuestion,
+    Question,
+    TokensQuestion,
 )
 from uedp_bench.attacks.membership.records import (
     PlantedMembership,
@@ -38,7 +38,7 @@ from uedp_bench.corpus import distinct
 
 if TYPE_CHECKING:
     from uedp_bench.api import BoolArray, Corpus, Estimate, IntArray, Release, Run
-    from uedp_bench.attacks.membership.asked_rows import Confidences
+    from uedp_bench.attacks.membership.questions import Confidences
     from uedp_bench.attacks.membership.records import Records, Score
 
 __all__ = ["Membership", "MembershipParams", "PlantedMembership"]
@@ -165,8 +165,8 @@ class Membership(Attack[MembershipParams]):
         train, out = corpus.where("train"), corpus.where("held_out")
         members = distinct(corpus.users[train & (corpus.users >= 0)])
         others = np.setdiff1d(corpus.users[out & (corpus.users >= 0)], members)
-        for split, found in (("train", members), ("held_out", others)):
-            if not len(found):
+        for split, users in (("train", members), ("held_out", others)):
+            if not len(users):
                 raise InputError(
                     f"membership: no user has rows in the split {split}, or none has rows there "
                     "alone; rows of members are in train, those of non-members in held_out"
@@ -187,32 +187,32 @@ class Membership(Attack[MembershipParams]):
         if release.takes_vectors or (shown is not None and shown.vectors is not None):
             return Leakage({}, {"notes": [VECTORS]})
         before, replaced = records_of(planted, corpus)
-        asked = _asked(release, corpus)
-        known = asked.known[before.rows]
-        if not known.any():
-            return Leakage({}, {"notes": [NOTHING.format(asked.truth)]})
-        records = before.only(known, f"rows without a {asked.truth} are")
+        questions = _questions(release, corpus)
+        has_truth = questions.has_truth[before.rows]
+        if not has_truth.any():
+            return Leakage({}, {"notes": [NOTHING.format(questions.truth)]})
+        records = before.only(has_truth, f"rows without a {questions.truth} are")
         run.progress("membership: scores", 1, 3)
-        mine = asked.of(release, records.rows)
-        scores, details = self._without_shadows(asked, mine, records, run)
+        mine = questions.confidences(release, records.rows)
+        scores, details = self._without_shadows(questions, mine, records, run)
         shadows = Shadows(self.params.shadow_models, self.params.shadow_mechanism)
-        more, about = shadow_scores(release, mine, (records, planted), asked, shadows, run)
+        more, about = shadow_scores(release, mine, (records, planted), questions, shadows, run)
         scores |= more
-        main = next(name for name in (*MAIN, asked.own) if name in scores)
+        main = next(name for name in (*MAIN, questions.own) if name in scores)
         run.progress("membership: statistics", 2, 3)
-        metrics, found = report(records, scores, main, run)
-        if not isinstance(asked, AskedLabels):
+        metrics, score_details = report(records, scores, main, run)
+        if not isinstance(questions, LabelsQuestion):
             metrics["loss_gap"] = loss_gap(mine.logp, mine.sizes, records, run)
         if not isinstance(release, Scorer):
-            details[f"records_without_{asked.truth}"] = int((~known).sum())
-        notes = [*details["notes"], *about["notes"], *found["notes"]]
+            details[f"records_without_{questions.truth}"] = int((~has_truth).sum())
+        notes = [*details["notes"], *about["notes"], *score_details["notes"]]
         users = {"members": len(planted.members), "non_members": len(planted.non_members)}
         return Leakage(
             metrics,
             {
                 **details,
                 **about,
-                **found,
+                **score_details,
                 "notes": notes,
                 "users": users,
                 "judged": judged_users(records, planted, corpus).model_dump(),
@@ -221,15 +221,15 @@ class Membership(Attack[MembershipParams]):
         )
 
     def _without_shadows(
-        self, asked: Asked, mine: Confidences, records: Records, run: Run
+        self, questions: Question, mine: Confidences, records: Records, run: Run
     ) -> tuple[dict[str, Score], dict[str, Any]]:
         """Scores that no shadow model is needed for, by name; and details."""
-        if not isinstance(asked, AskedTokens):
-            return {asked.own: records.mean(mine.logp, mine.sizes)}, {"notes": []}
+        if not isinstance(questions, TokensQuestion):
+            return {questions.own: records.mean(mine.logp, mine.sizes)}, {"notes": []}
         p = self.params
         shadows = p.shadow_models if run.retrainer is not None else 0
-        how = HowCompared(p.min_k, p.reference_rows, shadows)
-        return language_scores(asked, mine, records, how, run)
+        comparison = HowCompared(p.min_k, p.reference_rows, shadows)
+        return language_scores(questions, mine, records, comparison, run)
 
 
 def _judged(
@@ -246,16 +246,16 @@ def _judged(
     )
 
 
-def _asked(release: Release, corpus: Corpus) -> Asked:
+def _questions(release: Release, corpus: Corpus) -> Question:
     """The question for releases of this kind; classes say more than losses."""
     if isinstance(release, Scorer):
-        return AskedTokens(corpus)
+        return TokensQuestion(corpus)
     if isinstance(release, Classifier):
-        return AskedClasses(release, corpus)
+        return ClassesQuestion(release, corpus)
     if isinstance(release, RowScorer):
-        return AskedLosses(release, corpus)
+        return LossesQuestion(release, corpus)
     if isinstance(release, LabelOnly):
-        return AskedLabels(release, corpus)
+        return LabelsQuestion(release, corpus)
     raise CapabilityError(
         "membership needs a Scorer, a Classifier, a RowScorer or a LabelOnly, not "
         f"{type(release).__name__}"

@@ -1,4 +1,4 @@
-"""Who is in and who is out, and the records by which membership is judged."""
+"""Members, non-members, and the records by which membership is judged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class PlantedMembership(Planted):
-    """Who is in and who is out.
+    """Members and non-members.
 
     Attributes:
         members, non_members: user ids, equally many.
@@ -45,7 +45,7 @@ class Score(NamedTuple):
 
 
 class Records(NamedTuple):
-    """What is scored: rows of the corpus (records,), with `users` and `member` (records,) of each.
+    """Scored records: rows of the corpus (records,), with `users` and `member` (records,) of each.
 
     `texts` are theirs, in the same order.
     """
@@ -60,7 +60,7 @@ class Records(NamedTuple):
         return _sides(values, self.users, self.member)
 
     def user_sides(self, values: FloatArray) -> tuple[Scores, Scores]:
-        """The same of users; `values` (users,) are in the order of their numbers."""
+        """Values of member users and of other users; `values` (users,) are in order of user id."""
         users, first = np.unique(self.users, return_index=True)
         return _sides(values, users, self.member[first])
 

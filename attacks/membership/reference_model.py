@@ -14,7 +14,7 @@ from uedp_bench.corpus import distinct
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from uedp_bench.attacks.membership.asked_rows import AskedTokens, Confidences
+    from uedp_bench.attacks.membership.questions import Confidences, TokensQuestion
     from uedp_bench.attacks.membership.records import Records, Score
     from uedp_bench.contracts.capabilities import TokenScores
     from uedp_bench.contracts.run_context import Run
@@ -30,52 +30,58 @@ class HowCompared(NamedTuple):
 
 
 def language_scores(
-    asked: AskedTokens, mine: Confidences, records: Records, how: HowCompared, run: Run
+    questions: TokensQuestion,
+    mine: Confidences,
+    records: Records,
+    comparison: HowCompared,
+    run: Run,
 ) -> tuple[dict[str, Score], dict[str, Any]]:
-    """Scores by name, high for members; and what details say of the model that they compare with.
+    """Scores by name, high for members; and details of the model compared with.
 
     That is the model before private training, which everybody has; where there is none, and no
     shadow models either, one that is trained as the release was, on users who are neither members
     nor non-members.
 
     Args:
-        asked: the question about tokens.
-        mine: answers of the release, of these records.
+        questions: the question about tokens.
+        mine: answers of the release about these records.
         records: to score.
-        how: parameters of the attack.
-        run: of the release.
+        comparison: parameters of the attack.
+        run: run of the release.
     """
     reference: Sequence[TokenScores] | None = None
     base = run.base
     compared = isinstance(base, Scorer)
     details: dict[str, Any] = {"base": compared, "reference": None, "notes": []}
-    if not compared and not how.shadow_models:
-        reference, details = _reference(asked, records, how.reference_rows, details, run)
-    low = score_texts(records.texts, mine.tokens, reference, how.min_k)
+    if not compared and not comparison.shadow_models:
+        reference, details = _reference(questions, records, comparison.reference_rows, details, run)
+    low = score_texts(records.texts, mine.tokens, reference, comparison.min_k)
     # These are low for members; statistics take what is high for them.
     scores = {name: records.mean(-values, mine.sizes) for name, values in low.items()}
     if compared:
-        scores |= base_scores(records, mine.tokens, asked.of(base, records.rows).tokens)
+        scores |= base_scores(
+            records, mine.tokens, questions.confidences(base, records.rows).tokens
+        )
     return scores, details
 
 
 def _reference(
-    asked: AskedTokens, records: Records, least: int, details: dict[str, Any], run: Run
+    questions: TokensQuestion, records: Records, least: int, details: dict[str, Any], run: Run
 ) -> tuple[Sequence[TokenScores] | None, dict[str, Any]]:
     """Scores under the reference model, or None; and what details say about it."""
-    found = _reference_users(asked.corpus, least, run)
-    if found is None or run.retrainer is None:
-        why = "no users outside training" if found is None else "this run cannot retrain"
+    reference_users = _reference_users(questions.corpus, least, run)
+    if reference_users is None or run.retrainer is None:
+        why = "no users outside training" if reference_users is None else "this run cannot retrain"
         return None, {**details, "notes": [f"no reference model: {why}"]}
     run.progress("membership: reference", 0, 1)
-    split, users = found
-    mask = np.zeros(asked.corpus.user_count, dtype=bool)
+    split, users = reference_users
+    mask = np.zeros(questions.corpus.user_count, dtype=bool)
     mask[users] = True
     # As the release was trained: one that is trained for longer tells difficulty apart less well.
     model = run.retrain(mask, mechanism="same", seed=run.seed)
-    rows = int(mask[asked.corpus.users[asked.corpus.users >= 0]].sum())
+    rows = int(mask[questions.corpus.users[questions.corpus.users >= 0]].sum())
     about = {"users_of": split, "users": len(users), "rows": rows, "seed": run.seed}
-    return asked.of(model, records.rows).tokens, {**details, "reference": about}
+    return questions.confidences(model, records.rows).tokens, {**details, "reference": about}
 
 
 def _reference_users(corpus: Corpus, reference_rows: int, run: Run) -> tuple[str, IntArray] | None:

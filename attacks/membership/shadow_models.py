@@ -26,7 +26,7 @@ from uedp_bench.attacks.membership.shadow_scores import (
 from uedp_bench.statistics.roc import auc
 
 if TYPE_CHECKING:
-    from uedp_bench.attacks.membership.asked_rows import Asked, Confidences
+    from uedp_bench.attacks.membership.questions import Confidences, Question
     from uedp_bench.attacks.membership.records import PlantedMembership, Records
     from uedp_bench.contracts.release import Release
     from uedp_bench.contracts.run_context import Run
@@ -64,7 +64,7 @@ def shadow_scores(
     release: Release,
     mine: Confidences,
     judged: tuple[Records, PlantedMembership],
-    asked: Asked,
+    questions: Question,
     shadows: Shadows,
     run: Run,
 ) -> tuple[dict[str, Score], dict[str, Any]]:
@@ -76,7 +76,7 @@ def shadow_scores(
         release: that is attacked.
         mine: its answers, of the records.
         judged: the records, and who is in and out.
-        asked: what releases of its kind are asked.
+        questions: questions that releases of this kind answer.
         shadows: models to ask for.
         run: of the release.
     """
@@ -84,10 +84,10 @@ def shadow_scores(
     if not shadows.models or run.retrainer is None:
         why = "attack.membership.shadow_models is 0" if run.retrainer else "this run cannot retrain"
         return {}, {"shadows": None, "notes": [f"no shadow models: {why}"]}
-    population = _population(asked, run)
-    found = _trained(judged, asked, population, shadows, run)
-    inside, odds = found.inside, np.stack([each.odds for each in found.records])
-    logp = np.stack([each.logp for each in found.records])
+    population = _population(questions, run)
+    answers = _trained(judged, questions, population, shadows, run)
+    inside, odds = answers.inside, np.stack([each.odds for each in answers.records])
+    logp = np.stack([each.logp for each in answers.records])
     values = {
         "calibrated": calibrated(mine.logp, logp, ~inside),
         "lira": lira(mine.odds, odds, inside),
@@ -97,9 +97,9 @@ def shadow_scores(
     about["population_rows"] = len(population)
     notes = []
     if len(population):
-        values["rmia"], about["rmia_a"] = _rmia(release, mine, asked, population, found)
+        values["rmia"], about["rmia_a"] = _rmia(release, mine, questions, population, answers)
     else:
-        notes.append(f"no rmia: no test row has a {asked.truth}")
+        notes.append(f"no rmia: no test row has a {questions.truth}")
     scores = {name: records.mean(each, mine.sizes) for name, each in values.items()}
     scores["lira_shrunk"] = shrunk(records, mine, odds, inside)
     if shadows.models >= 4:
@@ -127,21 +127,25 @@ def shrunk(records: Records, mine: Confidences, odds: FloatArray, inside: BoolAr
 
 
 def _rmia(
-    release: Release, mine: Confidences, asked: Asked, population: IntArray, found: _Answers
+    release: Release,
+    mine: Confidences,
+    questions: Question,
+    population: IntArray,
+    answers: _Answers,
 ) -> tuple[FloatArray, float]:
     """(records,) scores of RMIA, and its parameter `a`."""
-    inside, sure = found.inside, np.exp([each.logp for each in found.records])
+    inside, sure = answers.inside, np.exp([each.logp for each in answers.records])
     means = [np.where(side, sure, 0.0).sum(axis=0) / side.sum(axis=0) for side in (inside, ~inside)]
     slope = offline_slope(*means)
-    target = np.exp(asked.of(release, population).logp)
+    target = np.exp(questions.confidences(release, population).logp)
     of_mine = Confidence(np.exp(mine.logp), means[1])
-    shares = rmia(of_mine, Confidence(target, found.population.mean(axis=0)), slope)
+    shares = rmia(of_mine, Confidence(target, answers.population.mean(axis=0)), slope)
     return without_ties(shares, of_mine.ratio(slope), len(target)), slope
 
 
-def _population(asked: Asked, run: Run) -> IntArray:
+def _population(questions: Question, run: Run) -> IntArray:
     """Test rows with a truth to ask about: nobody trains on them."""
-    rows = np.flatnonzero(asked.corpus.where("test") & asked.known)
+    rows = np.flatnonzero(questions.corpus.where("test") & questions.has_truth)
     return np.sort(run.shared("membership", "population").permutation(rows)[:POPULATION])
 
 
@@ -156,13 +160,13 @@ def halves(users: int, models: int, rng: np.random.Generator) -> BoolArray:
 
 def _trained(
     judged: tuple[Records, PlantedMembership],
-    asked: Asked,
+    questions: Question,
     population: IntArray,
     shadows: Shadows,
     run: Run,
 ) -> _Answers:
     """Trains the shadow models and asks them about the records and the population."""
-    (records, planted), corpus = judged, asked.corpus
+    (records, planted), corpus = judged, questions.corpus
     users = np.array([*planted.members, *planted.non_members])
     chosen = halves(len(users), shadows.models, run.shared("membership", "shadows"))
     mask = np.zeros(corpus.user_count, dtype=bool)
@@ -175,7 +179,7 @@ def _trained(
         shadow = run.retrain(
             mask, mechanism=shadows.mechanism, seed=seed, public_seed=run.seed, splits=TRAINED_ON
         )
-        shown.append(asked.of(shadow, records.rows))
-        outer.append(np.exp(asked.of(shadow, population).logp))
+        shown.append(questions.confidences(shadow, records.rows))
+        outer.append(np.exp(questions.confidences(shadow, population).logp))
         inside.append(mask[records.users])
     return _Answers(np.array(inside), shown, np.array(outer))

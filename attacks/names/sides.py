@@ -100,14 +100,14 @@ class NameSides:
     public: frozenset[Words] = field(default_factory=frozenset)
 
     @staticmethod
-    def of(corpus: Corpus, types: Sequence[str], attack: str) -> NameSides:
+    def from_corpus(corpus: Corpus, types: Sequence[str], attack: str) -> NameSides:
         """The names of a corpus.
 
         A name that one split annotates and another has unmarked in its text belongs to neither.
 
         Args:
             corpus: with all splits, as the source gives it.
-            types: of entities that count; all where there are none.
+            types: entity types that count; all types if empty.
             attack: named in errors.
 
         Raises:
@@ -165,8 +165,8 @@ class NameAttack(Attack[N]):
         return frozenset({"entities"})
 
     def sides(self, corpus: Corpus) -> NameSides:
-        """The names of a corpus; see `NameSides.of`."""
-        return NameSides.of(corpus, self.params.types, self.name)
+        """The names of a corpus; see `NameSides.from_corpus`."""
+        return NameSides.from_corpus(corpus, self.params.types, self.name)
 
     def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, Planted]:
         """Refuses before training a corpus whose sides have too few names.

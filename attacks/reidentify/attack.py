@@ -58,24 +58,24 @@ class _Linked(NamedTuple):
 
     Attributes:
         division: authors, known and hidden rows of the corpus.
-        known: the known rows, original.
-        told: their published versions.
+        known_rows: the known rows, original.
+        known_versions: their published versions.
         queries: published versions of the hidden rows.
         originals: the hidden rows, original.
-        owner: (known,) index of the author.
-        told_owner: (told,) index of the author.
-        asked: (queries,) which hidden row each was made from.
+        owner: (known_rows,) index of the author.
+        version_owner: (known_versions,) index of the author.
+        hidden_row: (queries,) hidden row that each was made from.
         truth: (hidden,) index of the author.
     """
 
     division: Division
-    known: Corpus
-    told: Corpus
+    known_rows: Corpus
+    known_versions: Corpus
     queries: Corpus
     originals: Corpus
     owner: IntArray
-    told_owner: IntArray
-    asked: IntArray
+    version_owner: IntArray
+    hidden_row: IntArray
     truth: IntArray
 
     def recalls(self, similarities: Iterator[FloatArray]) -> FloatArray:
@@ -84,9 +84,9 @@ class _Linked(NamedTuple):
         A row that was not published cannot be linked: it is a miss.
         """
         size = len(self.truth)
-        hits = recalls(similarities, self.truth[self.asked], RANKS)
-        counts = np.maximum(np.bincount(self.asked, minlength=size), 1)
-        sums = [np.bincount(self.asked, weights=each, minlength=size) for each in hits.T]
+        hits = recalls(similarities, self.truth[self.hidden_row], RANKS)
+        counts = np.maximum(np.bincount(self.hidden_row, minlength=size), 1)
+        sums = [np.bincount(self.hidden_row, weights=each, minlength=size) for each in hits.T]
         return np.stack(sums, axis=1) / counts[:, None]
 
 
@@ -141,18 +141,18 @@ class Reidentify(Attack[ReidentifyParams]):
         linked = self._link(release.published, corpus, run)
         authors = len(linked.division.authors)
         run.progress("reidentify: original text", 0, 2)
-        text = TextProfiles(linked.known.texts, linked.owner, authors)
-        found = {"unprotected": recalls(
+        text = TextProfiles(linked.known_rows.texts, linked.owner, authors)
+        hits = {"unprotected": recalls(
             text.similarities(linked.originals.texts), linked.truth, RANKS
         )}  # fmt: skip
         run.progress("reidentify: published", 1, 2)
         vectors = _by_vectors(release, linked)
         if linked.queries.vectors is None:
-            found["text"] = linked.recalls(text.similarities(linked.queries.texts))
+            hits["text"] = linked.recalls(text.similarities(linked.queries.texts))
         if vectors is not None:
-            found["representation"] = vectors
-        main = "text" if "text" in found else "representation"
-        return self._measured(found, main, linked, run)
+            hits["representation"] = vectors
+        main = "text" if "text" in hits else "representation"
+        return self._measured(hits, main, linked, run)
 
     def _link(self, published: Corpus, corpus: Corpus, run: Run) -> _Linked:
         """Joins published rows with the rows that they were made from; canaries have none."""
@@ -161,8 +161,8 @@ class Reidentify(Attack[ReidentifyParams]):
             corpus, _usable(corpus), p.known, (p.authors, p.rows), run.shared("reidentify")
         )
         _check_authors(len(division.authors))
-        told, of_known = _made_from(published, corpus, division.known)
-        queries, asked = _made_from(published, corpus, division.hidden)
+        known_versions, of_known = _made_from(published, corpus, division.known)
+        queries, hidden_row = _made_from(published, corpus, division.hidden)
         if not len(queries):
             raise InputError("reidentify: none of the documents to link was published")
 
@@ -172,17 +172,17 @@ class Reidentify(Attack[ReidentifyParams]):
         return _Linked(
             division,
             corpus.take(division.known),
-            published.take(told),
+            published.take(known_versions),
             published.take(queries),
             corpus.take(division.hidden),
             author(division.known),
             author(division.known[of_known]),
-            asked,
+            hidden_row,
             author(division.hidden),
         )
 
     def _measured(
-        self, found: dict[str, FloatArray], main: str, linked: _Linked, run: Run
+        self, hits_by_view: dict[str, FloatArray], main: str, linked: _Linked, run: Run
     ) -> Leakage:
         """Metrics and details from (queries, ranks) hits by what was compared."""
         authors, rng = len(linked.division.authors), run.shared("reidentify", "bootstrap")
@@ -191,7 +191,7 @@ class Reidentify(Attack[ReidentifyParams]):
                 f"recall_at_{k}": mean_estimate(hits[:, i], rng, linked.truth)
                 for i, k in enumerate(RANKS)
             }
-            for name, hits in found.items()
+            for name, hits in hits_by_view.items()
         }
         chance = {f"recall_at_{k}": min(1.0, k / authors) for k in RANKS}
         metrics = {
@@ -211,7 +211,7 @@ class Reidentify(Attack[ReidentifyParams]):
             "authors": authors,
             "known_rows": len(linked.division.known),
             "queries": len(linked.truth),
-            "not_published": len(linked.truth) - len(np.unique(linked.asked)),
+            "not_published": len(linked.truth) - len(np.unique(linked.hidden_row)),
         }
         return Leakage(metrics, details)
 
@@ -236,13 +236,17 @@ def _by_vectors(release: Release, linked: _Linked) -> FloatArray | None:
     Where vectors were published, those of known rows are recognised: only the mechanism can make
     them. Where text was, the attacker asks the released encoder for both sides.
     """
-    told, queries, owner = linked.told.vectors, linked.queries.vectors, linked.told_owner
-    if told is None or queries is None:
+    profiled, queries, owner = (
+        linked.known_versions.vectors,
+        linked.queries.vectors,
+        linked.version_owner,
+    )
+    if profiled is None or queries is None:
         if not isinstance(release, Encoder):
             return None
-        told, owner = release.representations(linked.known), linked.owner
+        profiled, owner = release.representations(linked.known_rows), linked.owner
         queries = release.representations(linked.queries)
-    profiles = VectorProfiles(told, owner, len(linked.division.authors))
+    profiles = VectorProfiles(profiled, owner, len(linked.division.authors))
     return linked.recalls(profiles.similarities(queries))
 
 
@@ -251,6 +255,6 @@ def _made_from(published: Corpus, corpus: Corpus, rows: IntArray) -> tuple[IntAr
     last = max(int(each.origin.max(initial=-1)) for each in (corpus, published))
     place = np.full(last + 2, -1, dtype=np.int64)  # an origin of -1 looks at the last
     place[corpus.origin[rows]] = np.arange(len(rows))
-    found = place[published.origin]
-    made = np.flatnonzero(found >= 0)
-    return made, found[made]
+    places = place[published.origin]
+    versions = np.flatnonzero(places >= 0)
+    return versions, places[versions]

@@ -25,7 +25,7 @@ _DIGITS = 9
 
 
 class Division(NamedTuple):
-    """What the attacker knows of whom, and what is to be linked.
+    """Rows that the attacker knows, and rows to link.
 
     Attributes:
         authors: (authors,) user ids, sorted.
@@ -64,9 +64,9 @@ def divide(
     counts = np.bincount(owner, minlength=len(chosen))
     place = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
     used = np.minimum(counts, each)
-    told = np.clip(np.rint(share * used).astype(np.int64), 1, np.maximum(used - 1, 1))
-    known, kept = place < told[owner], place < used[owner]
-    return Division(chosen, np.sort(rows[known]), np.sort(rows[kept & ~known]))
+    known_count = np.clip(np.rint(share * used).astype(np.int64), 1, np.maximum(used - 1, 1))
+    is_known, kept = place < known_count[owner], place < used[owner]
+    return Division(chosen, np.sort(rows[is_known]), np.sort(rows[kept & ~is_known]))
 
 
 class TextProfiles:
@@ -92,11 +92,11 @@ class TextProfiles:
     def similarities(self, texts: Sequence[str]) -> Iterator[FloatArray]:
         """Blocks (documents, authors) of the mean of the two cosines."""
         for start in range(0, len(texts), BLOCK):
-            found = self._hashed(texts[start : start + BLOCK])
+            hashed = self._hashed(texts[start : start + BLOCK])
             yield sum(
                 (weights.transform(counts) @ profiles.T).toarray() / len(self._weights)
                 for weights, counts, profiles in zip(
-                    self._weights, found, self._profiles, strict=True
+                    self._weights, hashed, self._profiles, strict=True
                 )
             )
 

@@ -73,14 +73,14 @@ def fairness(release: Release, corpus: Corpus, test: Seen, rng: np.random.Genera
     if not isinstance(release, Classifier) or (target == "label" and corpus.labels is None):
         return {}, {}
     labels = true_classes(release, corpus, "attribute-inference")[test.rows]
-    known = labels >= 0
-    if not known.any():
+    labelled = labels >= 0
+    if not labelled.any():
         return {}, {}
     logprobs = np.asarray(release.class_logprobs(test.shown))
     if np.isnan(logprobs).any():
         raise InputError("attribute-inference: class log-probabilities of the test split have NaN")
-    correct = (logprobs.argmax(axis=1) == labels)[known].astype(np.float64)
-    rows = test.rows[known]
+    correct = (logprobs.argmax(axis=1) == labels)[labelled].astype(np.float64)
+    rows = test.rows[labelled]
     users = or_alone(corpus.users[rows])
     metrics, tables = {}, {}
     for name, names in corpus.attribute_names.items():
@@ -105,18 +105,18 @@ def _table(
     rng: np.random.Generator,
 ) -> dict[str, Any]:
     """Share and accuracy of each group that has rows; `difference` is to the first of them."""
-    there = [code for code in range(len(names)) if (groups == code).any()]
-    known = int((groups >= 0).sum())
+    present = [code for code in range(len(names)) if (groups == code).any()]
+    grouped = int((groups >= 0).sum())
     out: dict[str, Any] = {}
-    for code in there:
+    for code in present:
         inside = groups == code
         out[names[code]] = {
             "rows": int(inside.sum()),
-            "share": float(inside.sum() / known),
+            "share": float(inside.sum() / grouped),
             "accuracy": _json(mean_estimate(correct[inside], rng, users[inside])),
         }
-        if code != there[0]:
-            pair = (inside, groups == there[0])
+        if code != present[0]:
+            pair = (inside, groups == present[0])
             out[names[code]]["difference"] = _json(_difference(correct, pair, users, rng))
     return out
 
@@ -124,13 +124,13 @@ def _table(
 def _gap(
     correct: FloatArray, groups: IntArray, users: IntArray, rng: np.random.Generator
 ) -> Estimate | None:
-    there = np.unique(groups[groups >= 0])
-    if len(there) < 2:
+    present = np.unique(groups[groups >= 0])
+    if len(present) < 2:
         return None
-    accuracy = [correct[groups == code].mean() for code in there]
-    best, worst = there[int(np.argmax(accuracy))], there[int(np.argmin(accuracy))]
+    accuracy = [correct[groups == code].mean() for code in present]
+    best, worst = present[int(np.argmax(accuracy))], present[int(np.argmin(accuracy))]
     if best == worst:
-        best, worst = there[0], there[1]
+        best, worst = present[0], present[1]
     return _difference(correct, (groups == best, groups == worst), users, rng)
 
 
@@ -250,26 +250,26 @@ class AttributeInference(Attack[AttributeInferenceParams]):
         sample = None if most is None else (most, run.shared(self.name, "sample"))
         train = see(release, corpus, "train", self.name, sample)
         valid, test = (see(release, corpus, split, self.name) for split in ("valid", "test"))
-        found = []
+        attackers = []
         for number, name in enumerate(names):
             run.progress(f"{self.name}: {name}", number, len(names))
-            found.append(self._infer(name, corpus, (train, valid, test), run))
+            attackers.append(self._infer(name, corpus, (train, valid, test), run))
         rng = run.shared(self.name, "bootstrap")
-        metrics, details = empirical_privacy(found, self._mean(names, corpus), rng)
-        for one in found:
-            known, users = one.known, one.users[one.known]
-            right = (one.said == one.truth)[known].astype(np.float64)
-            common = (one.majority == one.truth)[known].astype(np.float64)
+        metrics, details = empirical_privacy(attackers, self._mean(names, corpus), rng)
+        for one in attackers:
+            labelled, users = one.labelled, one.users[one.labelled]
+            right = (one.guess == one.truth)[labelled].astype(np.float64)
+            common = (one.majority == one.truth)[labelled].astype(np.float64)
             metrics[f"accuracy_{one.name}"] = mean_estimate(right, rng, users)
             metrics[f"majority_{one.name}"] = mean_estimate(common, rng, users)
         gaps, groups = fairness(release, corpus, test, rng)
         details["rows"] = {"train": len(train), "valid": len(valid), "test": len(test)}
-        details["attributes"] = {one.name: describe(one, rng) for one in found}
+        details["attributes"] = {one.name: describe(one, rng) for one in attackers}
         if self.params.projection != "none":
             details["projection"] = projection(
                 self.params.projection,
                 test.inputs,
-                {one.name: Colour(one.classes, one.truth) for one in found},
+                {one.name: Colour(one.classes, one.truth) for one in attackers},
                 _label(release, corpus, test),
                 (self.params.projection_rows, run.shared(self.name, "projection")),
             )
@@ -318,7 +318,7 @@ class AttributeInference(Attack[AttributeInferenceParams]):
                       run, use)
             for view in dict.fromkeys(self.params.views)
         }  # fmt: skip
-        said = {
+        guesses = {
             view: model.logits(_inputs_as(view, seen[2].inputs)).argmax(axis=1)
             for view, model in models.items()
         }
@@ -327,7 +327,7 @@ class AttributeInference(Attack[AttributeInferenceParams]):
             name,
             classes,
             truth,
-            said,
+            guesses,
             min(models, key=lambda view: min(models[view].losses)),
             np.full(len(truth), common),
             or_alone(corpus.users[seen[2].rows]),
@@ -335,7 +335,7 @@ class AttributeInference(Attack[AttributeInferenceParams]):
         )
 
     def _mean(self, names: tuple[str, ...], corpus: Corpus) -> Means:
-        """Which of the two definitions of empirical privacy applies."""
+        """Choose the definition of empirical privacy that applies."""
         others = [name for name in names if corpus.attribute_names[name] != PRESENCE]
         if self.params.empirical == "f1" and others:
             raise InputError(
@@ -348,7 +348,7 @@ class AttributeInference(Attack[AttributeInferenceParams]):
 
 
 def _label(release: Release, corpus: Corpus, test: Seen) -> Colour | None:
-    """What the main task predicts of the test rows; None for no class of a row."""
+    """Target of the main task for the test rows; None without one."""
     target = release.target
     if target != "label":
         return Colour(corpus.attribute_names[target], corpus.attributes[target][test.rows])
@@ -366,10 +366,10 @@ def _seen_as(view: str, examples: Examples) -> Examples:
 
 
 def _check_classes(corpus: Corpus, name: str, values: IntArray, split: str) -> None:
-    there = np.unique(values[values >= 0])
-    if len(there) < 2:
+    present = np.unique(values[values >= 0])
+    if len(present) < 2:
         names = corpus.attribute_names[name]
-        only = f"one class ({names[there[0]]})" if len(there) else "no known value"
+        only = f"one class ({names[present[0]]})" if len(present) else "no known value"
         raise InputError(
             f"attribute-inference.attributes: {name!r} has {only} in the {split} split; two are "
             "needed: name the attributes to infer without it"

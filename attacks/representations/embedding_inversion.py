@@ -76,7 +76,7 @@ def score_words(predict: Predictor, targets: Any, top: int, threshold: float) ->
     for block in blocks(targets.shape[0]):
         present = targets[block].toarray() > 0
         logits = predict(np.arange(targets.shape[0])[block])
-        said = _probability(logits) >= threshold
+        predicted = _probability(logits) >= threshold
         order = np.argsort(-logits, axis=1, kind="stable")
         ranked = np.take_along_axis(present, order, axis=1)
         parts.append(
@@ -84,8 +84,8 @@ def score_words(predict: Predictor, targets: Any, top: int, threshold: float) ->
                 _bits(logits, present),
                 _average_precision(ranked),
                 ranked[:, :top].sum(axis=1),
-                said.sum(axis=1),
-                (said & present).sum(axis=1),
+                predicted.sum(axis=1),
+                (predicted & present).sum(axis=1),
                 present.sum(axis=1),
             )
         )
@@ -122,10 +122,10 @@ def _bits(logits: FloatArray, present: BoolArray) -> FloatArray:
 
 
 def _average_precision(ranked: BoolArray) -> FloatArray:
-    """Mean, over the words that are there, of the precision down to each; `ranked` by rank."""
-    found = np.cumsum(ranked, axis=1)
-    precision = found / np.arange(1, ranked.shape[1] + 1)
-    out: FloatArray = (precision * ranked).sum(axis=1) / np.maximum(found[:, -1], 1)
+    """Mean, over the words present, of the precision down to each; `ranked` by rank."""
+    hits = np.cumsum(ranked, axis=1)
+    precision = hits / np.arange(1, ranked.shape[1] + 1)
+    out: FloatArray = (precision * ranked).sum(axis=1) / np.maximum(hits[:, -1], 1)
     return out
 
 
@@ -317,7 +317,7 @@ class EmbeddingInversion(Attack[EmbeddingInversionParams]):
         Args:
             gained: (rows,) right guesses more than those of the label prior.
             guess: logits of rows.
-            targets: sparse (rows, words), which are there.
+            targets: sparse (rows, words), nonzero where a row has the word.
             words: that are predicted.
             texts: of the rows.
         """
@@ -326,14 +326,14 @@ class EmbeddingInversion(Attack[EmbeddingInversionParams]):
         if not len(rows):
             return ()
         top = np.argsort(-guess(rows), axis=1, kind="stable")[:, : self.params.top]
-        there = targets[rows].toarray() > 0
+        has_word = targets[rows].toarray() > 0
         return tuple(
             Sample(
                 private=texts[row],
                 seen="the representation of the text",
                 read=", ".join(words[at] for at in guessed if present[at]),
             )
-            for row, guessed, present in zip(rows.tolist(), top.tolist(), there, strict=True)
+            for row, guessed, present in zip(rows.tolist(), top.tolist(), has_word, strict=True)
         )
 
     def _classes(self, release: Release, corpus: Corpus) -> tuple[IntArray, int]:

@@ -30,16 +30,16 @@ Means = Literal["accuracy", "f1"]
 
 @dataclass(frozen=True, eq=False)
 class Inferred:
-    """What one attacker said about the test rows.
+    """Guesses of one attacker about the test rows.
 
     Attributes:
         name, classes: the attribute.
         truth: (test rows,) -1 for unknown.
-        by_view: what was learnt from -> (test rows,) the attacker's class.
-        view: the one that the attacker chose.
+        by_view: view learnt from -> (test rows,) the attacker's class.
+        view: view that the attacker chose.
         majority: (test rows,) the most frequent class of the truth.
-        users: (test rows,) what is resampled together.
-        models: what was learnt from -> the attacker.
+        users: (test rows,) units that are resampled together.
+        models: view learnt from -> the attacker.
     """
 
     name: str
@@ -52,36 +52,41 @@ class Inferred:
     models: Mapping[str, Perceptron]
 
     @property
-    def said(self) -> IntArray:
-        """(test rows,) what the attacker says."""
+    def guess(self) -> IntArray:
+        """(test rows,) classes that the attacker guesses."""
         return self.by_view[self.view]
 
     @property
-    def known(self) -> BoolArray:
+    def labelled(self) -> BoolArray:
         """(test rows,) True where there is a truth."""
         return self.truth >= 0
 
 
 def empirical_privacy(
-    found: list[Inferred], mean: Means, rng: np.random.Generator
+    attackers: list[Inferred], mean: Means, rng: np.random.Generator
 ) -> tuple[dict[str, Estimate], dict[str, Any]]:
     """Empirical privacy of the attackers, and of the majority class of the test split."""
-    truth, known = (np.stack([getattr(one, key) for one in found]) for key in ("truth", "known"))
-    users, metrics = found[0].users, {}
+    truth, labelled = (
+        np.stack([getattr(one, key) for one in attackers]) for key in ("truth", "labelled")
+    )
+    users, metrics = attackers[0].users, {}
     sides = {
-        "empirical_privacy": [one.said for one in found],
-        "empirical_privacy_majority": [one.majority for one in found],
+        "empirical_privacy": [one.guess for one in attackers],
+        "empirical_privacy_majority": [one.majority for one in attackers],
     }
-    if RELEASED in found[0].by_view:
-        sides["empirical_privacy_released"] = [one.by_view[RELEASED] for one in found]
-    for metric, said in ((name, np.stack(columns)) for name, columns in sides.items()):
+    if RELEASED in attackers[0].by_view:
+        sides["empirical_privacy_released"] = [one.by_view[RELEASED] for one in attackers]
+    for metric, guesses in ((name, np.stack(columns)) for name, columns in sides.items()):
         if mean == "f1":
-            hits = (known & (truth == 1) & (said == 1)).sum(axis=0)
-            marked = (known & (truth == 1)).sum(axis=0) + (known & (said == 1)).sum(axis=0)
+            hits = (labelled & (truth == 1) & (guesses == 1)).sum(axis=0)
+            marked = (labelled & (truth == 1)).sum(axis=0) + (labelled & (guesses == 1)).sum(axis=0)
             good = ratio_estimate(2.0 * hits, marked, rng, users)
         else:
-            right, below = (known & (truth == said)).astype(np.float64), known.astype(np.float64)
-            weights = np.full(len(found), 1.0 / len(found))
+            right, below = (
+                (labelled & (truth == guesses)).astype(np.float64),
+                labelled.astype(np.float64),
+            )
+            weights = np.full(len(attackers), 1.0 / len(attackers))
             good = sum_of_ratios_estimate(right, below, weights, rng, users)
         metrics[metric] = _one_minus(good)
     return metrics, {"empirical_privacy_is": f"1 - {'F1' if mean == 'f1' else 'accuracy'}"}
@@ -94,27 +99,31 @@ def _one_minus(x: Estimate) -> Estimate:
 
 def describe(one: Inferred, rng: np.random.Generator) -> dict[str, Any]:
     """All numbers of one attacker, as JSON values; `by_class` is Table 5 of the paper."""
-    truth, said, users = one.truth[one.known], one.said[one.known], one.users[one.known]
+    truth, guesses, users = (
+        one.truth[one.labelled],
+        one.guess[one.labelled],
+        one.users[one.labelled],
+    )
     size = len(one.classes)
-    table = np.bincount(truth * size + said, minlength=size * size).reshape(size, size)
-    there = np.flatnonzero(table.sum(axis=1))
-    inside = (truth == there[:, None]).astype(np.float64)
-    right: FloatArray = inside * (truth == said)
-    weights = np.full(len(there), 1.0 / len(there))
+    table = np.bincount(truth * size + guesses, minlength=size * size).reshape(size, size)
+    present = np.flatnonzero(table.sum(axis=1))
+    inside = (truth == present[:, None]).astype(np.float64)
+    right: FloatArray = inside * (truth == guesses)
+    weights = np.full(len(present), 1.0 / len(present))
     balanced = sum_of_ratios_estimate(right, inside, weights, rng, users)
     shares = inside.mean(axis=1)
     return {
         "classes": list(one.classes),
         "rows": len(truth),
-        "rows_unknown": int((~one.known).sum()),
+        "rows_unknown": int((~one.labelled).sum()),
         "balanced_accuracy": balanced.model_dump(mode="json"),
-        "f1": {one.classes[c]: _f1(table, int(c)) for c in there},
+        "f1": {one.classes[c]: _f1(table, int(c)) for c in present},
         "by_class": {
             one.classes[c]: {
                 "share": float(shares[i]),
                 "accuracy": ratio_estimate(right[i], inside[i], rng, users).model_dump(mode="json"),
             }
-            for i, c in enumerate(there)
+            for i, c in enumerate(present)
         },
         "confusion": table.tolist(),
         "view": one.view,

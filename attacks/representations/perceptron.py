@@ -46,7 +46,7 @@ class PerceptronParams(Params):
 
 
 class Examples(NamedTuple):
-    """What is learned from.
+    """Inputs and targets of training.
 
     Attributes:
         inputs: (rows, d).
@@ -97,7 +97,7 @@ def blocks(rows: int) -> Iterator[slice]:
 def fit(
     examples: tuple[Examples, Examples],
     prior: FloatArray,
-    how: PerceptronParams,
+    params: PerceptronParams,
     run: Run,
     use: str,
 ) -> Perceptron:
@@ -111,7 +111,7 @@ def fit(
         examples: of the train and of the valid split, with classes (cross-entropy) or with sets
             of labels (a cross-entropy each).
         prior: (classes or labels,) logits without any input.
-        how: parameters.
+        params: parameters of the network and its training.
         run: device and seed; equal seeds give equal weights.
         use: names the random numbers.
 
@@ -122,18 +122,18 @@ def fit(
 
     train, valid = examples
     generator = torch.Generator().manual_seed(run.shared_seed("perceptron", use))
-    module = _network(train.inputs.shape[1], prior, how.hidden, generator).to(run.device)
+    module = _network(train.inputs.shape[1], prior, params.hidden, generator).to(run.device)
     mean, scale = train.inputs.mean(axis=0), train.inputs.std(axis=0)
     # A coordinate without variance says nothing; rounding must not blow it up.
     scale[scale <= 1e-12 * np.maximum(1.0, np.abs(mean))] = math.inf
     inputs, held = (_tensor((x.inputs - mean) / scale, run.device) for x in (train, valid))
-    optimiser = torch.optim.Adam(module.parameters(), lr=how.learning_rate)
+    optimiser = torch.optim.Adam(module.parameters(), lr=params.learning_rate)
     losses = [_mean_loss(module, held, valid.targets)]
     best = copy.deepcopy(module.state_dict())
-    for epoch in range(1, how.epochs + 1):
+    for epoch in range(1, params.epochs + 1):
         order = torch.randperm(len(inputs), generator=generator).numpy()
-        for start in range(0, len(order), how.batch_size):
-            rows = order[start : start + how.batch_size]
+        for start in range(0, len(order), params.batch_size):
+            rows = order[start : start + params.batch_size]
             optimiser.zero_grad()
             _loss(module(inputs[rows]), train.targets[rows]).mean().backward()  # type: ignore[no-untyped-call]
             optimiser.step()
@@ -141,11 +141,11 @@ def fit(
         if not math.isfinite(losses[-1]):
             raise InputError(
                 f"the attacker's valid loss is {losses[-1]} after epoch {epoch}: lower "
-                f"learning_rate, which is {how.learning_rate}"
+                f"learning_rate, which is {params.learning_rate}"
             )
         if losses[-1] < min(losses[:-1]):
             best = copy.deepcopy(module.state_dict())
-        if epoch - int(np.argmin(losses)) >= how.patience:
+        if epoch - int(np.argmin(losses)) >= params.patience:
             break
     module.load_state_dict(best)
     return Perceptron(module, mean, scale, run.device, tuple(losses))
@@ -182,8 +182,8 @@ def _loss(logits: Tensor, targets: Any) -> Tensor:
 
     if isinstance(targets, np.ndarray):
         classes: IntArray = targets
-        there = torch.from_numpy(classes).to(logits.device)
-        return functional.cross_entropy(logits, there, reduction="none")
+        class_tensor = torch.from_numpy(classes).to(logits.device)
+        return functional.cross_entropy(logits, class_tensor, reduction="none")
     present = torch.from_numpy(targets.toarray()).to(logits.device, logits.dtype)
     return functional.binary_cross_entropy_with_logits(logits, present, reduction="none").sum(1)
 

@@ -1,4 +1,4 @@
-"""What an adversary sees of a split: released representations, with the truth about their rows."""
+"""Released representations of a split, with the truth about their rows."""
 
 from __future__ import annotations
 

@@ -299,7 +299,9 @@ class SecretSharer(Attack[SecretSharerParams]):
         beamed: list[bool | None] = [None] * count
         if isinstance(release, Generator):
             beamed = self._beam(release, planted, run)
-            hits = sum(bool(found) for found, is_word in zip(beamed, word, strict=True) if is_word)
+            hits = sum(
+                bool(in_beam) for in_beam, is_word in zip(beamed, word, strict=True) if is_word
+            )
             metrics["extracted_beam_search"] = fraction_estimate(hits, int(word.sum()))
         else:
             notes.append("no beam search: the release does not generate text token by token")
@@ -347,8 +349,8 @@ class SecretSharer(Attack[SecretSharerParams]):
         def show(done: int) -> None:
             run.progress("secret-sharer: beam search", done, len(texts))
 
-        found = search.run_all(starts, show)
+        likely_texts = search.run_all(starts, show)
         return [
             normal_surface(text) in map(normal_surface, likely)
-            for text, likely in zip(texts, found, strict=True)
+            for text, likely in zip(texts, likely_texts, strict=True)
         ]

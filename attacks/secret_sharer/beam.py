@@ -108,7 +108,7 @@ class BeamSearch:
         return texts
 
     def _side_by_side(self, starts: Sequence[tuple[str, int]]) -> list[list[str]]:
-        """As `run_all`, all searches at the same time."""
+        """Run all searches of `run_all` at the same time."""
         searches = [
             _Search(
                 words, [Hypothesis(0.0, tuple(self.generator.encode(prefix)), len(prefix.split()))]
@@ -119,18 +119,20 @@ class BeamSearch:
             # The generator takes prefixes of equal length.
             shortest = min(len(search.live[0].tokens) for search in going)
             same = [search for search in going if len(search.live[0].tokens) == shortest]
-            for search, logp in self._asked(same):
+            for search, logp in self._next_logprobs(same):
                 self._step(search, logp)
         return [[text for _, text in search.done] for search in searches]
 
-    def _asked(self, searches: list[_Search]) -> Iterator[tuple[_Search, FloatArray]]:
+    def _next_logprobs(self, searches: list[_Search]) -> Iterator[tuple[_Search, FloatArray]]:
         """Searches with next-token log-probabilities (live, tokens) of their hypotheses."""
         at_once = max(1, NUMBERS_AT_ONCE // (self.width * self._size))
         for at in range(0, len(searches), at_once):
             part = searches[at : at + at_once]
-            asked = [h.tokens for search in part for h in search.live]
-            found = checked(self.generator.next_logprobs(asked), "next-token log-probabilities")
-            table = found.reshape(len(asked), -1)
+            prefixes = [h.tokens for search in part for h in search.live]
+            logprobs = checked(
+                self.generator.next_logprobs(prefixes), "next-token log-probabilities"
+            )
+            table = logprobs.reshape(len(prefixes), -1)
             ends = np.cumsum([len(search.live) for search in part])[:-1]
             yield from zip(part, np.split(table, ends), strict=True)
 
@@ -146,7 +148,7 @@ class BeamSearch:
             ends = float(np.logaddexp.reduce(logp[at][starts | silent]))
             text = " ".join(self.generator.decode(live[at].tokens).split())
             search.done.append((live[at].score + ends, text))
-        search.done.sort(key=lambda found: (-found[0], found[1]))
+        search.done.sort(key=lambda text: (-text[0], text[1]))
         del search.done[self.width :]
         total = logp + np.array([h.score for h in live])[:, None]
         total = np.where(silent | (last[:, None] & starts), -np.inf, total)
@@ -160,8 +162,8 @@ class BeamSearch:
         ]
         search.steps += 1
         full = len(search.done) == self.width
-        found = full and search.live and search.live[0].score <= search.done[-1][0]
-        if found or search.steps == TOKENS_PER_WORD * words:
+        complete = full and search.live and search.live[0].score <= search.done[-1][0]
+        if complete or search.steps == TOKENS_PER_WORD * words:
             search.live = []
 
 

@@ -1,4 +1,4 @@
-"""What the secret-sharer attack plants, and the numbers of each canary."""
+"""Canaries of the secret-sharer attack, and the numbers of each."""
 
 from __future__ import annotations
 
@@ -61,15 +61,15 @@ class WantedCanary(NamedTuple):
     """A canary that is to be planted: by probabilities, or by the spread that is chosen.
 
     Attributes:
-        kind: of the canary.
+        kind: kind of the canary.
         rate: share of the training rows that it is expected to replace; the rarest are planted
             first.
-        how: p_u and p_e, or the spread that is chosen.
+        spread: p_u and p_e, or the spread that is chosen.
     """
 
     kind: Literal["word", "entity"]
     rate: float
-    how: tuple[float, float] | int
+    spread: tuple[float, float] | int
 
 
 class PlantedSecret(BaseModel):
@@ -95,7 +95,7 @@ class PlantedSecret(BaseModel):
 
     @property
     def text(self) -> str:
-        """What is planted."""
+        """Planted text."""
         return " ".join(part for part in (self.before, self.secret, self.after) if part)
 
 
@@ -189,14 +189,14 @@ def random_suffix_words(pool: int, own: IntArray, count: int, rng: np.random.Gen
 
 
 def _drawn_by_word(pool: int, own: IntArray, count: int, rng: np.random.Generator) -> IntArray:
-    """The same where suffixes are too many to be numbered: those drawn before are drawn anew."""
-    found = np.empty((0, len(own)), dtype=np.int64)
-    while len(found) < count:
-        more = rng.integers(pool, size=(count - len(found), len(own)))
-        found = np.concatenate([found, more[(more != own).any(axis=1)]])
-        _, first = np.unique(found, axis=0, return_index=True)
-        found = found[np.sort(first)]
-    return found
+    """Draw distinct suffixes where they are too many to number; draw repeated ones anew."""
+    suffixes = np.empty((0, len(own)), dtype=np.int64)
+    while len(suffixes) < count:
+        more = rng.integers(pool, size=(count - len(suffixes), len(own)))
+        suffixes = np.concatenate([suffixes, more[(more != own).any(axis=1)]])
+        _, first = np.unique(suffixes, axis=0, return_index=True)
+        suffixes = suffixes[np.sort(first)]
+    return suffixes
 
 
 def canary_details(
@@ -210,12 +210,12 @@ def canary_details(
     The skew-normal is fitted to the references that were kept.
     """
     table = []
-    for canary, ranking, found in zip(canaries, rankings, beamed, strict=True):
+    for canary, ranking, in_beam in zip(canaries, rankings, beamed, strict=True):
         row = canary.model_dump() | {
             "loss": ranking.loss if math.isfinite(ranking.loss) else None,
             "rank": ranking.rank,
             "exposure": ranking.bits,
-            "beam_search": found,
+            "beam_search": in_beam,
             "extrapolated_exposure": None,
             "ks_pvalue": None,
         }

@@ -48,24 +48,24 @@ def fill_gaps(release: Completer, planted: PlantedCanaries, run: Run) -> Leakage
     """
     notes = list(planted.notes)
     if isinstance(release, Tokenised):
-        known = one_token_words(release.vocabulary, planted.words)
+        token_words = one_token_words(release.vocabulary, planted.words)
     else:
-        known = {word: word for word in planted.words}
+        token_words = {word: word for word in planted.words}
         notes.append(UNCHECKED)
-    candidates = tuple(dict.fromkeys(known.values()))
-    asked = [secret for secret in planted.secrets if secret.secret in known]
-    missing = [secret for secret in planted.secrets if secret.secret not in known]
+    candidates = tuple(dict.fromkeys(token_words.values()))
+    scorable = [secret for secret in planted.secrets if secret.secret in token_words]
+    missing = [secret for secret in planted.secrets if secret.secret not in token_words]
     total = len(planted.secrets)
-    metrics = {"secrets_scored": fraction_estimate(len(asked), total)}
+    metrics = {"secrets_scored": fraction_estimate(len(scorable), total)}
     if missing:
         notes.append(
             f"{len(missing)} of {total} secrets are not one token of the release's vocabulary: "
             "they have no exposure, and no number counts them"
         )
     filled = []
-    for done, secret in enumerate(asked):
-        run.progress("secret-sharer: filling gaps", done, len(asked))
-        filled.append(_fill(release, candidates, secret, known[secret.secret]))
+    for done, secret in enumerate(scorable):
+        run.progress("secret-sharer: filling gaps", done, len(scorable))
+        filled.append(_fill(release, candidates, secret, token_words[secret.secret]))
     if filled:
         most = max(secret.occurrences for secret in planted.secrets)
         metrics |= _metrics(filled, len(candidates), most, run)
@@ -106,8 +106,8 @@ def _fill(
     # A release joins texts as they stand: spaces belong to what is around the gap. All candidates
     # are asked about at once, so that their losses are rounded in the same way.
     after = f" {secret.after}" if secret.after else ""
-    found = release.filler_losses(f"{secret.before} ", after, candidates)
-    losses = checked(found, "losses of candidates")
+    raw_losses = release.filler_losses(f"{secret.before} ", after, candidates)
+    losses = checked(raw_losses, "losses of candidates")
     own = losses[candidates.index(word)]
     rank = int((losses <= own).sum())  # the secret is one of them
     return _Filled(secret, float(own), rank, math.log2(len(losses)) - math.log2(rank))
@@ -121,7 +121,7 @@ def _groups(secrets: Sequence[PlantedSecret]) -> list[Group]:
     return list(dict.fromkeys((secret.layout, secret.copies) for secret in secrets))
 
 
-def _of(group: Group, filled: Sequence[_Filled]) -> list[_Filled]:
+def _of_group(group: Group, filled: Sequence[_Filled]) -> list[_Filled]:
     return [one for one in filled if (one.secret.layout, one.secret.copies) == group]
 
 
@@ -136,11 +136,11 @@ def _metrics(
         out["exposure_max_repeats"] = mean_estimate(bits[held == most], rng)
     out["exposure_mean"] = mean_estimate(bits, rng)
     out["exposure_limit"] = Estimate(value=math.log2(candidates))
-    there = [one.rank == 1 for one in filled if one.secret.occurrences]
-    if there:
-        out["extracted_filling"] = fraction_estimate(sum(there), len(there))
+    ranked_first = [one.rank == 1 for one in filled if one.secret.occurrences]
+    if ranked_first:
+        out["extracted_filling"] = fraction_estimate(sum(ranked_first), len(ranked_first))
     for layout, copies in _groups([one.secret for one in filled]):
-        these = np.array([one.bits for one in _of((layout, copies), filled)])
+        these = np.array([one.bits for one in _of_group((layout, copies), filled)])
         out[f"exposure_{layout}_{copies}"] = mean_estimate(these, rng)
     return out
 
@@ -157,7 +157,7 @@ def _row(one: _Filled) -> dict[str, Any]:
 
 def _group(group: Group, filled: Sequence[_Filled]) -> dict[str, Any]:
     """Exposure of a layout and a number of occurrences, beside the rows and users that hold it."""
-    these = _of(group, filled)
+    these = _of_group(group, filled)
     out: dict[str, Any] = {"layout": group[0], "copies": group[1], "scored": len(these)}
     if not these:
         return out

@@ -1,4 +1,4 @@
-"""How the secret sharer plants canaries: which ones, in whose rows, and under which names."""
+"""Planting of canaries: their texts, the rows that they replace, and their names."""
 
 from __future__ import annotations
 
@@ -106,9 +106,9 @@ class CanaryPlanter:
         taken = np.zeros(corpus.user_count, dtype=bool)
         each = self.params.entity_sentences
         for part, text in named:
-            if isinstance(part.how, tuple):
-                p_u, p_e = part.how
-                sharers, hit = sharers_and_rows(corpus, users, part.how, free, rng)
+            if isinstance(part.spread, tuple):
+                p_u, p_e = part.spread
+                sharers, hit = sharers_and_rows(corpus, users, part.spread, free, rng)
                 drawn: dict[str, Any] = {
                     "p_u": p_u,
                     "p_e": p_e,
@@ -117,7 +117,9 @@ class CanaryPlanter:
                     "sharers": sharers,
                 }
             else:
-                sharing, hit = drawn_users_and_rows(corpus, (part.how + 1, each), free, taken, rng)
+                sharing, hit = drawn_users_and_rows(
+                    corpus, (part.spread + 1, each), free, taken, rng
+                )
                 if taken[sharing].any() and SHARED not in notes:
                     notes.append(SHARED)
                 taken[sharing] = True
@@ -127,8 +129,8 @@ class CanaryPlanter:
                     "expected_sharers": len(sharing),
                     "expected_occurrences": len(hit),
                     "sharers": len(sharing),
-                    "spread": part.how,
-                    "sentences": part.how * each,
+                    "spread": part.spread,
+                    "sentences": part.spread * each,
                 }
             free[hit] = False
             rows.append(hit)
@@ -170,7 +172,7 @@ class CanaryPlanter:
     ) -> list[str]:
         """Texts of the canaries; where the spread is chosen, nobody else has the same name."""
         texts = self._texts(words, len(wanted), rng)
-        chosen = [isinstance(part.how, int) for part in wanted]
+        chosen = [isinstance(part.spread, int) for part in wanted]
         if not any(chosen):
             return texts
         parts = [split_canary(text, self.params.prefix_words) for text in texts]
@@ -203,14 +205,15 @@ class CanaryPlanter:
         out = []
         for canary, hit in zip(canaries, rows, strict=True):
             if canary.kind == "entity" and len(hit):
-                found = hidden(corpus, int(hit[0]), self._secret_starts(canary))
-                canary = canary.model_copy(update={"detected": found})
+                detected = hidden(corpus, int(hit[0]), self._secret_starts(canary))
+                canary = canary.model_copy(update={"detected": detected})
             out.append(canary)
-        asked = [canary.detected for canary in out if canary.detected is not None]
-        if asked:
+        detections = [canary.detected for canary in out if canary.detected is not None]
+        if detections:
             notes.append(
-                f"{corpus.detector.detector} finds the names of {sum(asked)} of {len(asked)} "
-                "entity canaries: a mechanism on entities does not see the others"
+                f"{corpus.detector.detector} finds the names of {sum(detections)} "
+                f"of {len(detections)} entity canaries: a mechanism on entities does not "
+                "see the others"
             )
         return out
 

@@ -71,5 +71,5 @@ def contradictions(
 
 
 def _mean(values: Iterator[float] | Any) -> float | None:
-    found = [float(value) for value in values]
-    return math.fsum(found) / len(found) if found else None
+    numbers = [float(value) for value in values]
+    return math.fsum(numbers) / len(numbers) if numbers else None

@@ -1,1 +1,1 @@
-"""What a protocol between two parties shows, and what its answers show in spite of it."""
+"""Attacks on the messages of a two-party protocol, and on its answers."""

@@ -1,4 +1,4 @@
-"""How well is a classifier copied by whoever may ask for classes of texts of their own?"""
+"""Model extraction: copy a classifier by asking for the classes of texts of one's own."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class PublicInputs(Protocol):
 
 
 class ModelExtractionParams(Params):
-    """How much is asked."""
+    """Number of queries."""
 
     queries: int = Field(
         default=500, ge=2, description="public texts whose class is asked for, at most"
@@ -52,18 +52,18 @@ class ModelExtractionParams(Params):
     )
 
 
-class _Asked(NamedTuple):
-    """What the attack knows, and what it is judged on.
+class _Queries(NamedTuple):
+    """Queries with their answers, and the test rows that judge the copy.
 
     Attributes:
         queries, test: features of public rows and of test rows.
-        answers, told: (rows,) classes that the release gives them.
+        answers, test_answers: (rows,) classes that the release assigns to them.
     """
 
     queries: Any
     test: Any
     answers: IntArray
-    told: IntArray
+    test_answers: IntArray
 
 
 class ModelExtraction(Attack[ModelExtractionParams]):
@@ -122,28 +122,28 @@ class ModelExtraction(Attack[ModelExtractionParams]):
         _check_test_rows(test)
         run.progress("model extraction", 0, 2)
         features, what = _features(release, public, test)
-        asked = _Asked(*features, class_labels(release, public), class_labels(release, test))
+        queries = _Queries(*features, class_labels(release, public), class_labels(release, test))
         run.progress("model extraction", 1, 2)
         truth = true_classes(release, test, self.name)
         users = or_alone(test.users)
-        known = true_classes(release, public, self.name)
+        public_labels = true_classes(release, public, self.name)
         guesses = {
-            "": _copy(asked, asked.answers),
-            "_majority": np.full(len(test), np.bincount(asked.answers).argmax()),
+            "": _copy(queries, queries.answers),
+            "_majority": np.full(len(test), np.bincount(queries.answers).argmax()),
         }
-        if len(np.unique(known[known >= 0])) > 1:
-            guesses["_public_labels"] = _copy(asked, known)
+        if len(np.unique(public_labels[public_labels >= 0])) > 1:
+            guesses["_public_labels"] = _copy(queries, public_labels)
         metrics = {}
         for name, guessed in guesses.items():
-            metrics[f"agreement{name}"] = _share(guessed == asked.told, users, run)
+            metrics[f"agreement{name}"] = _share(guessed == queries.test_answers, users, run)
             metrics[f"accuracy{name}"] = _share((guessed == truth)[truth >= 0],
                                                 users[truth >= 0], run)  # fmt: skip
         details = {
             "queries": len(public),
             "test_rows": len(test),
             "features": what,
-            "answers": np.bincount(asked.answers, minlength=len(release.classes)).tolist(),
-            "accuracy_of_the_release": float((asked.told == truth)[truth >= 0].mean()),
+            "answers": np.bincount(queries.answers, minlength=len(release.classes)).tolist(),
+            "accuracy_of_the_release": float((queries.test_answers == truth)[truth >= 0].mean()),
         }
         return Leakage(metrics, details)
 
@@ -168,7 +168,7 @@ def _features(release: Release, public: Corpus, test: Corpus) -> tuple[tuple[Any
 
 
 def _reader(release: Release) -> Callable[[Corpus], Any] | None:
-    """What everybody can compute of a row before the network, if the release says what that is."""
+    """Public function of rows that the network reads, if the release declares one."""
     if isinstance(release, PublicInputs):
         return release.public_inputs
     if isinstance(release, Compilable):
@@ -182,21 +182,21 @@ def _flat(inputs: Any) -> FloatArray:
     return values.reshape(len(values), -1)
 
 
-def _copy(asked: _Asked, labels: IntArray) -> IntArray:
+def _copy(queries: _Queries, labels: IntArray) -> IntArray:
     """(test,) classes by a model that learnt labels (queries,), those that are -1 left out."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import GridSearchCV
     from sklearn.preprocessing import MaxAbsScaler
 
     some = labels >= 0
-    found = np.unique(labels[some])
-    if len(found) < 2 or np.bincount(labels[some])[found].min() < _FOLDS:
-        return np.full(len(asked.told), np.bincount(labels[some]).argmax())
-    scaler = MaxAbsScaler().fit(asked.queries)
+    classes = np.unique(labels[some])
+    if len(classes) < 2 or np.bincount(labels[some])[classes].min() < _FOLDS:
+        return np.full(len(queries.test_answers), np.bincount(labels[some]).argmax())
+    scaler = MaxAbsScaler().fit(queries.queries)
     strengths = {"C": np.logspace(-1, 3, 5)}
     model = GridSearchCV(LogisticRegression(max_iter=500), strengths, cv=_FOLDS)
-    model.fit(scaler.transform(asked.queries)[some], labels[some])
-    return np.asarray(model.predict(scaler.transform(asked.test)), dtype=np.int64)
+    model.fit(scaler.transform(queries.queries)[some], labels[some])
+    return np.asarray(model.predict(scaler.transform(queries.test)), dtype=np.int64)
 
 
 def _share(hits: Any, users: IntArray, run: Run) -> Estimate:

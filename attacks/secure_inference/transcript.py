@@ -41,7 +41,7 @@ _STRENGTH = 1.0
 
 
 class TranscriptParams(Params):
-    """How often the adversary watches, and how much it looks at."""
+    """Number of executions that the adversary watches, and of bytes that it reads."""
 
     executions: int = Field(
         default=60,
@@ -66,8 +66,8 @@ class TranscriptParams(Params):
     )
 
 
-class _Told(NamedTuple):
-    """How well two sides are told apart.
+class _Separation(NamedTuple):
+    """Evidence that two sides differ.
 
     Attributes:
         auc: of the classifier on executions that it did not learn from.
@@ -129,23 +129,23 @@ class Transcript(Attack[TranscriptParams]):
         """
         watched = _watched(release)
         pair = self._pair(corpus, run)
-        told = {"inputs": self._told(
+        separations = {"inputs": self._separated(
             (watched, pair.take(np.array([0]))), (watched, pair.take(np.array([1]))), "server", run
         )}  # fmt: skip
         if self.params.models:
             other = _watched(self._second_model(corpus, run))
             row = pair.take(np.array([0]))
-            told["models"] = self._told((watched, row), (other, row), "client", run)
+            separations["models"] = self._separated((watched, row), (other, row), "client", run)
         metrics: dict[str, Estimate] = {}
-        for name, found in told.items():
-            metrics[f"auc_{name}"] = found.auc
-            metrics[f"p_{name}"] = Estimate(value=found.p)
-        uniform = [chi_square_p(found.sides) for found in told.values()]
+        for name, one in separations.items():
+            metrics[f"auc_{name}"] = one.auc
+            metrics[f"p_{name}"] = Estimate(value=one.p)
+        uniform = [chi_square_p(one.sides) for one in separations.values()]
         metrics["p_uniform"] = Estimate(value=min(1.0, min(uniform) * len(uniform)))
-        return Leakage(metrics, self._details(told))
+        return Leakage(metrics, self._details(separations))
 
-    def _details(self, told: dict[str, _Told]) -> dict[str, Any]:
-        looked = {name: int(found.sides.shape[1]) for name, found in told.items()}
+    def _details(self, separations: dict[str, _Separation]) -> dict[str, Any]:
+        looked = {name: int(one.sides.shape[1]) for name, one in separations.items()}
         return {
             "notes": [
                 "an auc near 0.5 and p-values that are not small say that this adversary found "
@@ -175,13 +175,13 @@ class Transcript(Attack[TranscriptParams]):
         seed = int(run.shared("transcript", "seed").integers(2**31))
         return run.retrain(chosen, mechanism="same", seed=seed)
 
-    def _told(
+    def _separated(
         self,
         one: tuple[OpenedMessages, Corpus],
         other: tuple[OpenedMessages, Corpus],
         party: Literal["server", "client"],
         run: Run,
-    ) -> _Told:
+    ) -> _Separation:
         p = self.params
         views = []
         for side, (release, row) in enumerate((one, other)):
@@ -191,7 +191,7 @@ class Transcript(Attack[TranscriptParams]):
         width = min(view.shape[1] for view in views)
         first, second = (view[:, :width] for view in views)
         rng = run.shared("transcript", "bootstrap", party)
-        return _Told(
+        return _Separation(
             separation(first, second, rng), two_sample_p(first, second), np.vstack([first, second])
         )
 
@@ -228,11 +228,11 @@ def separation(one: ByteArray, other: ByteArray, rng: np.random.Generator) -> Es
         return np.asarray((values - mean) / scale)
 
     # In the dual: there are fewer executions than bytes.
-    known = standard(learnt)
-    kernel = known @ known.T / known.shape[1]
+    training = standard(learnt)
+    kernel = training @ training.T / training.shape[1]
     dual = np.linalg.solve(kernel + _STRENGTH * np.eye(len(kernel)), truth - truth.mean())
     sides = [
-        Scores(standard(side[start:]) @ known.T @ dual, np.arange(len(side) - start))
+        Scores(standard(side[start:]) @ training.T @ dual, np.arange(len(side) - start))
         for side, start in zip((one, other), middle, strict=True)
     ]
     return auc_estimate(sides[0], sides[1], rng)
@@ -242,8 +242,8 @@ def two_sample_p(one: ByteArray, other: ByteArray) -> float:
     """Least p-value of the Kolmogorov-Smirnov tests of each byte, times their number, at most 1."""
     from scipy.stats import ks_2samp
 
-    found = ks_2samp(one, other, axis=0, method="asymp")
-    return float(min(1.0, np.min(found.pvalue) * one.shape[1]))
+    test = ks_2samp(one, other, axis=0, method="asymp")
+    return float(min(1.0, np.min(test.pvalue) * one.shape[1]))
 
 
 def chi_square_p(opened: ByteArray) -> float:

@@ -91,26 +91,26 @@ class VocabularyMembership(Attack[VocabularyMembershipParams]):
         p = self.params
         free = np.flatnonzero(corpus.where("train") & (corpus.origin >= 0))
         owners = or_alone(corpus.users)[free]
-        there = np.unique(owners)
-        if len(there) < max(p.users):
+        authors = np.unique(owners)
+        if len(authors) < max(p.users):
             raise InputError(
                 f"{self.name}.users: {max(p.users)} users of the train split are to have a name, "
-                f"and {len(there)} have rows that nothing else was planted in"
+                f"and {len(authors)} have rows that nothing else was planted in"
             )
-        made = _names(len(p.users) * p.names + p.controls, corpus, rng)
+        new_names = _names(len(p.users) * p.names + p.controls, corpus, rng)
         # One row of each user, another one for each name.
         order = np.lexsort([rng.random(len(free)), owners])
         rows, owners = free[order], owners[order]
-        starts = np.searchsorted(owners, there)
+        starts = np.searchsorted(owners, authors)
         sizes = np.diff([*starts, len(owners)])
         pieces, planted = [], {}
         for count in p.users:
-            planted[count] = tuple(made.pop() for _ in range(p.names))
+            planted[count] = tuple(new_names.pop() for _ in range(p.names))
             for name in planted[count]:
-                users = rng.choice(len(there), count, replace=False)
+                users = rng.choice(len(authors), count, replace=False)
                 hit: IntArray = rows[starts[users] + rng.integers(sizes[users])]
                 pieces.append((name, hit))
-        return inserted(corpus, pieces, rng), PlantedNames(names=planted, controls=tuple(made))
+        return inserted(corpus, pieces, rng), PlantedNames(names=planted, controls=tuple(new_names))
 
     def refuses(self, release: Release, corpus: Corpus) -> str | None:
         """See `Attack`: a release without a vocabulary."""
@@ -128,17 +128,20 @@ class VocabularyMembership(Attack[VocabularyMembershipParams]):
         metrics: dict[str, Estimate] = {}
         details = []
         for count, names in sorted(planted.names.items(), reverse=True):  # the headline comes first
-            found = pieces_of(names, vocabulary)
-            metrics[f"vocabulary_advantage_{count}"] = _advantage(found, without)
-            metrics[f"vocabulary_auc_{count}"] = auc_estimate(_ranked(found), _ranked(without), rng)
-            metrics[f"vocabulary_found_{count}"] = _share(found)
+            pieces = pieces_of(names, vocabulary)
+            metrics[f"vocabulary_advantage_{count}"] = _advantage(pieces, without)
+            metrics[f"vocabulary_auc_{count}"] = auc_estimate(
+                _ranked(pieces), _ranked(without), rng
+            )
+            metrics[f"vocabulary_found_{count}"] = _share(pieces)
             details.append({
-                "users": count, "names": list(names), "pieces": [_told(one) for one in found],
+                "users": count, "names": list(names),
+                "pieces": [_piece_count(one) for one in pieces],
             })  # fmt: skip
         metrics["vocabulary_false_alarms"] = _share(without)
         return Leakage(metrics, {
             "planted": details,
-            "control_pieces": [_told(one) for one in without],
+            "control_pieces": [_piece_count(one) for one in without],
             "vocabulary": {
                 "size": vocabulary.size, "origin": vocabulary.origin, "private": vocabulary.private,
             },
@@ -146,37 +149,37 @@ class VocabularyMembership(Attack[VocabularyMembershipParams]):
 
 
 def _vocabulary(release: Release) -> Vocabulary | None:
-    """That of the release; None where it reads vectors, or its encoder is frozen."""
-    found: Vocabulary | None = release.vocabulary if isinstance(release, Tokenised) else None
-    return found
+    """Vocabulary of the release; None where it reads vectors, or its encoder is frozen."""
+    vocabulary: Vocabulary | None = release.vocabulary if isinstance(release, Tokenised) else None
+    return vocabulary
 
 
 def pieces_of(names: Sequence[str], vocabulary: Vocabulary) -> IntArray:
     """(names,) tokens of each name, alone or behind a space; `_UNREAD` where one is unknown."""
-    found = []
+    counts = []
     for texts in (list(names), [f" {name}" for name in names]):
         rows = vocabulary.encode(texts)
-        known = [bool(row) and vocabulary.unknown not in row for row in rows]
-        found.append([len(r) if k else _UNREAD for r, k in zip(rows, known, strict=True)])
-    fewest: IntArray = np.array(found, dtype=np.int64).min(axis=0)
+        readable = [bool(row) and vocabulary.unknown not in row for row in rows]
+        counts.append([len(r) if k else _UNREAD for r, k in zip(rows, readable, strict=True)])
+    fewest: IntArray = np.array(counts, dtype=np.int64).min(axis=0)
     return fewest
 
 
 def _names(count: int, corpus: Corpus, rng: np.random.Generator) -> list[str]:
     """Different names that no row of the corpus has, in any case."""
-    known = {word for text in corpus.texts for word in normal_surface(text).split()}
-    found: dict[str, None] = {}
-    while len(found) < count:
+    used = {word for text in corpus.texts for word in normal_surface(text).split()}
+    names: dict[str, None] = {}
+    while len(names) < count:
         name = "".join(
             _CONSONANTS[rng.integers(len(_CONSONANTS))] + _VOWELS[rng.integers(len(_VOWELS))]
             for _ in range(_SYLLABLES)
         )
-        if name not in known:
-            found[name] = None
-    return list(found)
+        if name not in used:
+            names[name] = None
+    return list(names)
 
 
-def _told(pieces: int) -> int | None:
+def _piece_count(pieces: int) -> int | None:
     return None if pieces == _UNREAD else int(pieces)
 
 
@@ -189,13 +192,13 @@ def _ranked(pieces: IntArray) -> Scores:
     return Scores(-pieces.astype(np.float64), np.arange(len(pieces)))
 
 
-def _advantage(found: IntArray, without: IntArray) -> Estimate:
+def _advantage(planted: IntArray, without: IntArray) -> Estimate:
     """Share of planted names less share of controls that are one token.
 
     The interval of two shares' difference is made of theirs (Newcombe 1998, method 10), here the
     exact ones.
     """
-    one, other = _share(found), _share(without)
+    one, other = _share(planted), _share(without)
     value = one.value - other.value
 
     def beyond(upper: Estimate, lower: Estimate) -> float:

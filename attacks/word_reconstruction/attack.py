@@ -85,14 +85,14 @@ def aligned_rows(
         if row is None or not text:
             continue
         words, shown = split(corpus.texts[row]), text.split(" ")
-        known = _known(words, channel)
+        replaced = _replaced_places(words, channel)
         if len(shown) == len(words):
-            yield AlignedRow(row, [words[i] for i in known], known, shown)
-        elif len(shown) == len(known):
-            yield AlignedRow(row, [words[i] for i in known], list(range(len(known))), shown)
+            yield AlignedRow(row, [words[i] for i in replaced], replaced, shown)
+        elif len(shown) == len(replaced):
+            yield AlignedRow(row, [words[i] for i in replaced], list(range(len(replaced))), shown)
 
 
-def _known(words: Sequence[str], channel: WordChannel | None) -> list[int]:
+def _replaced_places(words: Sequence[str], channel: WordChannel | None) -> list[int]:
     return [i for i, word in enumerate(words) if channel is None or channel.find(word) >= 0]
 
 
@@ -110,18 +110,18 @@ def most_likely(posterior: Posterior, channel: WordChannel) -> Guess:
     words = posterior.prior.words
 
     def guess(published: str) -> str | None:
-        found = channel.find(published)
-        return None if found < 0 else channel.words[int(words[posterior.guess[found]])]
+        place = channel.find(published)
+        return None if place < 0 else channel.words[int(words[posterior.guess[place]])]
 
     return guess
 
 
-def known(channel: WordChannel) -> Guess:
-    """How the channel writes a word that it knows."""
+def canonical(channel: WordChannel) -> Guess:
+    """Map a word to the form in which the channel has it; None for unknown words."""
 
     def form(word: str) -> str | None:
-        found = channel.find(word)
-        return None if found < 0 else channel.words[found]
+        place = channel.find(word)
+        return None if place < 0 else channel.words[place]
 
     return form
 
@@ -145,19 +145,19 @@ def rarest_read(
         if (read := guess(row.published[at])) is not None and read == form(word)
     ]
     right.sort(key=lambda one: one[:2])
-    found: dict[str, Sample] = {}
+    samples: dict[str, Sample] = {}
     shown: set[int] = set()
     for _, word, row, published in right:
-        if word not in found and row.row not in shown:
+        if word not in samples and row.row not in shown:
             shown.add(row.row)
-            found[word] = Sample(
+            samples[word] = Sample(
                 private=corpus.texts[row.row],
                 seen=" ".join(row.published),
                 read=word if word == published else f"{word} (where {published} stands)",
             )
-        if len(found) == MOST_SAMPLES:
+        if len(samples) == MOST_SAMPLES:
             break
-    return tuple(found.values())
+    return tuple(samples.values())
 
 
 NO_CHANNEL = "words were not replaced one by one by a mechanism that can be sampled"
@@ -166,7 +166,7 @@ NO_WORDS = "no published text whose words can be told to belong to original ones
 
 
 class WordReconstructionParams(Params):
-    """How well the adversary knows the channel, and its language model."""
+    """Samples from which the adversary learns the channel, and its language model."""
 
     samples: int = Field(
         default=100,
@@ -228,18 +228,18 @@ class WordReconstruction(Attack[WordReconstructionParams]):
         guess: Guess = itself
         form: Guess = itself
         if channel is not None:
-            learnt = Learnt.of(rows, channel, self.params.samples, rng)
+            learnt = Learnt.from_samples(rows, channel, self.params.samples, rng)
             metrics, details = learnt.scores(channel, rng)
-            guess, form = most_likely(learnt.posterior, channel), known(channel)
+            guess, form = most_likely(learnt.posterior, channel), canonical(channel)
         else:
             details["bayesian"] = f"left out: {NO_CHANNEL}"
         aligned = [] if shown is None else list(aligned_rows(rows, shown, channel))
         if channel is None and aligned:
             metrics |= _by_position(rows, aligned, rng)
         details["aligned_rows"] = len(aligned)
-        found, why = self._masked(rows, aligned, run, rng)
+        masked_metrics, why = self._masked(rows, aligned, run, rng)
         samples = rarest_read(rows, aligned, guess, form)
-        return Leakage(metrics | found, details | {"masked_lm": why}, samples=samples)
+        return Leakage(metrics | masked_metrics, details | {"masked_lm": why}, samples=samples)
 
     def _masked(
         self, rows: Corpus, aligned: list[AlignedRow], run: Run, rng: np.random.Generator
@@ -266,17 +266,17 @@ class Halves:
     """Substitutes of the words of a prior.
 
     Attributes:
-        known: (support, draws) from which the adversary learns the channel.
+        learnt: (support, draws) from which the adversary learns the channel.
         tested: (support, draws) on which it is tested.
     """
 
-    known: IntArray
+    learnt: IntArray
     tested: IntArray
 
 
 @dataclass(frozen=True, eq=False)
 class Learnt:
-    """What the adversaries know who know the prior and the channel.
+    """Prior and channel, as the adversaries learn them.
 
     What an adversary learnt from samples is right about those samples more often than about
     others, so it is tested on others: then the error is one that an adversary attains. On the
@@ -286,7 +286,7 @@ class Learnt:
     Attributes:
         every: the words of the rows.
         halves: substitutes that it learnt from, and those that it is tested on.
-        posterior: that it learnt.
+        posterior: posterior learnt from the first half.
     """
 
     every: Occurrences
@@ -294,14 +294,16 @@ class Learnt:
     posterior: Posterior
 
     @staticmethod
-    def of(rows: Corpus, channel: WordChannel, samples: int, rng: np.random.Generator) -> Learnt:
+    def from_samples(
+        rows: Corpus, channel: WordChannel, samples: int, rng: np.random.Generator
+    ) -> Learnt:
         """Learns the channel by sampling it.
 
         Args:
             rows: private rows; how often words occur in them is the prior.
             channel: how words are replaced.
             samples: even number of substitutes of each word.
-            rng: of the substitutes.
+            rng: random generator for the substitutes.
 
         Raises:
             InputError: if no word of the rows is in the vocabulary.
@@ -310,15 +312,15 @@ class Learnt:
         prior = Prior.from_occurrences(every)
         drawn = draw(prior.words, samples, channel, rng)
         halves = Halves(drawn[:, : samples // 2], drawn[:, samples // 2 :])
-        return Learnt(every, halves, Posterior.estimate(prior, halves.known, len(channel.words)))
+        return Learnt(every, halves, Posterior.estimate(prior, halves.learnt, len(channel.words)))
 
     def scores(
         self, channel: WordChannel, rng: np.random.Generator
     ) -> tuple[dict[str, Estimate], dict[str, Any]]:
-        """Errors of the adversaries, and details; `rng` is of the intervals."""
+        """Errors of the adversaries, and details; `rng` draws the intervals."""
         posterior, halves = self.posterior, self.halves
         prior = posterior.prior
-        error, plug_in = posterior.errors(halves.tested), posterior.errors(halves.known)
+        error, plug_in = posterior.errors(halves.tested), posterior.errors(halves.learnt)
         guess, chosen = _nearest_guess(prior, halves, channel)
 
         def mean(values: FloatArray) -> Estimate:
@@ -354,11 +356,11 @@ def _nearest_guess(prior: Prior, halves: Halves, channel: WordChannel) -> tuple[
     itself = np.arange(len(channel.words))
     if len(itself) < 2:
         return itself, "the published word"
-    shown = np.unique(np.concatenate([halves.known, halves.tested], axis=None))
+    shown = np.unique(np.concatenate([halves.learnt, halves.tested], axis=None))
     other = itself.copy()
     vectors = channel.vectors.astype(np.float64)
     other[shown] = Nearest(vectors)(vectors[shown], excluded=shown)[0][:, 0]
-    wrong = [guess_errors(prior, halves.known, guess) @ prior.weight for guess in (itself, other)]
+    wrong = [guess_errors(prior, halves.learnt, guess) @ prior.weight for guess in (itself, other)]
     if wrong[0] <= wrong[1]:
         return itself, "the published word"
     return other, "its nearest neighbour"

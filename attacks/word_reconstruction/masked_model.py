@@ -33,7 +33,7 @@ class Case(NamedTuple):
 
 
 class Guesses(NamedTuple):
-    """What the model guessed.
+    """Outcomes of the model's guesses.
 
     Attributes:
         right: (cases,) True where its most likely token is the original word.
@@ -63,7 +63,7 @@ def masked_guesses(model: str, cases: Sequence[Case], device: str, field: str) -
     longest = min(int(network.config.max_position_embeddings) - 2, int(tokenizer.model_max_length))
     target = np.array([_one_token(tokenizer, case.word) for case in cases], dtype=np.int64)
     special = torch.tensor(tokenizer.all_special_ids, device=device)
-    found = np.full(len(cases), -1, dtype=np.int64)
+    likeliest = np.full(len(cases), -1, dtype=np.int64)
     for start in range(0, len(cases), _BATCH):
         texts = [_masked(case, tokenizer) for case in cases[start : start + _BATCH]]
         inputs = tokenizer(
@@ -75,8 +75,8 @@ def masked_guesses(model: str, cases: Sequence[Case], device: str, field: str) -
         # A word whose mask fell outside the model's length stays unguessed.
         row, column = masked.nonzero(as_tuple=True)
         scores = logits[row, column].index_fill(1, special, -torch.inf)
-        found[start + row.cpu().numpy()] = scores.argmax(1).cpu().numpy()
-    return Guesses((target >= 0) & (found == target), target >= 0)
+        likeliest[start + row.cpu().numpy()] = scores.argmax(1).cpu().numpy()
+    return Guesses((target >= 0) & (likeliest == target), target >= 0)
 
 
 def _load(model: str, field: str) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""What a Bayesian adversary infers about a word from its substitute."""
+"""Inference of a Bayesian adversary about a word from its substitute."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ class Posterior:
         place = np.arange(support)[:, None]
         wanted = drawn * support + place
         at = np.minimum(np.searchsorted(self.key, wanted), len(self.key) - 1)
-        there = np.where(self.key[at] == wanted, self.probability[at], 0.0)
-        right = np.where(self.seen[drawn], there, self.prior.weight[:, None])
+        probability_of_truth = np.where(self.key[at] == wanted, self.probability[at], 0.0)
+        right = np.where(self.seen[drawn], probability_of_truth, self.prior.weight[:, None])
         return WordErrors(
             posterior=(1.0 - right).mean(axis=1), best=(self.guess[drawn] != place).mean(axis=1)
         )

@@ -52,14 +52,14 @@ VECTORS_AT_ONCE = 4096
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ClassifierReader(Reader):
-    """How a classifier reads rows: token ids, vectors of a frozen encoder, published vectors.
+    """Reader of a classifier's rows: token ids, vectors of a frozen encoder, published vectors.
 
     Attributes:
         classes: names of the classes.
-        target: what is predicted: "label", or the name of an attribute.
-        takes_vectors: it reads published vectors, not text.
+        target: target of prediction: "label", or the name of an attribute.
+        takes_vectors: True if it reads published vectors, not text.
         vectors: their size; None for text.
-        preprocessing: what is done to every text.
+        preprocessing: change made to every text.
         hidden: sizes of the head's hidden layers.
         dropout: dropout of the inputs of the head's layers, in training.
     """
@@ -332,7 +332,7 @@ class ClassifierRelease(SupervisedRelease):
 
     @property
     def draws_noise(self) -> bool:
-        """Where a mechanism perturbs representations."""
+        """True where a mechanism perturbs representations."""
         return self._mechanism is not None
 
     def content(self) -> dict[str, Any]:

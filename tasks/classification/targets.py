@@ -1,4 +1,4 @@
-"""What a classifier learns to predict: the labels of a source, or one of its attributes."""
+"""Targets of a classifier: the labels of a source, or one of its attributes."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ _SEED = 1988
 
 
 class TextClassificationParams(SupervisedParams):
-    """What is classified, and by which head on top of the model's representation."""
+    """Target of classification, and the head on top of the model's representation."""
 
     target: str = Field(
         default="label",
@@ -193,13 +193,13 @@ class TextClassification(SupervisedTask[TextClassificationParams]):
         }
 
     def _labelled(self, corpus: Corpus) -> Corpus:
-        """The rows that have a class, with what is to be predicted as their labels."""
+        """Rows that have a class, with the target of prediction as their labels."""
         target = self.params.target
         if target != "label":
-            known = corpus.attribute_names
-            if target not in known:
-                near = nearest(target, ["label", *known])
-                hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(known)}"
+            attributes = corpus.attribute_names
+            if target not in attributes:
+                near = nearest(target, ["label", *attributes])
+                hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(attributes)}"
                 raise InputError(f"task.target is {target!r}, which the source does not have; "
                                  f"{hint}")  # fmt: skip
             corpus = with_target(corpus, target)
@@ -265,5 +265,5 @@ def _predictions(train: tuple[str, ...], labels: bytes, test: tuple[str, ...]) -
     except ValueError:  # no text has a word
         return None
     model = LogisticRegression(C=10.0, max_iter=200).fit(vectors, classes)
-    found: IntArray = model.predict(vectorizer.transform(test)).astype(np.int64)
-    return found
+    predicted: IntArray = model.predict(vectorizer.transform(test)).astype(np.int64)
+    return predicted

@@ -43,8 +43,8 @@ class Pieces(NamedTuple):
     words: IntArray
 
     @staticmethod
-    def of(sequences: list[list[int]]) -> Pieces:
-        """The pieces of words with these tokens."""
+    def from_tokens(sequences: list[list[int]]) -> Pieces:
+        """Distinct token sequences of words."""
         tokens, words = np.unique(padded(sequences), axis=0, return_inverse=True)
         return Pieces(tokens, words.reshape(-1))
 
@@ -56,12 +56,12 @@ class Pieces(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Continuations:
-    """What follows one start under a network.
+    """Continuations of one start under a network.
 
     Attributes:
         module: in evaluation mode; maps tokens to logits.
         start: (1, length) token ids before the continuations, at least one.
-        rows: sequences at once, for networks that know nothing of trees.
+        rows: sequences at once, for networks without token trees.
     """
 
     module: nn.Module
@@ -76,10 +76,10 @@ class Continuations:
         Args:
             rows: (rows, length) ids, filled up with -1; none is empty.
         """
-        found, place = _distinct(rows)
+        distinct, place = _distinct(rows)
         parts = [
-            self._tree_losses(found[at : at + ROWS_AT_ONCE])
-            for at in range(0, len(found), ROWS_AT_ONCE)
+            self._tree_losses(distinct[at : at + ROWS_AT_ONCE])
+            for at in range(0, len(distinct), ROWS_AT_ONCE)
         ]
         return no_nan(np.concatenate([np.empty(0), *parts])[place])
 
@@ -102,11 +102,11 @@ class Continuations:
         same = np.prod([level.counts[p] for level, p in zip(levels, pieces, strict=True)])
         return count + int(same)
 
-    def logits(self, tree: TokenTree, asked: BoolArray) -> NodeLogits:
+    def logits(self, tree: TokenTree, nodes: BoolArray) -> NodeLogits:
         """Logits after the nodes of a tree that are asked for; see `TreeNetwork`."""
         from uedp_bench.models.networks.token_tree import tree_logits
 
-        return tree_logits(self.module, self.start, tree, asked=asked, rows=self.rows)
+        return tree_logits(self.module, self.start, tree, asked=nodes, rows=self.rows)
 
     def _tree_losses(self, rows: IntArray) -> FloatArray:
         import torch
@@ -119,10 +119,10 @@ class Continuations:
         count = np.searchsorted(tree.parents, nodes, side="right") - first
         nats = np.empty(len(tree.tokens))
         with torch.no_grad():
-            for asked, logits in self.logits(inner, np.ones(inner.size, dtype=bool)):
-                row = np.repeat(np.arange(len(asked)), count[asked])
-                before = np.cumsum(count[asked]) - count[asked]
-                child = np.arange(len(row)) + np.repeat(first[asked] - before, count[asked])
+            for batch, logits in self.logits(inner, np.ones(inner.size, dtype=bool)):
+                row = np.repeat(np.arange(len(batch)), count[batch])
+                before = np.cumsum(count[batch]) - count[batch]
+                child = np.arange(len(row)) + np.repeat(first[batch] - before, count[batch])
                 nats[child] = token_losses(logits, row, tree.tokens[child])
         return tree.sums(nats)[ends]
 
@@ -132,13 +132,13 @@ class _WholeSpace:
     """Counts continuations that are as likely as one of them, which is left out.
 
     Attributes:
-        asked: the start and the network.
+        continuations: the start and the network.
         levels: the words that stand at each place.
         own: the piece at each place of the continuation that is ranked.
         limit: its loss in nats.
     """
 
-    asked: Continuations
+    continuations: Continuations
     levels: list[Pieces]
     own: list[int]
     limit: float
@@ -153,19 +153,19 @@ class _WholeSpace:
         level = self.levels[paths.shape[1]]
         last = paths.shape[1] + 1 == len(self.levels)
         size = max(1, CELLS_AT_ONCE // len(level.tokens))
-        found = 0
+        fewer = 0
         for at in range(0, len(paths), size):
-            here = paths[at : at + size]
-            total = losses[at : at + size, None] + self._next_losses(here)
+            batch = paths[at : at + size]
+            total = losses[at : at + size, None] + self._next_losses(batch)
             if last:
-                mine = np.flatnonzero((here == self.own[:-1]).all(axis=1))
+                mine = np.flatnonzero((batch == self.own[:-1]).all(axis=1))
                 total[mine, self.own[-1]] = np.inf
-                found += int(((total <= self.limit) @ level.counts) @ self._multiplicity(here))
+                fewer += int(((total <= self.limit) @ level.counts) @ self._multiplicity(batch))
             else:
                 row, piece = np.nonzero(total <= self.limit + ROUNDING)
-                longer = np.concatenate([here[row], piece[:, None]], axis=1)
-                found += self.count(longer, total[row, piece])
-        return found
+                longer = np.concatenate([batch[row], piece[:, None]], axis=1)
+                fewer += self.count(longer, total[row, piece])
+        return fewer
 
     def _multiplicity(self, paths: IntArray) -> IntArray:
         """(n,) how many sequences of words have these pieces."""
@@ -193,8 +193,8 @@ class _WholeSpace:
         stop = np.searchsorted(pool.parents, nodes, side="right")
         out = np.empty((len(paths), len(pool.tokens)))
         with torch.no_grad():
-            for asked, logits in self.asked.logits(tree, row_of >= 0):
-                path, node = np.divmod(row_of[asked], len(starts))
+            for batch, logits in self.continuations.logits(tree, row_of >= 0):
+                path, node = np.divmod(row_of[batch], len(starts))
                 for each in np.unique(node).tolist():
                     chosen = np.flatnonzero(node == each)
                     child = slice(int(first[each]), int(stop[each]))
@@ -271,7 +271,7 @@ class WordPool:
     later: Pieces
 
     @staticmethod
-    def of(encode: Encode, before: str, words: Sequence[str]) -> WordPool | None:
+    def build(encode: Encode, before: str, words: Sequence[str]) -> WordPool | None:
         """The pool, or None where tokens of a text are not those of its words.
 
         Every word is looked at after another one and before a third: if the tokens of these texts
@@ -282,7 +282,7 @@ class WordPool:
         Args:
             encode: token ids of texts.
             before: what stands before all suffixes.
-            words: of the pool.
+            words: words of the pool.
         """
         prefix, *begun = encode([before, *(before + word for word in words)])
         common = common_prefix(prefix, begun)
@@ -302,7 +302,7 @@ class WordPool:
         for (a, b, c), tokens in zip(turns, texts, strict=True):
             if tokens != [*prefix[:common], *first[a], *later[b], *later[c]]:
                 return None
-        return WordPool(prefix[:common], Pieces.of(first), Pieces.of(later))
+        return WordPool(prefix[:common], Pieces.from_tokens(first), Pieces.from_tokens(later))
 
     def levels(self, length: int) -> list[Pieces]:
         """The words at each place of a suffix of so many words."""

@@ -43,12 +43,12 @@ _LOGITS_AT_ONCE = 2**23
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LanguageReader(Reader):
-    """How a language model reads text: a row's targets are its tokens and one end.
+    """Reader of a language model's text: a row's targets are its tokens and one end.
 
     Attributes:
         max_tokens: targets of a row after the first so many are left out of training and of its
             loss; None for no limit but the model's own.
-        preprocessing: what is done to every text, in training and when the release is asked.
+        preprocessing: change made to every text, in training and in questions to the release.
     """
 
     preprocessing: Preprocessing = "none"
@@ -240,7 +240,7 @@ class LanguageModelRelease(SupervisedRelease):
         used, numbers = np.unique(suffixes, return_inverse=True)
         pool = None
         if len(suffixes) > ENCODED * len(used):
-            pool = WordPool.of(self._encoded, before, [words[i] for i in used.tolist()])
+            pool = WordPool.build(self._encoded, before, [words[i] for i in used.tolist()])
         if pool is None:
             return TextPoolCompleter(self).pool_losses(before, words, suffixes)
         rows = pool.rows(numbers.reshape(suffixes.shape))
@@ -253,7 +253,7 @@ class LanguageModelRelease(SupervisedRelease):
             InputError: if a suffix is longer than the model allows.
             UedpBenchError: if a loss is NaN.
         """
-        pool = WordPool.of(self._encoded, before, words)
+        pool = WordPool.build(self._encoded, before, words)
         if pool is None:
             return TextPoolCompleter(self).pool_rank(before, words, suffix)
         levels = pool.levels(len(suffix))
@@ -277,16 +277,16 @@ class LanguageModelRelease(SupervisedRelease):
         if limit is not None:
             table = table[:, max(0, table.shape[1] - limit + 2) :]
         tree, ends = TokenTree.of(table)
-        asked = np.zeros(tree.size, dtype=bool)
-        asked[ends] = True
-        place = np.cumsum(asked) - 1
-        found = np.empty((int(asked.sum()), self.vocabulary.size))
+        is_end = np.zeros(tree.size, dtype=bool)
+        is_end[ends] = True
+        place = np.cumsum(is_end) - 1
+        logprobs = np.empty((int(is_end.sum()), self.vocabulary.size))
         start = self._tensor(np.array([[self.vocabulary.begin]]))
         rows = self._rows_at_once(1 + table.shape[1])
         with torch.no_grad():
-            for nodes, logits in Continuations(self.module, start, rows).logits(tree, asked):
-                found[place[nodes]] = torch.log_softmax(logits.double(), dim=-1).cpu().numpy()
-        return no_nan(found[place[ends]])
+            for nodes, logits in Continuations(self.module, start, rows).logits(tree, is_end):
+                logprobs[place[nodes]] = torch.log_softmax(logits.double(), dim=-1).cpu().numpy()
+        return no_nan(logprobs[place[ends]])
 
     def encode(self, text: str) -> list[int]:
         """See `Generator`."""
@@ -330,17 +330,17 @@ class LanguageModelRelease(SupervisedRelease):
         return ids
 
     def _after(self, prefix: list[int], tail: int) -> Continuations:
-        """What follows the prefix; its continuations have at most `tail` tokens."""
+        """Continuations of the prefix, of at most `tail` tokens."""
         start = self._fitting_prefix(prefix, tail)
         rows = self._rows_at_once(len(start) + tail)
         return Continuations(self.module, self._tensor(np.array([start])), rows)
 
 
 def _features(network: Any, tokens: Tensor, seeds: Tensor | None, targets: Tensor) -> Tensor:
-    """What the output layer reads; what stands after the last target of a row may be anything."""
+    """Inputs of the output layer; positions after a row's last target may hold anything."""
     if not isinstance(network, StopsAtEnds):
-        found: Tensor = network.outputs(tokens, seeds)
-        return found
+        outputs: Tensor = network.outputs(tokens, seeds)
+        return outputs
     import torch
 
     places = torch.arange(1, targets.shape[1] + 1, device=targets.device)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class NextWordParams(SupervisedParams):
-    """How text becomes tokens, and what happens before private training."""
+    """Tokens of text, and training on public text."""
 
     preprocessing: Preprocessing = Field(
         default="none", description="'paper': lower case without punctuation (Lai et al.)"
@@ -108,34 +108,36 @@ class NextWord(SupervisedTask[NextWordParams]):
         test = corpus.only("test")
         if not len(test):
             raise InputError("the corpus has no row in the split 'test' to score")
-        how = self.params.preprocessing
+        preprocessing = self.params.preprocessing
         whole: Any = release
         if isinstance(whole, LanguageModelRelease):
             scores = whole.scores_of_all_targets(test.texts)
         else:
             scores = release.token_logprobs(test.texts)
-        rows = TextRows.build(encode_targets(test.texts, vocabulary, how), vocabulary)
-        words = np.array([len(text.split()) + 1.0 for text in prepare(test.texts, how)])
+        rows = TextRows.build(encode_targets(test.texts, vocabulary, preprocessing), vocabulary)
+        words = np.array([len(text.split()) + 1.0 for text in prepare(test.texts, preprocessing)])
         users = or_alone(test.users)
         nats = -np.concatenate([score.logp for score in scores])
         right = np.concatenate([score.correct for score in scores])
-        known = _known(rows, vocabulary)
+        in_vocabulary = _in_vocabulary(rows, vocabulary)
 
         def share(of: BoolArray, among: BoolArray) -> Estimate:
             return ratio(rows.row_sums(of & among), rows.row_sums(among), users)
 
-        every, in_rows = np.ones_like(known), rows.row_sums
+        every, in_rows = np.ones_like(in_vocabulary), rows.row_sums
         unigrams, bigrams, most = self._counted(corpus, vocabulary, rows)
         return {
             "perplexity": perplexity(in_rows(nats), words, users),
-            "accuracy": share(right, known),
-            "oov_rate": share(~known, every),
-            "perplexity_known": perplexity(in_rows(nats * known), in_rows(known), users),
+            "accuracy": share(right, in_vocabulary),
+            "oov_rate": share(~in_vocabulary, every),
+            "perplexity_known": perplexity(
+                in_rows(nats * in_vocabulary), in_rows(in_vocabulary), users
+            ),
             "accuracy_with_unknown": share(right, every),
             "perplexity_token": perplexity(in_rows(nats), rows.lengths, users),
             "unigram_perplexity": perplexity(in_rows(unigrams), words, users),
             "bigram_perplexity": perplexity(in_rows(bigrams), words, users),
-            "constant_accuracy": share(rows.flat == most, known),
+            "constant_accuracy": share(rows.flat == most, in_vocabulary),
         }
 
     def _counted(
@@ -160,13 +162,13 @@ class NextWord(SupervisedTask[NextWordParams]):
             tenth = np.arange(len(train)) % 10 == 0
             rows = corpus.only("train")
             train, valid = (rows.take(np.flatnonzero(which)).texts for which in (~tenth, tenth))
-        how = self.params.preprocessing
-        counted = rows_in_parts(train, vocabulary, how)
-        chosen_on = TextRows.build(encode_targets(valid, vocabulary, how), vocabulary)
+        preprocessing = self.params.preprocessing
+        counted = rows_in_parts(train, vocabulary, preprocessing)
+        chosen_on = TextRows.build(encode_targets(valid, vocabulary, preprocessing), vocabulary)
         return NGramModel(order, vocabulary.size, counted, chosen_on)
 
 
-def _known(rows: TextRows, vocabulary: Vocabulary) -> BoolArray:
-    """(tokens,) True where a target is in the vocabulary; ends of rows are."""
+def _in_vocabulary(rows: TextRows, vocabulary: Vocabulary) -> BoolArray:
+    """(tokens,) True where a target is in the vocabulary, as ends of rows are."""
     outside = -1 if vocabulary.unknown is None else vocabulary.unknown
     return np.asarray(rows.flat != outside)

@@ -37,7 +37,7 @@ MOST_TABLE = 2**23
 
 @dataclass(frozen=True, eq=False)
 class _Counts:
-    """How often each sequence of a fixed number of tokens occurs: sorted codes and their counts."""
+    """Counts of token sequences of a fixed length: sorted codes and their counts."""
 
     codes: IntArray
     counts: IntArray
@@ -53,7 +53,7 @@ class _Counts:
         """Counts of the sequences without their last token."""
         return _Counts(self.codes // size, self.counts).summed()
 
-    def of(self, codes: IntArray) -> FloatArray:
+    def look_up(self, codes: IntArray) -> FloatArray:
         if not len(self.codes):
             return np.zeros(len(codes))
         at = np.minimum(np.searchsorted(self.codes, codes), len(self.codes) - 1)
@@ -66,19 +66,19 @@ class _Adding:
     def __init__(self, most: int) -> None:
         small = most <= MOST_TABLE
         self._table = np.zeros(most, dtype=np.int64) if small else None
-        self._found = _Counts(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+        self._sparse = _Counts(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
     def add(self, codes: IntArray) -> None:
         if self._table is not None:
             self._table += np.bincount(codes, minlength=len(self._table))
             return
-        here, before = _Counts(*np.unique(codes, return_counts=True)), self._found
-        both = np.concatenate([before.codes, here.codes])
-        self._found = _Counts(both, np.concatenate([before.counts, here.counts])).summed()
+        added, before = _Counts(*np.unique(codes, return_counts=True)), self._sparse
+        both = np.concatenate([before.codes, added.codes])
+        self._sparse = _Counts(both, np.concatenate([before.counts, added.counts])).summed()
 
     def counts(self) -> _Counts:
         if self._table is None:
-            return self._found
+            return self._sparse
         seen = np.flatnonzero(self._table)
         return _Counts(seen, self._table[seen])
 
@@ -125,7 +125,7 @@ class NGramModel:
         if not self._tokens:
             raise InputError("the floor model has no training tokens: the split 'train' is empty")
         self._sequences = [adding.counts() for adding in counted]
-        self._histories = [found.histories(vocabulary_size) for found in self._sequences]
+        self._histories = [counts.histories(vocabulary_size) for counts in self._sequences]
         self.weights: list[float] = []
         for n in range(2, order + 1):
             self.weights.append(self._fit(n, valid))
@@ -141,9 +141,9 @@ class NGramModel:
 
     def most_frequent(self, without: int) -> int:
         """The most frequent token in training, other than one; the smallest of several."""
-        found = self._sequences[0]
-        known = found.codes != without
-        return int(found.codes[known][found.counts[known].argmax()])
+        unigrams = self._sequences[0]
+        others = unigrams.codes != without
+        return int(unigrams.codes[others][unigrams.counts[others].argmax()])
 
     def _codes(self, rows: TextRows, n: int) -> IntArray:
         """(tokens,) number of the n tokens that end at each target, begin tokens before the row."""
@@ -158,7 +158,7 @@ class NGramModel:
 
     def _probability(self, n: int, rows: TextRows) -> FloatArray:
         if n == 1:
-            counts = self._sequences[0].of(rows.flat)
+            counts = self._sequences[0].look_up(rows.flat)
             return (counts + 1.0) / (self._tokens + self._size)
         lower = self._probability(n - 1, rows)
         own, seen = self._relative(n, rows)
@@ -168,8 +168,8 @@ class NGramModel:
     def _relative(self, n: int, rows: TextRows) -> tuple[FloatArray, BoolArray]:
         """Relative frequency after each target's history, and True where the history occurred."""
         codes = self._codes(rows, n)
-        history = self._histories[n - 1].of(codes // self._size)
-        return self._sequences[n - 1].of(codes) / np.maximum(history, 1.0), history > 0
+        history = self._histories[n - 1].look_up(codes // self._size)
+        return self._sequences[n - 1].look_up(codes) / np.maximum(history, 1.0), history > 0
 
     def _fit(self, n: int, valid: TextRows) -> float:
         own, seen = self._relative(n, valid)

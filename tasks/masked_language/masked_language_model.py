@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class MaskedLanguageModelParams(SupervisedParams):
-    """How text becomes tokens, how many are hidden, and what happens before private training."""
+    """Tokens of text, share of hidden tokens, and training on public text."""
 
     masked: float = Field(
         default=0.15, gt=0, lt=1, description="share of a row's tokens that are hidden at a visit"

@@ -34,7 +34,7 @@ _Finish = Callable[["Tensor", Any], Any]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MaskedReader(Reader):
-    """How a masked language model reads text, and hides tokens of it.
+    """Reader of a masked language model's text, which hides tokens of it.
 
     The loss of a row is the mean over its hidden tokens, whatever their number: long rows weigh no
     more than short ones, and the bound on a row's gradient means the same for all. A row without a
@@ -160,9 +160,9 @@ class MaskedLanguageModelRelease(SupervisedRelease):
             masked.append(ids.copy())
             masked[-1][at] = self.vocabulary.mask
         out: list[Any] = [None] * len(rows)
-        for rows_of, found in self._answers(masked, hidden, _scores, wanted):
+        for rows_of, scores in self._answers(masked, hidden, _scores, wanted):
             ends = np.cumsum([len(wanted[i]) for i in rows_of])[:-1]
-            parts = (np.split(each, ends) for each in found)
+            parts = (np.split(each, ends) for each in scores)
             for i, part in zip(rows_of, zip(*parts, strict=True), strict=True):
                 out[i] = TokenScores(*part)
         return out
@@ -214,18 +214,18 @@ class MaskedLanguageModelRelease(SupervisedRelease):
         if not len(fillers):
             return np.empty(0)
         encoded = self.vocabulary.encode([before, after, *(before + f + after for f in fillers)])
-        gap = Gap.of(encoded[0], encoded[1], encoded[2:]).within(self.reader.room)
-        asked = gap.questions(self.vocabulary.mask, self.reader.room)
-        nats, order = np.empty(len(asked.tokens)), np.argsort(asked.question, kind="stable")
-        starts = np.searchsorted(asked.question[order], np.arange(len(asked.rows) + 1))
-        rows = [np.array(row, dtype=np.int64) for row in asked.rows]
-        places = [asked.places[i : i + 1] for i in range(len(rows))]
+        gap = Gap.between(encoded[0], encoded[1], encoded[2:]).within(self.reader.room)
+        questions = gap.questions(self.vocabulary.mask, self.reader.room)
+        nats, order = np.empty(len(questions.tokens)), np.argsort(questions.question, kind="stable")
+        starts = np.searchsorted(questions.question[order], np.arange(len(questions.rows) + 1))
+        rows = [np.array(row, dtype=np.int64) for row in questions.rows]
+        places = [questions.places[i : i + 1] for i in range(len(rows))]
         answers = [order[starts[i] : starts[i + 1]] for i in range(len(rows))]
-        tokens = [asked.tokens[of_row] for of_row in answers]
-        for rows_of, found in self._answers(rows, places, _losses, tokens):
-            for i, values in zip(rows_of, found, strict=True):
+        tokens = [questions.tokens[of_row] for of_row in answers]
+        for rows_of, losses in self._answers(rows, places, _losses, tokens):
+            for i, values in zip(rows_of, losses, strict=True):
                 nats[answers[i]] = values
-        return no_nan(sums_of(asked, nats, len(fillers)))
+        return no_nan(sums_of(questions, nats, len(fillers)))
 
     def _answers(
         self,
@@ -234,7 +234,7 @@ class MaskedLanguageModelRelease(SupervisedRelease):
         finish: _Finish,
         wanted: Sequence[IntArray],
     ) -> Iterator[tuple[list[int], Any]]:
-        """Numbers of rows of similar length, and what is made of the logits at their places.
+        """Numbers of rows of similar length, with `finish` of the logits at their places.
 
         Args:
             rows: without begin and end.
@@ -262,14 +262,15 @@ class MaskedLanguageModelRelease(SupervisedRelease):
 
         for some in batches_by_length(lengths, rows_at_once):
             tokens = np.full((len(some), lengths[some].max()), vocabulary.end, dtype=np.int64)
-            asked = np.zeros((len(some), max(1, counts[some].max())), dtype=np.int64)
+            positions = np.zeros((len(some), max(1, counts[some].max())), dtype=np.int64)
             tokens[:, 0] = vocabulary.begin
             for at, i in enumerate(some.tolist()):
                 tokens[at, 1 : 1 + len(rows[i])] = rows[i]
-                asked[at, : counts[i]] = places[i] + 1
-            used = np.arange(asked.shape[1]) < counts[some][:, None]
+                positions[at, : counts[i]] = places[i] + 1
+            used = np.arange(positions.shape[1]) < counts[some][:, None]
             read = (
-                torch.from_numpy(each).to(self.device) for each in (tokens, lengths[some], asked)
+                torch.from_numpy(each).to(self.device)
+                for each in (tokens, lengths[some], positions)
             )
             with torch.no_grad():
                 logits = self.module(*read)[torch.from_numpy(used).to(self.device)]
@@ -289,14 +290,14 @@ def _scores(logits: Tensor, targets: Sequence[IntArray]) -> Any:
 
 
 class Questions(NamedTuple):
-    """What a masked language model is asked, and which answers are wanted.
+    """Questions to a masked language model, with the answers that count.
 
     Attributes:
         rows: token ids of each question, without begin and end, masks in the gap.
-        places: (questions,) position of the token that is asked for.
-        question: (answers,) of each answer.
-        tokens: (answers,) whose log-probabilities are wanted.
-        fillers: (answers,) which filler's loss the answer is part of.
+        places: (questions,) position of the hidden token.
+        question: (answers,) question of each answer.
+        tokens: (answers,) token whose log-probability is wanted.
+        fillers: (answers,) filler to whose loss the answer contributes.
     """
 
     rows: list[list[int]]
@@ -321,15 +322,15 @@ class Gap:
     fillers: Sequence[Tokens]
 
     @staticmethod
-    def of(before: Tokens, after: Tokens, full: Sequence[Tokens]) -> Gap:
+    def between(before: Tokens, after: Tokens, full: Sequence[Tokens]) -> Gap:
         """The gap of texts that begin and end alike.
 
         Where a filler changes how the texts beside it are split into tokens, the gap is that much
         wider, for all fillers.
 
         Args:
-            before: tokens of what stands on the left.
-            after: tokens of what stands on the right.
+            before: tokens on the left.
+            after: tokens on the right.
             full: tokens of the texts with each filler, one at least.
 
         Raises:
@@ -343,7 +344,7 @@ class Gap:
         return Gap(before[:left], after[len(after) - right :], fillers)
 
     def within(self, room: int) -> Gap:
-        """The same gap in a text of at most so many tokens, those nearest to it."""
+        """Gap in a text of at most `room` tokens, those nearest to it."""
         left = max(0, room - max(map(len, self.fillers)))
         after = min(len(self.after), max(left // 2, left - len(self.before)))
         before = min(len(self.before), left - after)
@@ -359,7 +360,7 @@ class Gap:
             room: tokens of a question, at most. Longer fillers are cut into parts, and each part
                 is asked by itself.
         """
-        known: dict[tuple[int, tuple[int, ...]], int] = {}
+        row_of_question: dict[tuple[int, tuple[int, ...]], int] = {}
         rows: list[list[int]] = []
         places: list[int] = []
         answers: list[tuple[int, int, int]] = []
@@ -371,12 +372,12 @@ class Gap:
         for number, filler in parts:
             for at, token in enumerate(filler):
                 key = len(filler), tuple(filler[:at])
-                if key not in known:
-                    known[key] = len(rows)
+                if key not in row_of_question:
+                    row_of_question[key] = len(rows)
                     hidden = [mask] * (len(filler) - at)
                     rows.append([*self.before, *filler[:at], *hidden, *self.after])
                     places.append(len(self.before) + at)
-                answers.append((known[key], token, number))
+                answers.append((row_of_question[key], token, number))
         table = np.array(answers, dtype=np.int64).reshape(-1, 3)
         return Questions(rows, np.array(places, dtype=np.int64), *table.T)
 

@@ -1,4 +1,4 @@
-"""Which tokens of a row are hidden, and what stands in their places: by the seed of the row."""
+"""Hidden tokens of a row, and their replacements, drawn from the seed of the row."""
 
 from __future__ import annotations
 
@@ -69,19 +69,19 @@ def hide(
         first = np.zeros((len(tokens), 1), dtype=np.int64)
     used = np.arange(first.shape[1]) < counts[:, None]
     places = np.where(used, 1 + first, 0)
-    there = np.take_along_axis(tokens, places, axis=1)
+    true_tokens = np.take_along_axis(tokens, places, axis=1)
     # By position, not by rank among the hidden ones: what is drawn for a place is the place's own.
     show, draw = (
         np.take_along_axis(uniforms(seeds, what, tokens.shape[1]), places, axis=1)
         for what in (_SHOW, _DRAW)
     )
     words = _drawn(draw, vocabulary)
-    kept = np.where(show < SHOWN_AS_MASK + SHOWN_AS_ANY, words, there)
+    kept = np.where(show < SHOWN_AS_MASK + SHOWN_AS_ANY, words, true_tokens)
     shown = np.where(show < SHOWN_AS_MASK, vocabulary.mask, kept)
     seen = tokens.copy()
     rows = np.broadcast_to(np.arange(len(tokens))[:, None], places.shape)
     seen[rows[used], places[used]] = shown[used]
-    return Hidden(seen, places, np.where(used, there, IGNORED))
+    return Hidden(seen, places, np.where(used, true_tokens, IGNORED))
 
 
 def uniforms(seeds: IntArray, what: int, columns: int) -> FloatArray:
@@ -102,7 +102,7 @@ def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 def _drawn(uniform: FloatArray, vocabulary: MaskedVocabulary) -> IntArray:
     """Tokens of numbers in [0, 1), each that is part of texts equally likely."""
-    known: BoolArray = np.ones(vocabulary.size, dtype=bool)
-    known[[token for token in vocabulary.special if token < vocabulary.size]] = False
-    tokens = np.flatnonzero(known)
+    drawable: BoolArray = np.ones(vocabulary.size, dtype=bool)
+    drawable[[token for token in vocabulary.special if token < vocabulary.size]] = False
+    tokens = np.flatnonzero(drawable)
     return np.asarray(tokens[(uniform * len(tokens)).astype(np.int64)], dtype=np.int64)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class PretrainedTaggingParams(TaggingParams):
-    """Those of tagging, the rows that are tagged, and what happens before."""
+    """Parameters of tagging, of the rows that are tagged, and of training before it."""
 
     labelled: SourceRef = Field(
         description="source of the annotated rows: the tagger learns its split train, and is "

@@ -1,4 +1,4 @@
-"""How well hidden words of test rows are predicted: each word hidden once, all its pieces."""
+"""Scores of predicting words of test rows, each hidden once with all its pieces."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ class WordPieces:
     windows: IntArray
 
     @staticmethod
-    def of(texts: Sequence[str], reader: MaskedReader) -> WordPieces:
+    def from_texts(texts: Sequence[str], reader: MaskedReader) -> WordPieces:
         """The words of texts; pieces of a word past the model's limit are left out."""
         rows = [text.split() for text in texts]
         room = reader.room
-        known = pieces_of(rows, reader.vocabulary)
+        pieces_by_word = pieces_of(rows, reader.vocabulary)
         words: list[str] = []
         row: list[int] = []
         pieces: list[tuple[int, ...]] = []
@@ -66,7 +66,7 @@ class WordPieces:
         for number, of_row in enumerate(rows):
             used = room
             for at, word in enumerate(of_row):
-                cut = tuple(known[min(at, 1), word][:room])
+                cut = tuple(pieces_by_word[min(at, 1), word][:room])
                 if at == 0 or used + len(cut) > room:
                     windows.append(len(words))
                     used = 0
@@ -101,63 +101,69 @@ class WordPieces:
 
         Args:
             rate: share of the words of a window.
-            enough: words; no more passes are made than hide so many.
+            enough: number of words after which no further pass is made.
         """
         passes = max(1, round(1.0 / rate))
-        made = min(passes, -(-enough * passes // len(self.words)))
-        found = []
+        pass_count = min(passes, -(-enough * passes // len(self.words)))
+        hidden_words = []
         for number, (a, b) in enumerate(zip(self.windows[:-1], self.windows[1:], strict=True)):
             text = " ".join(self.words[a:b]).encode("utf-8", "replace")
             drawn = uniforms(np.array([zlib.crc32(text)]), _TURN, int(b - a) + 1)[0]
             turn = np.empty(b - a, dtype=np.int64)
             turn[np.argsort(drawn[1:])] = np.arange(b - a) + int(drawn[0] * passes)
-            found += [(number, a + np.flatnonzero(turn % passes == now)) for now in range(made)]
-        return [(number, words) for number, words in found if len(words)]
+            hidden_words += [
+                (number, a + np.flatnonzero(turn % passes == number_of_pass))
+                for number_of_pass in range(pass_count)
+            ]
+        return [(number, words) for number, words in hidden_words if len(words)]
 
 
 def score_masked(release: MaskFiller, reader: MaskedReader, corpus: Corpus, enough: int) -> Utility:
     """Metrics of `masked-language-model`, with intervals over users, and their details.
 
     Args:
-        release: that is asked.
+        release: release to score.
         reader: reads rows as the task says.
-        corpus: the original one; words of the split `test` are hidden.
+        corpus: original corpus; words of the split `test` are hidden.
         enough: words that are hidden, at least, if there are so many.
 
     Raises:
         InputError: if it has no test row with a word.
     """
     test = corpus.only("test")
-    read, vocabulary = WordPieces.of(test.texts, reader), reader.vocabulary
+    read, vocabulary = WordPieces.from_texts(test.texts, reader), reader.vocabulary
     if not read.words:
         raise InputError("the corpus has no row with a word in the split 'test' to score")
-    asked, nats, right = _predicted(release, read, reader.rate, enough)
-    users = or_alone(test.users)[read.row[asked]]
+    scored, nats, right = _predicted(release, read, reader.rate, enough)
+    users = or_alone(test.users)[read.row[scored]]
     unknown = -1 if vocabulary.unknown is None else vocabulary.unknown
-    pieces = [read.pieces[word] for word in asked.tolist()]
-    known, lengths = np.array([unknown not in word for word in pieces]), read.lengths[asked]
-    train = WordPieces.of(corpus.only("train").texts, reader)
-    one, two = (_ngram_nats(order, train, read, vocabulary)[asked] for order in (1, 2))
+    pieces = [read.pieces[word] for word in scored.tolist()]
+    in_vocabulary, lengths = (
+        np.array([unknown not in word for word in pieces]),
+        read.lengths[scored],
+    )
+    train = WordPieces.from_texts(corpus.only("train").texts, reader)
+    one, two = (_ngram_nats(order, train, read, vocabulary)[scored] for order in (1, 2))
     most = _most_frequent(train, unknown)
-    every, words = np.ones_like(known), [read.words[word] for word in asked.tolist()]
+    every, words = np.ones_like(in_vocabulary), [read.words[word] for word in scored.tolist()]
     spelt = np.log(256.0) * np.array([len(word.encode("utf-8", "replace")) + 1 for word in words])
     metrics = {
         "pseudo_perplexity": perplexity(nats, every, users),
-        "pseudo_perplexity_open": perplexity(nats + spelt * ~known, every, users),
+        "pseudo_perplexity_open": perplexity(nats + spelt * ~in_vocabulary, every, users),
         "pseudo_perplexity_piece": perplexity(nats, lengths, users),
-        "oov_rate": ratio(~known, every, users),
+        "oov_rate": ratio(~in_vocabulary, every, users),
         "unigram_perplexity": perplexity(one, every, users),
         "bigram_perplexity": perplexity(two, every, users),
     }
-    if known.any():
+    if in_vocabulary.any():
         constant = np.array([word == most for word in pieces])
-        metrics["pseudo_perplexity_known"] = perplexity(nats * known, known, users)
-        metrics["accuracy"] = ratio(right & known, known, users)
-        metrics["constant_accuracy"] = ratio(constant, known, users)
+        metrics["pseudo_perplexity_known"] = perplexity(nats * in_vocabulary, in_vocabulary, users)
+        metrics["accuracy"] = ratio(right & in_vocabulary, in_vocabulary, users)
+        metrics["constant_accuracy"] = ratio(constant, in_vocabulary, users)
     for name, members in _bins(words, corpus).items():
-        if (here := members & known).any():
-            metrics[f"{name}_accuracy"] = ratio(right & here, here, users)
-    details = {"words": len(read.words), "scored_words": len(asked)}
+        if (selected := members & in_vocabulary).any():
+            metrics[f"{name}_accuracy"] = ratio(right & selected, selected, users)
+    details = {"words": len(read.words), "scored_words": len(scored)}
     return Utility(metrics, {**details, "pieces_per_word": float(read.lengths.mean())})
 
 
@@ -169,19 +175,19 @@ def _predicted(
     The last is True where all pieces are right.
     """
     starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(read.lengths)])
-    rows, hidden, asked = [], [], []
+    rows, hidden, hidden_words = [], [], []
     for window, words in read.turns(rate, enough):
         a, b = read.windows[window], read.windows[window + 1]
         rows.append([token for word in read.pieces[a:b] for token in word])
         places = [np.arange(starts[word], starts[word + 1]) for word in words]
         hidden.append(np.concatenate(places) - starts[a])
-        asked.append(words)
+        hidden_words.append(words)
     nats, wrong = np.zeros(len(read.words)), np.zeros(len(read.words))
-    for words, found in zip(asked, release.masked_logprobs(rows, hidden), strict=True):
+    for words, scores in zip(hidden_words, release.masked_logprobs(rows, hidden), strict=True):
         of_pieces = np.repeat(words, read.lengths[words])
-        np.subtract.at(nats, of_pieces, found.logp)
-        np.add.at(wrong, of_pieces, ~found.correct)
-    scored: IntArray = np.sort(np.concatenate(asked))
+        np.subtract.at(nats, of_pieces, scores.logp)
+        np.add.at(wrong, of_pieces, ~scores.correct)
+    scored: IntArray = np.sort(np.concatenate(hidden_words))
     return scored, nats[scored], wrong[scored] == 0
 
 

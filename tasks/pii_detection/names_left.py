@@ -1,4 +1,4 @@
-"""Which labelled names still stand in a text after it was de-identified."""
+"""Labelled names that still stand in a text after de-identification."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from uedp_bench.text.normal_words import NormalWord, normal_words, without_accen
 
 
 class NamesLeft(NamedTuple):
-    """What a published text still names.
+    """Labelled names in published texts.
 
     Attributes:
         utility: `names_left` and `rows_left`, shares with intervals over users.
@@ -51,15 +51,15 @@ def names_left(
         if origin >= 0:
             texts.setdefault(origin, []).append(_Letters.read(text))
     counts = gold.rows & ~corpus.where("public") & (corpus.origin >= 0)
-    asked = [
+    names = [
         (row, kind, int(corpus.origin[row]), _Name.read(corpus.texts[row], start, end))
         for row, start, end, kind in gold.spans.mentions()
         if counts[row] and int(corpus.origin[row]) in texts
     ]
-    if not asked:
+    if not names:
         return None
-    left = np.array([any(text.holds(name) for text in texts[at]) for _, _, at, name in asked])
-    rows = np.array([row for row, *_ in asked])
+    left = np.array([any(text.holds(name) for text in texts[at]) for _, _, at, name in names])
+    rows = np.array([row for row, *_ in names])
     users = or_alone(corpus.users)
     distinct, place = np.unique(rows, return_inverse=True)
     by_row = np.bincount(place, weights=left, minlength=len(distinct)) > 0
@@ -67,14 +67,14 @@ def names_left(
         "names_left": _share(left, users[rows], rng),
         "rows_left": _share(by_row, users[distinct], rng),
     }
-    kinds = np.array([kind for _, kind, *_ in asked])
+    kinds = np.array([kind for _, kind, *_ in names])
     by_type = {
         name: {"mentions": int((kinds == at).sum()), "left": int(left[kinds == at].sum())}
         for at, name in enumerate(gold.types)
         if (kinds == at).any()
     }
     return NamesLeft(utility, {
-        "mentions": len(asked),
+        "mentions": len(names),
         "mentions_left": int(left.sum()),
         "rows": len(distinct),
         "rows_left": int(by_row.sum()),

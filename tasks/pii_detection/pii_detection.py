@@ -36,18 +36,18 @@ if TYPE_CHECKING:
 
 
 class Detection(NamedTuple):
-    """What there is and what was found in some rows, all of which are completely annotated.
+    """Labelled and detected mentions of some rows, all completely annotated.
 
     Attributes:
-        texts: of the rows.
-        gold: what people labelled; at least one mention.
-        found: what a detector found.
+        texts: texts of the rows.
+        gold: mentions labelled by people, at least one.
+        detected: mentions that a detector found.
         users: (rows,) rows with equal numbers are resampled together.
     """
 
     texts: Sequence[str]
     gold: Layer
-    found: Layer
+    detected: Layer
     users: IntArray
 
 
@@ -57,7 +57,7 @@ def detection_scores(
     """Scores of all types together, and of each type.
 
     Args:
-        detection: what there is and what was found.
+        detection: labelled and detected mentions.
         same_types: see `text.type_names.kind_of_type`.
         rng: of the resampling.
 
@@ -65,11 +65,11 @@ def detection_scores(
         Metrics by name; and details: `recall` by labelled type (`covered`, `touched` and `right`,
         which asks for a type of the same kind), `precision` by type of the detector.
     """
-    texts, gold, found, users = detection
-    covered, touched = overlaps(texts, gold.spans, found.spans)
-    _, right = overlaps(texts, found.spans, gold.spans)
-    kinds = kinds_of_types(gold.types, same_types), kinds_of_types(found.types, same_types)
-    alike = _of_same_kind(texts, gold.spans, found.spans, kinds)
+    texts, gold, detected, users = detection
+    covered, touched = overlaps(texts, gold.spans, detected.spans)
+    _, right = overlaps(texts, detected.spans, gold.spans)
+    kinds = kinds_of_types(gold.types, same_types), kinds_of_types(detected.types, same_types)
+    alike = _of_same_kind(texts, gold.spans, detected.spans, kinds)
 
     def share(hits: FloatArray, of: Spans) -> Estimate:
         return ratio_estimate(hits, np.ones(len(of)), rng, users[of.row])
@@ -78,8 +78,8 @@ def detection_scores(
     utility = {
         "covered": share(covered.astype(np.float64), gold.spans),
         "covered_entities": ratio_estimate(whole, np.ones(len(whole)), rng, owners),
-        "precision": share(right.astype(np.float64), found.spans)
-        if len(found.spans)
+        "precision": share(right.astype(np.float64), detected.spans)
+        if len(detected.spans)
         else Estimate(value=0.0),
         "hidden": _hidden(detection, rng),
         **_semeval(detection, kinds, rng),
@@ -92,15 +92,15 @@ def detection_scores(
             spans = gold.spans.chosen(of)
             hits = {"covered": covered[of], "touched": touched[of], "right": alike[of]}
             shares = {key: share(row.astype(np.float64), spans) for key, row in hits.items()}
-            told = {key: value.model_dump(mode="json") for key, value in shares.items()}
-            details["recall"][name] = {"mentions": len(of), **told}
+            estimates = {key: value.model_dump(mode="json") for key, value in shares.items()}
+            details["recall"][name] = {"mentions": len(of), **estimates}
     details["precision"] = {}
-    for kind, name in enumerate(found.types):
-        of = np.flatnonzero(found.spans.type == kind)
+    for kind, name in enumerate(detected.types):
+        of = np.flatnonzero(detected.spans.type == kind)
         if len(of):
-            value = share(right[of].astype(np.float64), found.spans.chosen(of))
-            told = {"precision": value.model_dump(mode="json")}
-            details["precision"][name] = {"mentions": len(of), **told}
+            value = share(right[of].astype(np.float64), detected.spans.chosen(of))
+            estimates = {"precision": value.model_dump(mode="json")}
+            details["precision"][name] = {"mentions": len(of), **estimates}
     return utility, details
 
 
@@ -119,7 +119,7 @@ def _hidden(detection: Detection, rng: np.random.Generator) -> Estimate:
     length = np.array([len(text) for text in detection.texts], dtype=np.float64)
     hidden = np.zeros(len(length))
     last: dict[int, int] = {}
-    for row, start, end, _ in detection.found.spans.mentions():  # in order of their start
+    for row, start, end, _ in detection.detected.spans.mentions():  # in order of their start
         begin = max(start, last.get(row, 0))
         hidden[row] += max(0, end - begin)
         last[row] = max(end, last.get(row, 0))
@@ -130,11 +130,11 @@ def _semeval(
     detection: Detection, kinds: tuple[list[str], list[str]], rng: np.random.Generator
 ) -> dict[str, Estimate]:
     """Scores of SemEval-2013 task 9, with kinds in place of types."""
-    _, gold, found, users = detection
+    _, gold, detected, users = detection
     names = sorted({*kinds[0], *kinds[1]})
     true, predicted = (
         layer.spans.renumbered([names.index(kind) for kind in own])
-        for layer, own in ((gold, kinds[0]), (found, kinds[1]))
+        for layer, own in ((gold, kinds[0]), (detected, kinds[1]))
     )
     scores = span_scores(span_counts(true, predicted, len(detection.texts)), users, rng)
     out = {f"f1_{name}": scores[name].f1 for name in ("strict", "exact", "partial", "type")}
@@ -142,15 +142,15 @@ def _semeval(
 
 
 def _of_same_kind(
-    texts: Sequence[str], gold: Spans, found: Spans, kinds: tuple[list[str], list[str]]
+    texts: Sequence[str], gold: Spans, detected: Spans, kinds: tuple[list[str], list[str]]
 ) -> np.ndarray[Any, Any]:
     """(mentions,) True where a labelled mention overlaps something found of its own kind."""
     out = np.zeros(len(gold), dtype=bool)
-    of_gold, of_found = (np.array(names, dtype=object) for names in kinds)
+    of_gold, of_detected = (np.array(names, dtype=object) for names in kinds)
     for kind in sorted({*kinds[0]} & {*kinds[1]}):
         mine = np.flatnonzero(of_gold[gold.type] == kind)
-        theirs = np.flatnonzero(of_found[found.type] == kind)
-        out[mine] = overlaps(texts, gold.chosen(mine), found.chosen(theirs))[1]
+        theirs = np.flatnonzero(of_detected[detected.type] == kind)
+        out[mine] = overlaps(texts, gold.chosen(mine), detected.chosen(theirs))[1]
     return out
 
 
@@ -158,7 +158,7 @@ _BOOTSTRAP_SEED = 2022
 
 
 class PIIDetectionParams(Params):
-    """Which labels a detector is measured by, and on which rows."""
+    """Labels that a detector is measured by, and rows to measure on."""
 
     layer: str | None = Field(
         default=None,
@@ -240,12 +240,12 @@ class PIIDetection(UntrainedTask[PIIDetectionParams]):
                 f"(task.rows={self.params.rows}) has a labelled mention: there is nothing to find"
             )
         some = corpus.take(rows)
-        found = release.entity_detector.find(some)
+        detected = release.entity_detector.find(some)
         users = or_alone(some.users)
         # Every detector sees the same resamples of users.
         rng = np.random.default_rng(_BOOTSTRAP_SEED)
         utility, details = detection_scores(
-            Detection(some.texts, Layer(spans, gold.types, gold.rows[rows]), found, users),
+            Detection(some.texts, Layer(spans, gold.types, gold.rows[rows]), detected, users),
             self.params.same_types,
             rng,
         )
@@ -263,7 +263,7 @@ class PIIDetection(UntrainedTask[PIIDetectionParams]):
 
 
 def gold_of(corpus: Corpus, layer: str | None) -> Layer:
-    """The annotation that says what there is to find.
+    """Annotation that a detector should find.
 
     Args:
         corpus: original.
@@ -276,8 +276,8 @@ def gold_of(corpus: Corpus, layer: str | None) -> Layer:
     if name != "entities":
         if name not in corpus.layers:
             near = nearest(name, (*corpus.layers, "entities"))
-            there = ", ".join(sorted(corpus.layers)) or "none"
-            hint = f"did you mean {near!r}?" if near else f"layers: {there}"
+            layers = ", ".join(sorted(corpus.layers)) or "none"
+            hint = f"did you mean {near!r}?" if near else f"layers: {layers}"
             raise InputError(f"task.layer: the corpus has no layer {name!r}; {hint}")
         return corpus.layers[name]
     if corpus.detector is not None:

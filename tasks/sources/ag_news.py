@@ -36,7 +36,7 @@ Item = tuple[int, str]
 
 
 class AGNewsParams(DetectionParams, SplitParams, SourceParams):
-    """Where the files are, and how users are simulated."""
+    """Files of the data, and simulation of users."""
 
     path: Path = Field(
         description="folder with train.csv and test.csv, or train*.jsonl and test*.jsonl (plain or "
@@ -82,11 +82,11 @@ class AGNews(Source[AGNewsParams]):
         split: list[IntArray] = []
         taken = 0
         for name, file in self._files().items():
-            found = _read(file)
-            dealt = self._deal(len(found), name)
-            items += found
+            file_items = _read(file)
+            dealt = self._deal(len(file_items), name)
+            items += file_items
             users.append(taken + dealt)
-            split.append(np.full(len(found), SPLITS.index(name), dtype=np.int64))
+            split.append(np.full(len(file_items), SPLITS.index(name), dtype=np.int64))
             taken += int(dealt.max()) + 1
         user = np.concatenate(users)
         corpus = Corpus(

@@ -34,7 +34,7 @@ _TAG = re.compile(rf"O|[BI]-(?:{'|'.join(TYPES)})")
 
 
 class BC5CDRParams(SourceParams):
-    """Where the files are, and which sentences count as one user's."""
+    """Files of the data, and sentences that count as one user's."""
 
     path: Path = Field(
         description="folder with train.tsv, devel.tsv and test.tsv (plain or .gz): a token and its "
@@ -111,7 +111,7 @@ class BC5CDR(Source[BC5CDRParams]):
     def _sentences(self, file: Path) -> tuple[list[tuple[int, list[str], list[str]]], bool]:
         """User (from 0 in its file), tokens and tags of each sentence; True if files mark users."""
         columns = read_tokens(file, (), f"{self.name}.path")
-        found = []
+        sentences = []
         size = self.params.sentences_per_user
         documents = columns.get(DOCUMENT)
         rows = zip(columns["token"], columns["gold"], strict=True)
@@ -123,7 +123,7 @@ class BC5CDR(Source[BC5CDRParams]):
                         f"or I- with one of {', '.join(TYPES)}"
                     )
             user = row // size if documents is None else int(documents[row])
-            found.append((user, tokens, tags))
-        if not found:
+            sentences.append((user, tokens, tags))
+        if not sentences:
             raise InputError(f"{self.name}.path: {shown_path(file)} holds no sentence")
-        return found, documents is not None
+        return sentences, documents is not None

@@ -35,7 +35,7 @@ AGES: tuple[str, ...] = ("under 20", "over 30")
 
 
 class BlogAuthorshipParams(TopicParams, DetectionParams, SplitParams, SourceParams):
-    """Where the file is, which posts are kept, and where their topics come from."""
+    """File of the data, posts to keep, and origin of their topics."""
 
     path: Path = Field(
         description="jsonl file {id, gender, age, text}, text being a post or a list of posts, or "
@@ -168,7 +168,7 @@ class BlogAuthorship(Source[BlogAuthorshipParams]):
         return add_entities(cut_missing_splits(corpus, params, self.name), params)
 
     def _topics(self, texts: list[str]) -> tuple[BoolArray, IntArray | None]:
-        """Which texts are kept, and the topic of each; both (texts,). None without topics."""
+        """Texts to keep, and the topic of each, None without topics; both (texts,)."""
         params = self.params
         if params.topics_from == "none":
             return np.array([any(map(str.isalnum, text)) for text in texts], dtype=bool), None
@@ -236,16 +236,16 @@ def read_bloggers(file: Path) -> Iterator[Blogger]:
         InputError: naming file and line, for a line that is not an object {id, gender, age, text},
             an unknown gender, or a blogger with two genders or ages.
     """
-    found: dict[str, Blogger] = {}
+    bloggers: dict[str, Blogger] = {}
     with open_text(file, "blog-authorship.path") as lines:
         for number, line in enumerate(lines, start=1):
             where = f"blog-authorship.path: {file}, line {number}"
             new = _blogger(line, where)
-            old = found.get(new.id, new._replace(posts=()))
+            old = bloggers.get(new.id, new._replace(posts=()))
             if (old.gender, old.age) != (new.gender, new.age):
                 raise InputError(f"{where}: blogger {new.id} had another gender or age before")
-            found[new.id] = new._replace(posts=old.posts + new.posts)
-    yield from found.values()
+            bloggers[new.id] = new._replace(posts=old.posts + new.posts)
+    yield from bloggers.values()
 
 
 def _blogger(line: str, where: str) -> Blogger:

@@ -32,7 +32,7 @@ _SENSITIVE: dict[str, int] = {
 
 
 class CoNLL2003Params(SourceParams):
-    """Where the files are, and which types count as entities."""
+    """Files of the data, and types that count as entities."""
 
     path: Path = Field(description="folder with eng.train, eng.testa, eng.testb (plain or .gz)")
     valid_is_public: bool = Field(

@@ -24,7 +24,7 @@ _ROWS = 11_657
 
 
 class DPNLPAGParams(DetectionParams, SourceParams):
-    """Where the file is."""
+    """File of the data."""
 
     path: Path = Field(
         description="folder with ag_data.txt (plain or .gz), or that file: label, text and ids of "
@@ -124,8 +124,8 @@ def _item(block: int, line: str, where: str) -> Item:
     label, text, persons = fields
     if label not in LABELS:
         raise InputError(f"{where}: label {label!r} is not one of {', '.join(LABELS)}")
-    known = {str(at) for at in range(len(PERSONS))}
-    unknown = [person for person in persons.split() if person not in known]
+    numbers = {str(at) for at in range(len(PERSONS))}
+    unknown = [person for person in persons.split() if person not in numbers]
     if unknown:
         raise InputError(f"{where}: person {unknown[0]!r} is not one of 0 to {len(PERSONS) - 1}")
     if not text.strip():

@@ -1,4 +1,4 @@
-"""What generated sources share: they are read without files, once, and counted in public."""
+"""Base of generated sources: read without files, once, and counted in public."""
 
 from __future__ import annotations
 

@@ -87,8 +87,8 @@ class Hub(Source[HubParams]):
         tables: dict[str, Columns] = {}
         for split, part in parts.items():
             names = part.column_names
-            asked = [name for name in names if name in wanted] if is_large else names
-            table = _table(part, asked or names)
+            selected = [name for name in names if name in wanted] if is_large else names
+            table = _table(part, selected or names)
             tables[split] = ArrowColumns(table, names) if is_large else table.to_pydict()
         declared = {name: _classes(of) for name, of in parts[first].features.items()}
         return corpus_of_columns(joined(tables), params, self.name, declared)
@@ -99,10 +99,10 @@ class Hub(Source[HubParams]):
         every = dict(data) if isinstance(data, dict) else {"train": data}
         if self.params.split_column is not None:
             return every
-        known = {name: part for name, part in every.items() if _is_split(name)}
-        if not known:
+        splits = {name: part for name, part in every.items() if _is_split(name)}
+        if not splits:
             raise InputError(f"hub.path: {self.params.path} has no split train, only {[*every]}")
-        return known
+        return splits
 
     def _open(self) -> DatasetDict | Dataset:
         DATASETS.check()

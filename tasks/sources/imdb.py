@@ -27,7 +27,7 @@ _USERS, _ROWS = 3_456, 25_000
 
 
 class IMDBParams(DetectionParams, SplitParams, SourceParams):
-    """Where the files are, and what becomes of line breaks."""
+    """Files of the data, and replacement of line breaks."""
 
     path: Path = Field(
         description="folder with train.jsonl and test.jsonl (plain or .gz), each line an object "

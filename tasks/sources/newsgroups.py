@@ -37,7 +37,7 @@ _USERS, _ROWS = 5_754, 11_314
 
 
 class NewsgroupsParams(DetectionParams, SplitParams, SourceParams):
-    """Where the files are, and what is removed from messages."""
+    """Files of the data, and parts to remove from messages."""
 
     path: Path = Field(
         description="folder with train.jsonl and test.jsonl (plain or .gz), each line an object "
@@ -128,8 +128,8 @@ def author(message: str) -> str:
             f"20-newsgroups.path: a message has no From: line; it starts {message[:60]!r}"
         )
     address = _ADDRESS.search(line[1])
-    said = address[0] if address else _COMMENT.sub(" ", line[1]).strip() or line[1]
-    return " ".join(said.split()).casefold()
+    sender = address[0] if address else _COMMENT.sub(" ", line[1]).strip() or line[1]
+    return " ".join(sender.split()).casefold()
 
 
 def without(message: str, parts: tuple[Part, ...]) -> str:
@@ -144,7 +144,7 @@ def without(message: str, parts: tuple[Part, ...]) -> str:
 
 
 def _without_footer(message: str) -> str:
-    """What stands before the last line that is blank or made of hyphens, if there is one."""
+    """Text before the last line that is blank or made of hyphens; all of it without one."""
     lines = message.strip().split("\n")
     rules = [at for at, line in enumerate(lines) if not line.strip().strip("-")]
     return "\n".join(lines[: rules[-1]]) if rules and rules[-1] > 0 else message

@@ -31,7 +31,7 @@ _SWITCH = 0.5
 
 
 class NMTConfidentialParams(SourceParams):
-    """Where the data are, and which of them are used."""
+    """Folder of the data, and the parts that are used."""
 
     path: Path = Field(
         description="folder with full_sent_datasets/DOMAIN/{train,valid,test}.{de,en} and "
@@ -105,8 +105,8 @@ class NMTConfidential(Source[NMTConfidentialParams]):
             parameter,
             clean=p.clean,
         )
-        found = p.domain not in _UNDOCUMENTED
-        return replace(corpus, quotas=(ALIGNED,)) if found else corpus
+        is_documented = p.domain not in _UNDOCUMENTED
+        return replace(corpus, quotas=(ALIGNED,)) if is_documented else corpus
 
     def _pairs(self, domain: Domain, split: str) -> list[Pair]:
         folder, parameter = self.params.path / "full_sent_datasets" / domain, f"{self.name}.path"
@@ -175,8 +175,8 @@ def documents_of_rows(
             cost = np.minimum(stay, before) + 1.0
             cost[of_pair.get(pair, [])] -= 1.0
     row_of: list[int] = []
-    now = int(cost.argmin())
+    current = int(cost.argmin())
     for step in reversed(came):
-        row_of.append(now)
-        now = int(step[now])
+        row_of.append(current)
+        current = int(step[current])
     return row_of[::-1]

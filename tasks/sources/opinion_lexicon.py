@@ -20,7 +20,7 @@ _PUBLISHED = [4_783, 2_006]  # words of each label
 
 
 class OpinionLexiconParams(SourceParams):
-    """Where the lists are, and how words are divided among the splits."""
+    """Files of the lists, and division of words among the splits."""
 
     path: Path = Field(
         description="folder with negative-words.txt and positive-words.txt (plain or .gz)"

@@ -22,7 +22,7 @@ _ENDINGS = ("de", "en")
 
 
 class ParallelTextParams(SourceParams):
-    """Where the files are, and what they are called."""
+    """Folder of the files, and their name."""
 
     path: Path = Field(
         description="folder with two files a split, train.de of texts and train.en of their "
@@ -62,10 +62,10 @@ class ParallelText(Source[ParallelTextParams]):
             sides = self._files(name)
             if sides is None:
                 continue
-            found = read_pairs(*sides, parameter)
-            pairs += found
-            split += [SPLITS.index(name)] * len(found)
-            documents += self._documents(sides[0], len(found))
+            file_pairs = read_pairs(*sides, parameter)
+            pairs += file_pairs
+            split += [SPLITS.index(name)] * len(file_pairs)
+            documents += self._documents(sides[0], len(file_pairs))
         if SPLITS.index("train") not in split:
             raise InputError(f"{parameter}: {shown_path(p.path)} has no train.de and train.en")
         blank = self._named_by_content(pairs, split, documents)
@@ -95,14 +95,14 @@ class ParallelText(Source[ParallelTextParams]):
         """
         for name in _NAMES.get(split, ()):
             sides = [_plain_or_packed(self.params.path / f"{name}.{end}") for end in _ENDINGS]
-            there = [side for side in sides if side is not None]
-            if len(there) == 1:
+            present = [side for side in sides if side is not None]
+            if len(present) == 1:
                 missing = _ENDINGS[1 if sides[0] is not None else 0]
                 raise InputError(
-                    f"{self.name}.path: {shown_path(there[0])} has no {name}.{missing} beside it"
+                    f"{self.name}.path: {shown_path(present[0])} has no {name}.{missing} beside it"
                 )
-            if there:
-                return there[0], there[1]
+            if present:
+                return present[0], present[1]
         return None
 
     def _documents(self, text: Path, lines: int) -> list[str | None]:
@@ -114,17 +114,17 @@ class ParallelText(Source[ParallelTextParams]):
         file = _plain_or_packed(text.with_name(f"{name}.doc"))
         if file is None:
             return [None] * lines
-        found = read_lines(file, f"{self.name}.path")
-        if len(found) != lines:
+        names = read_lines(file, f"{self.name}.path")
+        if len(names) != lines:
             raise InputError(
-                f"{self.name}.path: {shown_path(file)} names the documents of {len(found)} lines, "
+                f"{self.name}.path: {shown_path(file)} names the documents of {len(names)} lines, "
                 f"and {shown_path(text)} has {lines}"
             )
-        return [*found]
+        return [*names]
 
 
 def _plain_or_packed(path: Path) -> Path | None:
-    for found in (path, path.with_name(f"{path.name}.gz")):
-        if found.is_file():
-            return found
+    for candidate in (path, path.with_name(f"{path.name}.gz")):
+        if candidate.is_file():
+            return candidate
     return None

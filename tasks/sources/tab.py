@@ -32,7 +32,7 @@ TAGS: dict[str, RecordTag] = {
     "DATETIME": RecordTag(keys=("year",), kind="date"),
     "LOC": RecordTag(keys=("country",), kind="place"),
 }
-"""What the court's register knows of a case."""
+"""Facts of a case in the court's register."""
 
 _FILES = ("tab*.jsonl", "echr*.jsonl", "echr*.json")
 _PARAGRAPH = re.compile(r"[^\n]*[^\s][^\n]*")
@@ -40,7 +40,7 @@ _WORD = re.compile(r"\w")
 
 
 class TABParams(SourceParams):
-    """Where the file is."""
+    """File of the data."""
 
     path: Path = Field(
         description="file of cases (plain or .gz), or a folder with files echr_train.json, "
@@ -91,10 +91,10 @@ class TAB(Source[TABParams]):
         cases = [case for file in self._files() for case in read_cases(file, f"{self.name}.path")]
         texts: list[str] = []
         owners: list[tuple[int, int]] = []
-        found: list[tuple[int, int, int, str, str]] = []
+        labelled: list[tuple[int, int, int, str, str]] = []
         for user, case in enumerate(cases):
             for start, end in _paragraphs(case.text):
-                found += [
+                labelled += [
                     (len(texts), a - start, b - start, kind, of)
                     for a, b, kind, of in case.mentions
                     if start <= a and b <= end
@@ -102,11 +102,11 @@ class TAB(Source[TABParams]):
                 texts.append(case.text[start:end])
                 owners.append((user, case.split))
         users, split = np.array(owners, dtype=np.int64).T.copy()
-        by_type: list[Mention] = [(row, a, b, TYPES.index(kind)) for row, a, b, kind, _ in found]
+        by_type: list[Mention] = [(row, a, b, TYPES.index(kind)) for row, a, b, kind, _ in labelled]
         by_mask: list[Mention] = [
-            (row, a, b, IDENTIFIERS.index(of)) for row, a, b, _, of in found if of in IDENTIFIERS
+            (row, a, b, IDENTIFIERS.index(of)) for row, a, b, _, of in labelled if of in IDENTIFIERS
         ]
-        masked = [each for each, (*_, of) in zip(by_type, found, strict=True)
+        masked = [each for each, (*_, of) in zip(by_type, labelled, strict=True)
                   if of in ENTITIES]  # fmt: skip
         corpus = Corpus(
             texts=tuple(texts),
@@ -184,12 +184,12 @@ def _case(each: Any, where: str) -> Case:
 def _facts(meta: dict[str, Any]) -> Facts:
     codes = meta["countries"]
     every = re.split(r"\W+", codes) if isinstance(codes, str) else codes
-    known = {
+    candidates = {
         "applicant": (meta["applicant"],),
         "year": (str(meta["year"]),),
         "country": tuple(_countries()[code] for code in every if code in _countries()),
     }
-    return {key: values for key, values in known.items() if all(values) and values}
+    return {key: values for key, values in candidates.items() if all(values) and values}
 
 
 @cache
@@ -218,7 +218,7 @@ def _apart(
 
 def _paragraphs(text: str) -> Iterator[tuple[int, int]]:
     """(start, end) of every line with something on it, without space around it."""
-    for found in _PARAGRAPH.finditer(text):
-        line = found[0]
-        start = found.start() + len(line) - len(line.lstrip())
+    for paragraph in _PARAGRAPH.finditer(text):
+        line = paragraph[0]
+        start = paragraph.start() + len(line) - len(line.lstrip())
         yield start, start + len(line.strip())

@@ -76,7 +76,7 @@ class TextFileParams(ColumnParams):
 
     @field_validator("encoding")
     @classmethod
-    def _known(cls, value: str) -> str:
+    def _check_encoding(cls, value: str) -> str:
         try:
             "".encode(value)
         except (LookupError, ValueError):
@@ -128,33 +128,33 @@ def _of_splits(folder: Path, parameter: str) -> dict[str, Path]:
     Raises:
         InputError: if none is of the training split, or two are of one split.
     """
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for file in sorted(folder.iterdir()):
         split = ALIASES.get(file.name.partition(".")[0].lower())
         if split is None or ending_of(file) not in {*ENDINGS, *TABLES}:
             continue
-        if split in found:
+        if split in files:
             raise InputError(
                 f"{parameter}: {shown_path(folder)} has two files of the split {split}: "
-                f"{found[split].name} and {file.name}"
+                f"{files[split].name} and {file.name}"
             )
-        found[split] = file
-    if "train" not in found:
+        files[split] = file
+    if "train" not in files:
         raise InputError(
             f"{parameter}: {shown_path(folder)} has no file train.*, of a kind that this source "
             f"reads: {', '.join(sorted({*ENDINGS, *TABLES}))}"
         )
-    return {split: found[split] for split in SPLITS if split in found}
+    return {split: files[split] for split in SPLITS if split in files}
 
 
 def _of_tokens(params: TextFileParams, columns: Columns) -> TextFileParams:
-    """What is not said of a file in CoNLL layout: all its columns of tags are layers."""
+    """Defaults for a file in CoNLL layout: all its columns of tags are layers."""
     token, *tags = (name for name in columns if name not in (DOCUMENT, SPLIT))
-    said = {
+    defaults = {
         "tokens_column": params.tokens_column or token,
         "layer_columns": params.layer_columns or tuple(tags),
     }
-    return params.model_copy(update=said)
+    return params.model_copy(update=defaults)
 
 
 def read_columns(path: Path, params: TextFileParams, owner: str) -> Columns:

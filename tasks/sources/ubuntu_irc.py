@@ -39,7 +39,7 @@ _ADDRESSED = re.compile(r"([^\s:,]+)[:,](?=\s)")  # "nick: message" or "nick, me
 
 
 class UbuntuIRCParams(DetectionParams, SourceParams):
-    """Where the files are, and whose messages are kept."""
+    """Files of the data, and users whose messages are kept."""
 
     path: Path = Field(description="folder with train*.jsonl, dev*.jsonl, test*.jsonl (or .gz)")
     min_messages: int = Field(
@@ -160,14 +160,14 @@ def read_messages(file: Path) -> Iterator[Message]:
                     f"ubuntu-irc.path: {file}, line {number} is not an object with file and text: "
                     f"{error!r}"
                 ) from None
-            for found in map(_MESSAGE.fullmatch, text.split("\n")):
-                words = " ".join(found[2].split()) if found else ""
-                if found and words:
-                    yield Message(normal_id(found[1].casefold()), log, words)
+            for match in map(_MESSAGE.fullmatch, text.split("\n")):
+                words = " ".join(match[2].split()) if match else ""
+                if match and words:
+                    yield Message(normal_id(match[1].casefold()), log, words)
 
 
 def _addressed(texts: tuple[str, ...], nicks: set[str]) -> Iterator[tuple[int, int, int, int]]:
     for row, text in enumerate(texts):
-        found = _ADDRESSED.match(text)
-        if found and found[1].casefold() in nicks:
-            yield row, found.start(1), found.end(1), 0
+        match = _ADDRESSED.match(text)
+        if match and match[1].casefold() in nicks:
+            yield row, match.start(1), match.end(1), 0

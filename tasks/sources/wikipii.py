@@ -28,7 +28,7 @@ FOLDERS: dict[str, str] = {"training": "train", "eval": "valid", "test": "test"}
 
 
 class WikiPIIParams(SourceParams):
-    """Where the files are."""
+    """Files of the data."""
 
     path: Path = Field(
         description="the authors' archive wikiner_dataset_txt.tar.gz, or the folder that it "
@@ -108,7 +108,7 @@ class WikiPII(Source[WikiPIIParams]):
         """Split, name and text of every page, by split and the number in its name."""
         path = require_path(self.params.path, self.name)
         files = _of_folder(path) if path.is_dir() else _of_archive(path, f"{self.name}.path")
-        found = []
+        pages = []
         for name, data in files:
             parts = PurePosixPath(name).parts
             split = next((FOLDERS[part] for part in parts[:-1] if part in FOLDERS), None)
@@ -117,16 +117,16 @@ class WikiPII(Source[WikiPIIParams]):
             number = parts[-1].rpartition("_")[2].partition(".")[0]
             order = (SPLITS.index(split), int(number) if number.isdecimal() else -1, name)
             try:
-                found.append((order, data.decode("utf-8-sig")))
+                pages.append((order, data.decode("utf-8-sig")))
             except UnicodeDecodeError as error:
                 raise InputError(f"{self.name}.path: {shown(name)} is not UTF-8 text: "
                                  f"{error.reason}") from None  # fmt: skip
-        if not found:
+        if not pages:
             raise InputError(
                 f"{self.name}.path: {shown_path(path)} has no page: files annot*.txt in folders "
                 f"{', '.join(FOLDERS)}"
             )
-        return [(split, name, text) for (split, _, name), text in sorted(found)]
+        return [(split, name, text) for (split, _, name), text in sorted(pages)]
 
 
 def _page_name(path: str) -> str:

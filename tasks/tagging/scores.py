@@ -1,4 +1,4 @@
-"""How well a tagger's spans agree with an annotation, of all types and of each."""
+"""Agreement of a tagger's spans with an annotation, of all types and of each."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def longest_matches(words: WordTable, phrases: Mapping[Phrase, int]) -> IntArray
     by_first: defaultdict[str, set[int]] = defaultdict(set)
     for phrase in phrases:
         by_first[phrase[0]].add(len(phrase))
-    lengths = {word: sorted(found, reverse=True) for word, found in by_first.items()}
+    lengths = {word: sorted(sizes, reverse=True) for word, sizes in by_first.items()}
     spelled = tuple(map(normal_spelling, words.words))
     labels = np.zeros(len(spelled), dtype=np.int64)
     bounds = words.offsets.tolist()
@@ -89,10 +89,10 @@ def _longest(
     words: Sequence[str],
     at: int,
     end: int,
-    known: tuple[Mapping[Phrase, int], Mapping[str, Sequence[int]]],
+    lexicon: tuple[Mapping[Phrase, int], Mapping[str, Sequence[int]]],
 ) -> int:
     """Words of the longest phrase that starts here; 0 for none."""
-    phrases, lengths = known
+    phrases, lengths = lexicon
     for size in lengths.get(words[at], ()):
         if at + size <= end and tuple(words[at : at + size]) in phrases:
             return size
@@ -144,17 +144,17 @@ def score_tagger(
     found_types = [every.index(name) for name in release.types]
     predicted = release.spans(gold.corpus).renumbered(found_types)
     users = or_alone(gold.corpus.users)
-    found = _span_scores(gold, predicted, users)
+    scores = _span_scores(gold, predicted, users)
     tokens = labels_of_spans(gold.words, predicted, every)
     utility = {
-        "f1_strict": found["strict"].f1,
-        "precision": found["strict"].precision,
-        "recall": found["strict"].recall,
-        "f1_exact": found["exact"].f1,
-        "f1_partial": found["partial"].f1,
-        "f1_type": found["type"].f1,
-        "type_f1_paper": found["type_paper"].f1,
-        "partial_f1_paper": found["partial_paper"].f1,
+        "f1_strict": scores["strict"].f1,
+        "precision": scores["strict"].precision,
+        "recall": scores["strict"].recall,
+        "f1_exact": scores["exact"].f1,
+        "f1_partial": scores["partial"].f1,
+        "f1_type": scores["type"].f1,
+        "type_f1_paper": scores["type_paper"].f1,
+        "partial_f1_paper": scores["partial_paper"].f1,
         "weighted_token_f1": _weighted(gold, tokens, users),
         "all_outside_weighted_token_f1": _weighted(gold, np.full_like(tokens, OUTSIDE), users),
         "all_outside_f1": Estimate(value=0.0),
@@ -179,7 +179,7 @@ def _gold(corpus: Corpus, annotation: Annotation, rule: WordRule) -> _Gold:
     rows = np.flatnonzero(corpus.where("test") & annotation.rows)
     test = corpus.take(rows)
     own = annotation.take(rows)
-    words = WordTable.of(test.texts, rule)
+    words = WordTable.from_texts(test.texts, rule)
     labels = word_labels(test.origin, own, words)
     if not labels.any():
         raise InputError(
@@ -226,5 +226,5 @@ def _public_phrases(
     rows = np.flatnonzero(corpus.where("public") & annotation.rows)
     public = corpus.take(rows)
     own = annotation.take(rows)
-    words = WordTable.of(public.texts, rule)
+    words = WordTable.from_texts(public.texts, rule)
     return labelled_phrases(words, word_labels(public.origin, own, words))

@@ -46,12 +46,12 @@ Reduction = Literal["mean", "sum"]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TaggerReader(Reader):
-    """How a tagger reads rows: words, and the labels of those that the encoder reads.
+    """Reader of a tagger's rows: words, and the labels of those that the encoder reads.
 
     Attributes:
-        layer: annotation that it learns.
-        types: types of entities that it tells apart.
-        rule: what a word is.
+        layer: annotation to learn.
+        types: entity types to tell apart.
+        rule: definition of a word.
         max_tokens: words (or pieces of words) of a row past this many are left out.
         reduction: loss of a row, of those of its words.
         decoder: "crf" for labels of a row together, "softmax" for each by itself.
@@ -76,10 +76,10 @@ class TaggerReader(Reader):
 
     def words(self, corpus: Corpus) -> WordTable:
         """The words of all rows."""
-        return WordTable.of(corpus.texts, self.rule)
+        return WordTable.from_texts(corpus.texts, self.rule)
 
     def word_rows(self, words: WordTable) -> WordRows:
-        """What the encoder reads of them."""
+        """Words as the encoder reads them."""
         rows: WordRows = self.model.read_words(
             words.by_row(), self.vocabulary, self.max_tokens, self.device
         )
@@ -130,7 +130,7 @@ class TaggerReader(Reader):
             return super().encoded(corpus)
         vectors = RowVectors(len(corpus), partial(self._vectors, corpus), VECTORS_AT_ONCE)
         rows = EncodedRows(len(corpus), partial(self._frozen, corpus, vectors), FEW)
-        longest = int(rows.known.lengths.max(initial=0))
+        longest = int(rows.held.lengths.max(initial=0))
         return rows, LengthsOnDemand(len(corpus), longest, vectors.counts)
 
     def batch(self, columns: Mapping[str, Any], rows: IntArray, seeds: IntArray) -> dict[str, Any]:
@@ -208,7 +208,7 @@ class TaggerReader(Reader):
             InputError: see `word_labels`.
         """
         annotation = annotation_of(corpus, self.layer).of_types(self.types)
-        if annotation.found:
+        if annotation.detected:
             return  # nobody answers for them
         rows = np.unique(annotation.spans.row)
         for first in range(0, len(rows), AT_ONCE):

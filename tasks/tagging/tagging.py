@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class TaggingParams(SupervisedParams):
-    """Which annotation is learnt, and how labels are decoded."""
+    """Annotation to learn, and decoding of labels."""
 
     layer: str = Field(
         default=ENTITIES,

@@ -1,4 +1,4 @@
-"""What a tagger learns: an annotation of a corpus, and the rows of which it says everything."""
+"""Targets of a tagger: an annotation of a corpus, and the rows that it annotates completely."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ class Annotation:
     """An annotation of the rows of a corpus.
 
     Attributes:
-        spans: with numbers of `types`.
-        types: of spans.
+        spans: spans, with types by number in `types`.
+        types: types of spans.
         rows: (rows,) True for rows that are completely annotated: in others a word without a span
             may be one that nobody looked at.
-        found: a program found the spans, and nobody promises that they fit words.
-        name: how messages call it.
+        detected: True if a program found the spans, and nobody promises that they fit words.
+        name: name in messages.
     """
 
     spans: Spans
     types: tuple[str, ...]
     rows: BoolArray
-    found: bool
+    detected: bool
     name: str
 
     def take(self, rows: IntArray) -> Annotation:
@@ -41,7 +41,7 @@ class Annotation:
         return replace(self, spans=self.spans.take(rows), rows=self.rows[rows])
 
     def of_types(self, types: Sequence[str]) -> Annotation:
-        """The same with spans of these types alone, numbered as they are listed here."""
+        """Copy with spans of these types alone, numbered in the order of `types`."""
         number = {name: at for at, name in enumerate(types)}
         new = np.array([number.get(name, -1) for name in self.types], dtype=np.int64)
         kept = self.spans.chosen(np.flatnonzero(new[self.spans.type] >= 0))
@@ -60,9 +60,11 @@ def annotation_of(corpus: Corpus, layer: str) -> Annotation:
         CapabilityError: if there is no such layer.
     """
     if layer != ENTITIES:
-        found = corpus.layer(layer)
-        by_program = layer == AUTOMATIC
-        return Annotation(found.spans, found.types, found.rows, by_program, f"layer {layer}")
+        annotated = corpus.layer(layer)
+        detected = layer == AUTOMATIC
+        return Annotation(
+            annotated.spans, annotated.types, annotated.rows, detected, f"layer {layer}"
+        )
     return Annotation(
         corpus.entities,
         corpus.entity_types,
@@ -75,32 +77,32 @@ def annotation_of(corpus: Corpus, layer: str) -> Annotation:
 def _mentioning_users(corpus: Corpus) -> BoolArray:
     """(rows,) True for the rows of users of whom some row in the same split mentions an entity."""
     users = corpus.users
-    there = np.unique(users[corpus.sensitive & corpus.where("public")])
-    return np.isin(users, there[there >= 0]) | corpus.sensitive
+    mentioning = np.unique(users[corpus.sensitive & corpus.where("public")])
+    return np.isin(users, mentioning[mentioning >= 0]) | corpus.sensitive
 
 
 def chosen_types(annotation: Annotation, types: Sequence[str] | None) -> tuple[str, ...]:
-    """The types that are learnt: those asked for, or all.
+    """Types to learn: the chosen ones, or all.
 
     Raises:
         InputError: if there are none, or one is unknown.
     """
-    known = annotation.types
-    if not known:
+    declared = annotation.types
+    if not declared:
         raise InputError(
             f"tagging learns types of entities, and {annotation.name} of the source declares none: "
             "name a layer (task.layer), or have the source find entities"
         )
     for name in types or ():
-        if name not in known:
-            near = nearest(name, known)
-            hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(known)}"
+        if name not in declared:
+            near = nearest(name, declared)
+            hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(declared)}"
             raise InputError(f"task.types: {annotation.name} has no type {name!r}; {hint}")
-    return known if types is None else tuple(dict.fromkeys(types))
+    return declared if types is None else tuple(dict.fromkeys(types))
 
 
 def word_labels(origin: IntArray, annotation: Annotation, words: WordTable) -> IntArray:
-    """(words,) BIO2 labels of all words; those of incomplete rows mean nothing.
+    """(words,) BIO2 labels of all words; labels in incomplete rows mean nothing.
 
     Args:
         origin: (rows,) rows of the source that they were made from (`Corpus.origin`).
@@ -118,5 +120,5 @@ def word_labels(origin: IntArray, annotation: Annotation, words: WordTable) -> I
         which = "a planted row" if source < 0 else f"row {source} of the source"
         return f"tagging: {annotation.name}, {which}"
 
-    answering = None if annotation.found else where
+    answering = None if annotation.detected else where
     return labels_of_spans(words, spans, annotation.types, where=answering)

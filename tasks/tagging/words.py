@@ -44,13 +44,13 @@ class WordTable:
     offsets: IntArray
 
     @staticmethod
-    def of(texts: Sequence[str], rule: WordRule) -> WordTable:
+    def from_texts(texts: Sequence[str], rule: WordRule) -> WordTable:
         """The words of texts by a rule."""
         pattern = _PATTERNS[rule]
-        found = [[match.span() for match in pattern.finditer(text)] for text in texts]
-        words = [text[a:b] for text, row in zip(texts, found, strict=True) for a, b in row]
-        places = np.array([place for row in found for place in row], dtype=np.int64).reshape(-1, 2)
-        counts = np.array([len(row) for row in found], dtype=np.int64)
+        spans = [[match.span() for match in pattern.finditer(text)] for text in texts]
+        words = [text[a:b] for text, row in zip(texts, spans, strict=True) for a, b in row]
+        places = np.array([place for row in spans for place in row], dtype=np.int64).reshape(-1, 2)
+        counts = np.array([len(row) for row in spans], dtype=np.int64)
         return WordTable(
             tuple(words),
             places[:, 0].copy(),

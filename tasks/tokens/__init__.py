@@ -1,1 +1,1 @@
-"""What tasks on rows of tokens share: vocabularies, padded rows, public pre-training."""
+"""Parts that tasks on rows of tokens share: vocabularies, padded rows, pre-training."""

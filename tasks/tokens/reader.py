@@ -1,4 +1,4 @@
-"""What a task trains and releases: a network with the reader that makes batches and losses."""
+"""Learner and release of a task: a network with the reader that makes batches and losses."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NOT_SAVED = ("model", "vocabulary", "device")
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Reader(ABC):
-    """How a network reads rows, in training and when its release is asked; and what it loses.
+    """Reading of rows by a network, in training and in questions to its release; and its loss.
 
     Its fields are saved with the network. A subclass that adds some is a dataclass of this kind,
     and fields that are called as parameters of the task have their values.
@@ -108,7 +108,7 @@ class Reader(ABC):
         ids = example_ids(self.vocabulary.size, self.room)
         texts, rows = tuple(map(self.vocabulary.decode, ids)), np.arange(len(ids))
         names = corpus.attribute_names
-        made = Corpus(
+        example_corpus = Corpus(
             texts,
             {"user": rows},
             np.zeros_like(rows),
@@ -118,7 +118,7 @@ class Reader(ABC):
             attribute_names=names,
             targets=texts,
         )
-        return self.read(made)
+        return self.read(example_corpus)
 
     def batch(self, columns: Mapping[str, Any], rows: IntArray, seeds: IntArray) -> dict[str, Any]:
         """Arrays of some rows: tokens (rows, longest) are padded, `lengths` (rows,) counts them.
@@ -204,7 +204,7 @@ class Reader(ABC):
         return SupervisedLearner(self, module, corpus, schedule)
 
     def release(self, module: nn.Module) -> SupervisedRelease:
-        """What is released when a network is; predictions of each row by default."""
+        """Release of a network; predictions of each row by default."""
         return PredictingRelease(self, module)
 
     def save_network(self, module: nn.Module, folder: Path) -> None:
@@ -264,15 +264,15 @@ class SupervisedLearner(Learner):
         self.schedule = schedule
         self.rows, lengths = reader.encoded(self.corpus)
         self.row_lengths = lengths if reader.similar else None
-        known = self.rows.known
-        self.truncated = reader.truncated(known, self.corpus)
+        held = self.rows.held
+        self.truncated = reader.truncated(held, self.corpus)
         longest = int(lengths.max(initial=1))
-        self.row_size = reader.row_size(known, longest, self.module)
+        self.row_size = reader.row_size(held, longest, self.module)
 
     def batch(self, rows: Sequence[int] | IntArray, seeds: IntArray) -> Batch:
         """See `Learner` and `Reader.batch`."""
-        found, place = self.rows.some(np.asarray(rows, dtype=np.int64))
-        return tensors(self.reader.batch(found.columns, place, seeds))
+        encoded, place = self.rows.some(np.asarray(rows, dtype=np.int64))
+        return tensors(self.reader.batch(encoded.columns, place, seeds))
 
     def example_batch(self) -> Batch:
         """See `Learner` and `Reader.examples`."""
@@ -335,7 +335,7 @@ class SupervisedRelease(TrainedRelease):
         (folder / reader.FILE).write_text(json.dumps(content, indent=1), encoding="utf-8")
 
     def content(self) -> dict[str, Any]:
-        """What `save` writes beside the fields of the reader (JSON values)."""
+        """JSON values that `save` writes beside the fields of the reader."""
         return {}
 
     def restored(self, content: Mapping[str, Any]) -> SupervisedRelease:

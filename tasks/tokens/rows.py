@@ -30,19 +30,19 @@ ROWS_AT_ONCE = 65_536
 _PUNCTUATION = re.compile(r"(?P<unknown>(?<!\S)<unk>(?!\S))|[^\w\s]|_")
 
 
-def prepare(texts: Sequence[str], how: Preprocessing) -> list[str]:
+def prepare(texts: Sequence[str], preprocessing: Preprocessing) -> list[str]:
     """Preprocessed texts: unchanged, or in lower case without punctuation (Lai et al., section VI).
 
     Signs are removed, not replaced by spaces: "U.N." becomes "un". The word <unk>, by which
     published corpora (WikiText, Penn Treebank) mark what they left out, stays as it is.
     """
-    if how == "none":
+    if preprocessing == "none":
         return list(texts)
     return [" ".join(_PUNCTUATION.sub(_kept, text).lower().split()) for text in texts]
 
 
-def _kept(found: re.Match[str]) -> str:
-    return found["unknown"] or ""
+def _kept(match: re.Match[str]) -> str:
+    return match["unknown"] or ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,29 +142,29 @@ Read = Callable[[IntArray], Columns]
 
 
 class EncodedRows:
-    """Encoded rows: all of them in memory, or each when it is asked for.
+    """Encoded rows: all of them in memory, or each on demand.
 
     Args:
         rows: number of rows.
         read: encodes some of them.
-        looked_at: rows, at even distances, that are read first, to know how long rows are, where
+        looked_at: number of rows, at even distances, that are read first for their lengths, where
             texts stay in a file; None where all rows are held.
 
     Attributes:
-        known: rows that are in memory. How many rows are computed side by side depends on their
-            lengths, and nothing that is private.
+        held: rows in memory. Their lengths decide how many rows are computed side by side, and
+            nothing that is private.
     """
 
     def __init__(self, rows: int, read: Read, looked_at: int | None) -> None:
         self._read, some = None if looked_at is None else read, np.arange(rows)
         if looked_at is not None and looked_at < rows:
             some = np.unique(np.linspace(0, rows - 1, looked_at).astype(np.int64))
-        self.known = read(some)
+        self.held = read(some)
 
     def some(self, rows: IntArray) -> tuple[Columns, IntArray]:
         """Encoded rows among which these are, and (rows,) where each is in them."""
         if self._read is None:
-            return self.known, rows
+            return self.held, rows
         different, place = np.unique(rows, return_inverse=True)
         return self._read(different), place.reshape(np.shape(rows))
 
@@ -173,8 +173,8 @@ def encoded_rows(corpus: Corpus, read: Read) -> tuple[EncodedRows, RowLengths]:
     """Encoded rows of a corpus and their lengths: held, or where texts stay in a file on demand."""
     rows = EncodedRows(len(corpus), read, LOOKED_AT if corpus.stored else None)
     if not corpus.stored:
-        return rows, rows.known.lengths
-    longest = int(rows.known.lengths.max(initial=0))
+        return rows, rows.held.lengths
+    longest = int(rows.held.lengths.max(initial=0))
     return rows, LengthsOnDemand(len(corpus), longest, partial(_lengths, read))
 
 
@@ -183,16 +183,16 @@ def _lengths(read: Read, rows: IntArray) -> IntArray:
 
 
 def rows_in_parts(
-    texts: Sequence[str], vocabulary: Vocabulary, how: Preprocessing
+    texts: Sequence[str], vocabulary: Vocabulary, preprocessing: Preprocessing
 ) -> Iterator[TextRows]:
     """The target tokens of texts, some thousand rows after the other: parts are let go of."""
     for first in range(0, len(texts), ROWS_AT_ONCE):
         part = list(texts[first : first + ROWS_AT_ONCE])
-        yield TextRows.build(encode_targets(part, vocabulary, how), vocabulary)
+        yield TextRows.build(encode_targets(part, vocabulary, preprocessing), vocabulary)
 
 
 def encode_targets(
-    texts: Sequence[str], vocabulary: Vocabulary, how: Preprocessing
+    texts: Sequence[str], vocabulary: Vocabulary, preprocessing: Preprocessing
 ) -> list[list[int]]:
     """Target ids of each text: its tokens and one end token."""
-    return [[*ids, vocabulary.end] for ids in vocabulary.encode(prepare(texts, how))]
+    return [[*ids, vocabulary.end] for ids in vocabulary.encode(prepare(texts, preprocessing))]

@@ -33,7 +33,7 @@ WORDS = ("public", "private")
 
 
 class SupervisedParams(Params):
-    """How text becomes tokens, and how public text is learnt before private text."""
+    """Tokens of text, and training on public text before private text."""
 
     vocabulary: Annotated[str, MayBePath(words=WORDS)] = Field(
         default="public",
@@ -104,7 +104,7 @@ class SupervisedTask(Task[SP]):
 
     @property
     def preprocessing(self) -> Preprocessing:
-        """What is done to every text."""
+        """Change made to every text."""
         return "none"
 
     def words(self, corpus: Corpus) -> Sequence[Sequence[str]]:
@@ -155,8 +155,8 @@ class SupervisedTask(Task[SP]):
         else:
             texts, origin = _vocabulary_texts(source, corpus)
             texts, private = prepare(texts, self.preprocessing), source == WORDS[1]
-        made: Vocabulary = model.vocabulary(texts, origin=origin, private=private)
-        return made
+        vocabulary: Vocabulary = model.vocabulary(texts, origin=origin, private=private)
+        return vocabulary
 
     def reader(self, corpus: Corpus, vocabulary: Vocabulary | None) -> Reader:
         """The reader of rows; its fields have the values of parameters of the same name.
@@ -203,17 +203,17 @@ class SupervisedTask(Task[SP]):
         return release
 
     def once(self, corpus: Corpus, name: str, compute: Callable[[], T]) -> T:
-        """What `compute` gives, asked once a name and corpus.
+        """Value of `compute`, computed once for a name and corpus.
 
         A run scores a second time where its model saw public text before: floors are counted once.
         """
         if self._scored[0] is not corpus:
             self._scored = (corpus, {})
-        known = self._scored[1]
-        if name not in known:
-            known[name] = compute()
-        found: T = known[name]
-        return found
+        by_name = self._scored[1]
+        if name not in by_name:
+            by_name[name] = compute()
+        value: T = by_name[name]
+        return value
 
     def learnable(self, corpus: Corpus, reader: Reader) -> Corpus:
         """The rows that have what is learnt."""

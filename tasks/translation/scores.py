@@ -30,7 +30,7 @@ class Metrics(NamedTuple):
     chrf: Any
 
     def signatures(self) -> dict[str, str]:
-        """How each was computed, in sacrebleu's words; a score must have been computed before."""
+        """Signatures of the scores, by sacrebleu; a score must have been computed before."""
         return {"bleu": str(self.bleu.get_signature()), "chrf": str(self.chrf.get_signature())}
 
 
@@ -52,12 +52,12 @@ class Translations(NamedTuple):
     """Translations of test rows beside those that people wrote.
 
     Attributes:
-        found: (rows,).
-        references: (rows,).
+        outputs: (rows,) translations by the release.
+        references: (rows,) translations by people.
         clusters: (rows,) rows of equal numbers are resampled together.
     """
 
-    found: Sequence[str]
+    outputs: Sequence[str]
     references: Sequence[str]
     clusters: IntArray
 
@@ -83,12 +83,14 @@ class Translations(NamedTuple):
 
         A translation that repeats a term gains nothing.
         """
-        hits, wanted = np.zeros(len(self.found)), np.zeros(len(self.found))
-        for row, (found, reference) in enumerate(zip(self.found, self.references, strict=True)):
-            asked = Counter(word for word in words(reference) if word in terms)
-            there = Counter(words(found))
-            wanted[row] = asked.total()
-            hits[row] = sum(min(count, there[word]) for word, count in asked.items())
+        hits, wanted = np.zeros(len(self.outputs)), np.zeros(len(self.outputs))
+        for row, (translation, reference) in enumerate(
+            zip(self.outputs, self.references, strict=True)
+        ):
+            term_counts = Counter(word for word in words(reference) if word in terms)
+            word_counts = Counter(words(translation))
+            wanted[row] = term_counts.total()
+            hits[row] = sum(min(count, word_counts[word]) for word, count in term_counts.items())
         if not wanted.any():
             return None
         return ratio_estimate(hits, wanted, np.random.default_rng(_BOOTSTRAP_SEED), self.clusters)
@@ -98,8 +100,10 @@ class Translations(NamedTuple):
 
         sacrebleu's own bootstrap resamples rows; documents are resampled here.
         """
-        found = metric._extract_corpus_statistics(list(self.found), [list(self.references)])
-        return np.array(found, dtype=np.float64)
+        statistics_of_rows = metric._extract_corpus_statistics(
+            list(self.outputs), [list(self.references)]
+        )
+        return np.array(statistics_of_rows, dtype=np.float64)
 
     def _estimate(self, statistics: FloatArray, score: Callable[[FloatArray], float]) -> Estimate:
         """A score of summed statistics with its percentile interval over clusters."""
@@ -126,11 +130,11 @@ def _score_of(metric: Any) -> Callable[[FloatArray], float]:
 
 
 def _brevity(statistics: FloatArray) -> float:
-    """BLEU's brevity penalty, of the tokens of translations and of references."""
-    found, wanted = statistics[:2]
-    if found >= wanted:
+    """BLEU's brevity penalty, from the token counts of translations and of references."""
+    length, wanted = statistics[:2]
+    if length >= wanted:
         return 1.0
-    return float(np.exp(1.0 - wanted / found)) if found else 0.0
+    return float(np.exp(1.0 - wanted / length)) if length else 0.0
 
 
 def clusters_of(corpus: Corpus) -> IntArray:
@@ -168,8 +172,10 @@ class Lexicon:
     def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:
         from uedp_bench.text.word_alignment import DirectedModel
 
-        told: list[tuple[Words, Words]] = [(one.split(), other.split()) for one, other in pairs]
-        model = DirectedModel.train(told)
+        word_pairs: list[tuple[Words, Words]] = [
+            (one.split(), other.split()) for one, other in pairs
+        ]
+        model = DirectedModel.train(word_pairs)
         sources, targets = list(model.sources), list(model.targets)
         source, target = np.divmod(model.keys, len(targets))
         # Ascending: what is written last is the most probable.

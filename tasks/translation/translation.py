@@ -61,22 +61,22 @@ class TokenLosses:
     most: int
     test: Corpus
 
-    def of(self, release: PairScorer) -> dict[str, Estimate]:
+    def scores(self, release: PairScorer) -> dict[str, Estimate]:
         """`loss`, and `other_text_loss`: of each target given the text of another row.
 
         The second is left out of a single row. A translator that looks at its text has a lower
         `loss`; one that only learnt how targets are written has twice the same.
         """
         texts, targets = self.test.texts, self.test.targets or ()
-        found = {"loss": self._mean(release.pair_losses(texts, targets))}
+        losses = {"loss": self._mean(release.pair_losses(texts, targets))}
         if len(texts) > 1:
             half = len(texts) // 2
             others = (*texts[half:], *texts[:half])
-            found["other_text_loss"] = self._mean(release.pair_losses(others, targets))
-        return found
+            losses["other_text_loss"] = self._mean(release.pair_losses(others, targets))
+        return losses
 
     def unigram(self, targets: Sequence[str]) -> Estimate:
-        """The loss of who knows how often each token is in some targets, and nothing else.
+        """Loss of a model that knows the frequency of each token in some targets, and nothing else.
 
         Every entry of the vocabulary is counted once more than it occurs.
         """
@@ -115,7 +115,7 @@ LOSSES = (
 
 
 class TranslationParams(SupervisedParams):
-    """How texts become tokens of one vocabulary of both languages, and how they are translated."""
+    """Tokens of one vocabulary of both languages, and decoding of translations."""
 
     max_tokens: int = Field(
         default=128,
@@ -255,24 +255,24 @@ class Translation(SupervisedTask[TranslationParams]):
         test = test.take(np.flatnonzero(translated_rows(test)))
         if not len(test) or test.targets is None:
             raise InputError("translation: no row of the split 'test' has a text and a target")
-        metric, found = metrics(), release.translate(test.texts)
-        told = Translations(found, test.targets, clusters_of(test))
-        utility = told.scores(metric)
+        metric, outputs = metrics(), release.translate(test.texts)
+        translations = Translations(outputs, test.targets, clusters_of(test))
+        utility = translations.scores(metric)
         floors = self.once(corpus, "floors", lambda: _floors(corpus, test))
         terms = unseen_terms(corpus)
-        if corpus.where("public").any() and (recall := told.recall(terms)) is not None:
+        if corpus.where("public").any() and (recall := translations.recall(terms)) is not None:
             utility["term_recall"] = recall
         if isinstance(release, PairScorer) and isinstance(release, Tokenised):
             read: PairVocabulary = release.vocabulary  # type: ignore[assignment]
             reader = own or self.reader(corpus, read)
             losses = TokenLosses(read, reader.max_tokens, test)
-            known = self.once(corpus, read.fingerprint, lambda: _frequencies(corpus, losses))
-            utility.update({**losses.of(release), **known})
+            loss_floors = self.once(corpus, read.fingerprint, lambda: _frequencies(corpus, losses))
+            utility.update({**losses.scores(release), **loss_floors})
         details = {
             "signatures": metric.signatures(),
             "test_rows": len(test),
             "distinct_test_pairs": len({*zip(test.texts, test.targets, strict=True)}),
-            "empty_translations": sum(not text for text in found),
+            "empty_translations": sum(not text for text in outputs),
             "unseen_terms": len(terms),
             **floors[1],
         }
@@ -281,13 +281,13 @@ class Translation(SupervisedTask[TranslationParams]):
 
 def _frequencies(corpus: Corpus, losses: TokenLosses) -> dict[str, Estimate]:
     """Floors of the loss, in tokens of one vocabulary."""
-    found = {}
+    floors = {}
     for name, split in (("unigram_loss", "public"), ("train_unigram_loss", "train")):
         rows = corpus.only(split)
         rows = rows.take(np.flatnonzero(translated_rows(rows)))
         if len(rows):
-            found[name] = losses.unigram(rows.targets or ())
-    return found
+            floors[name] = losses.unigram(rows.targets or ())
+    return floors
 
 
 def _floors(corpus: Corpus, test: Corpus) -> tuple[dict[str, Estimate], dict[str, Any]]:
@@ -297,8 +297,8 @@ def _floors(corpus: Corpus, test: Corpus) -> tuple[dict[str, Estimate], dict[str
     """
     metric, references, clusters = metrics(), test.targets or (), clusters_of(test)
 
-    def bleu(found: Sequence[str]) -> Estimate:
-        return Translations(found, references, clusters).bleu(metric)
+    def bleu(texts: Sequence[str]) -> Estimate:
+        return Translations(texts, references, clusters).bleu(metric)
 
     floors, details = {"copy_bleu": bleu(test.texts)}, dict[str, Any]()
     for split, name in (("public", "lexicon"), ("train", "train_lexicon")):

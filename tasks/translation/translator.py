@@ -25,12 +25,12 @@ _NUMBERS_AT_ONCE = 2**23
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PairReader(Reader):
-    """How a translator reads texts and their translations.
+    """Reader of texts and their translations.
 
     Attributes:
         max_tokens: tokens of a text, and of a translation, past this many are left out; the end of
             a text is kept.
-        beams: hypotheses of a translation.
+        beams: number of hypotheses of a translation.
     """
 
     max_tokens: int

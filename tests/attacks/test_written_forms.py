@@ -67,8 +67,8 @@ def test_own_value_written_another_way_is_no_decoy() -> None:
     fact = Fact(0, "Spouse", "José", ())
     others = [Fact(user, "Spouse", value, ()) for user, value in enumerate(("JOSÉ", "Bo", "BO"), 1)]
     decoys = Decoys([fact, *others], {})
-    assert decoys.of(fact, 1, np.random.default_rng(0)) == ["Bo"]
-    assert decoys.of(fact, 2, np.random.default_rng(0)) is None
+    assert decoys.draw(fact, 1, np.random.default_rng(0)) == ["Bo"]
+    assert decoys.draw(fact, 2, np.random.default_rng(0)) is None
 
 
 def test_who_has_a_text_has_its_words_in_any_form() -> None:

@@ -61,12 +61,12 @@ class Subject:
         return self.name.rpartition(" ")[2]
 
     def facts(self, absent: frozenset[tuple[str, str]]) -> Facts:
-        """What the infobox says, with the keys of Wikipedia, without the (tag, value) absent."""
-        told = {"BD": (written(self.born, 0).replace(" ,", ","),), **self.named}
+        """Facts of the infobox, with the keys of Wikipedia, without the (tag, value) absent."""
+        values_of = {"BD": (written(self.born, 0).replace(" ,", ","),), **self.named}
         keys = {"BD": "Born", "PR": "Parent(s)", "SP": "Spouse(s)", "CH": "Children",
                 "ED": "Alma mater"}  # fmt: skip
         left = {
-            key: tuple(value for value in told[tag] if (tag, value) not in absent)
+            key: tuple(value for value in values_of[tag] if (tag, value) not in absent)
             for tag, key in keys.items()
         }
         return {key: values for key, values in left.items() if values}
@@ -87,13 +87,15 @@ def make_subject(rng: np.random.Generator) -> Subject:
     spouses, children = int(rng.choice([1, 2], p=[0.75, 0.25])), int(rng.integers(1, 4))
     family = 3 + children  # the subject, the father, one spouse and the children
     while True:
-        given = [first[at] for at in rng.choice(len(first), family + spouses + 1, replace=False)]
+        first_names = [
+            first[at] for at in rng.choice(len(first), family + spouses + 1, replace=False)
+        ]
         names = [last[at] for at in rng.choice(len(last), 2 + spouses, replace=False)]
-        people = [f"{name} {names[0]}" for name in given[:family]]
-        people += [f"{a} {b}" for a, b in zip(given[family:], names[1:], strict=True)]
-        if _told_apart([*given, *names]) and _told_apart(people):
+        people = [f"{name} {names[0]}" for name in first_names[:family]]
+        people += [f"{a} {b}" for a, b in zip(first_names[family:], names[1:], strict=True)]
+        if _told_apart([*first_names, *names]) and _told_apart(people):
             break
-    places = _places_apart([*given, *names])
+    places = _places_apart([*first_names, *names])
     chosen = [places[at] for at in rng.choice(len(places), 6, replace=False).tolist()]
     schools = [
         SCHOOLS[at].format(place=place, last=last[int(rng.integers(len(last)))])

@@ -128,13 +128,13 @@ def fill(template: str, words: Mapping[str, str], mark: str = "") -> tuple[str, 
     Returns:
         The text and (start, end), which is (0, 0) where the template has no `{X}`.
     """
-    before, there, _ = template.partition("{X}")
+    before, placeholder, _ = template.partition("{X}")
     text = template.format_map(words)
-    if not there:
+    if not placeholder:
         return text, (0, 0)
-    told = mark or words["X"]
-    start = len(before.format_map(words)) + words["X"].index(told)
-    return text, (start, start + len(told))
+    marked = mark or words["X"]
+    start = len(before.format_map(words)) + words["X"].index(marked)
+    return text, (start, start + len(marked))
 
 
 Error = Literal["absent", "ambiguous", "others", "boundary"]
@@ -154,7 +154,7 @@ OF_OTHERS = 0.5
 TITLES = ("Dr.", "Mr.", "Mrs.", "Prof.")
 CAMPUSES = ("Downtown", "Riverside", "Westfield")
 TAG_SHARES = (0.21, 0.14, 0.22, 0.17, 0.26)
-"""How often each tag is told: as in the labels by people of the paper (table 2)."""
+"""Frequency of each tag, as in the labels by people of the paper (table 2)."""
 
 
 class BiographiesParams(SourceParams):
@@ -266,8 +266,8 @@ class Page:
         values = [(tag, value) for tag, names in self.subject.named.items() for value in names]
         draws = rng.random(len(values) + 1)
         rate = params.rate("absent", ABSENT)
-        told = [("BD", written(self.subject.born, 0).replace(" ,", ",")), *values]
-        absent = [value for value, u in zip(told, draws, strict=True) if u < rate]
+        tagged_values = [("BD", written(self.subject.born, 0).replace(" ,", ",")), *values]
+        absent = [value for value, u in zip(tagged_values, draws, strict=True) if u < rate]
         self.facts = self.subject.facts(frozenset(absent))
 
     def sentences(self) -> list[tuple[str, list[Mark]]]:
@@ -299,17 +299,17 @@ class Page:
         self, tag: str, variant: float, picks: list[float], words: dict[str, str]
     ) -> tuple[str, list[Mark]]:
         value = self._value(tag, picks[0], picks[1])
-        said = mark = value
+        wording = mark = value
         shared = value.endswith(f" {self.subject.family_name}")
         confused = self.params.rate("ambiguous", CONFUSED) if shared else 0.0
         affixed = self.params.rate("boundary", AFFIXED) if tag != "BD" else 0.0
         if variant < confused:
             mark = value.rpartition(" ")[2]
-            said = f"{_pick(TITLES, picks[2])} {mark}" if affixed else mark
+            wording = f"{_pick(TITLES, picks[2])} {mark}" if affixed else mark
         elif variant >= 1 - affixed:
-            said, mark = self._affixed(tag, value, picks[2])
+            wording, mark = self._affixed(tag, value, picks[2])
         template = _pick(TOLD[tag], picks[3])
-        text, (start, end) = fill(template, {**words, "X": said}, mark)
+        text, (start, end) = fill(template, {**words, "X": wording}, mark)
         return text, [(start, end, tag)]
 
     def _value(self, tag: str, which: float, form: float) -> str:
@@ -322,7 +322,7 @@ class Page:
         return value.rpartition(" ")[2] if alone else value
 
     def _affixed(self, tag: str, value: str, pick: float) -> tuple[str, str]:
-        """What is written, and what people mark of it."""
+        """Written text, and the part of it that people mark."""
         if tag == "ED":
             whole = f"{value} , {_pick(CAMPUSES, pick)}"
             return whole, whole

@@ -250,8 +250,8 @@ class _Rows:
         entity = partial(author.entity, topic=self.topics[topic])
         own = (self.classes[name][value] for name, value in author.classes.items())
         scene = Scene((self.wording[topic][sentiment], *own), entity, draw)
-        text, found = join(scene.write("named" if next(draw) < NAMED_SHARE else "plain"))
-        self.mentions += [(len(self.texts), *mention) for mention in found]
+        text, mentions = join(scene.write("named" if next(draw) < NAMED_SHARE else "plain"))
+        self.mentions += [(len(self.texts), *mention) for mention in mentions]
         self.texts.append(text)
         self.values.append((*where, topic, sentiment, *author.classes.values()))
 

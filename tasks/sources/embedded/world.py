@@ -42,7 +42,7 @@ ART_HEADS = ("The Silent", "The Last", "Beyond the", "A Winter", "Songs of the",
 ART_TAILS = ("Garden", "River", "Letter", "Harvest", "Mirror", "Voyage", "Orchard", "Lantern")
 SYLLABLES = ("vel", "tro", "mi", "na", "qua", "zen", "lo", "rix", "fa", "do", "pu", "ster")
 PHONES = 100 * (989 - 200)
-"""How many fictitious phone numbers there are."""
+"""Number of fictitious phone numbers."""
 HOURS = (7, 8, 6, 9, 10, 5, 4, 3, 2, 11, 12, 1)
 MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",

@@ -38,13 +38,13 @@ PHRASES = 0.35
 
 
 class Topic(NamedTuple):
-    """What sentences are about.
+    """Vocabulary of the sentences of one topic.
 
     Attributes:
-        people: who does something.
-        things: what it is done with.
-        adjectives: what things are like.
-        verbs: what is done.
+        people: subjects of sentences.
+        things: objects of sentences.
+        adjectives: adjectives of things.
+        verbs: verbs of sentences.
     """
 
     people: Sequence[Noun]
@@ -216,21 +216,21 @@ class Writer:
         definite: float = 0.7,
     ) -> Words:  # fmt: skip
         """A noun with its article, and with an adjective with probability `described`."""
-        known = self._happens(definite)
+        is_definite = self._happens(definite)
         adjective = self._any(adjectives) if self._happens(described) else None
-        article = (DEFINITE if known else INDEFINITE)[case][noun.gender]
+        article = (DEFINITE if is_definite else INDEFINITE)[case][noun.gender]
         english = noun.english if adjective is None else f"{adjective.english} {noun.english}"
         if adjective is None:
             german = noun.german
         else:
-            ending = _ending(case, noun.gender, definite=known)
+            ending = _ending(case, noun.gender, definite=is_definite)
             stem = "teur" if adjective.german == "teuer" else adjective.german
             german = f"{stem}{ending} {noun.german}"
-        before = "the" if known else "an" if english[0] in "aeiou" else "a"
+        before = "the" if is_definite else "an" if english[0] in "aeiou" else "a"
         return Words(f"{article} {german}", f"{before} {english}")
 
-    def _any(self, given: Sequence[T]) -> T:
-        return given[int(self.rng.integers(len(given)))]
+    def _any(self, choices: Sequence[T]) -> T:
+        return choices[int(self.rng.integers(len(choices)))]
 
     def _happens(self, probability: float) -> bool:
         return bool(self.rng.random() < probability)
@@ -300,8 +300,8 @@ class ParallelEmbedded(GeneratedSource[ParallelEmbeddedParams]):
             for _ in range(documents):
                 medicine = medicines[int(writer.rng.integers(len(medicines)))]
                 patient = writer.person()
-                told = [writer.medical(medicine, patient) for _ in range(sentences)]
-                rows.document(split, told, medicine)
+                document = [writer.medical(medicine, patient) for _ in range(sentences)]
+                rows.document(split, document, medicine)
         general = self._writer("public")
         for _ in range(p.general_pairs):
             rows.document("public", [general.general()])
@@ -317,10 +317,10 @@ class ParallelEmbedded(GeneratedSource[ParallelEmbeddedParams]):
 
 
 def _different_products(count: int, writer: Writer) -> list[str]:
-    found: dict[str, None] = {}
-    while len(found) < count:
-        found.setdefault(writer.product())
-    return list(found)
+    products: dict[str, None] = {}
+    while len(products) < count:
+        products.setdefault(writer.product())
+    return list(products)
 
 
 class _Rows:

@@ -1,1 +1,1 @@
-"""What sources share: opening files, columns, splits, public text."""
+"""Parts that sources share: opening files, columns, splits, public text."""

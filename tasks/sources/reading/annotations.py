@@ -51,11 +51,11 @@ class Words:
 
 @dataclass(frozen=True)
 class Annotation:
-    """What a column annotates.
+    """Mentions that a column annotates.
 
     Attributes:
         mentions: (mentions, 4) row, start, end, index into `types`.
-        types: sorted.
+        types: types of mentions, sorted.
         rows: (rows,) True for rows that have a value: null means that nobody annotated them.
     """
 
@@ -64,7 +64,7 @@ class Annotation:
     rows: BoolArray
 
     def layer(self, texts: Sequence[str]) -> Layer:
-        """The same as a layer of a corpus."""
+        """Build a layer of a corpus."""
         return Layer(Spans.build(texts, self.mentions), self.types, self.rows)
 
 
@@ -80,7 +80,7 @@ def places_of(tokens: Sequence[str]) -> list[Place]:
 def read_annotation(
     values: Callable[[], Iterable[Any]], column: str, words: Words, *, entities: bool = False
 ) -> Annotation:
-    """What a column annotates, each row by spans or by tags.
+    """Read the annotation of a column, each row by spans or by tags.
 
     A list of tags has one a word; all of the column are of one scheme (`tag_schemes`).
 
@@ -130,14 +130,14 @@ class _Reading:
         self.tags: set[str] = set()
         self._types: dict[str, int] = {}
         self._mentions: list[IntArray] = []
-        self._there: list[BoolArray] = []
+        self._annotated: list[BoolArray] = []
 
     def add_spans(self, part: Any) -> None:
         """Reads the spans of some more rows, and which tags there are."""
         table = None if isinstance(part, list) else self._of_arrow(part)
         if table is not None:
             self._mentions.append(table)
-            self._there.append(part.is_valid().to_numpy(zero_copy_only=False))
+            self._annotated.append(part.is_valid().to_numpy(zero_copy_only=False))
         else:
             rows = self._parsed(part)
             self.tags |= {item for items in rows for item in items or () if _is_tag(item)}
@@ -146,7 +146,7 @@ class _Reading:
             texts = some_texts(self._words.texts, self.rows + at)
             for (row, items), text in zip(spans, texts, strict=True):
                 self._add(row, _of_spans(items, text, self._where(row)))
-            self._there.append(np.array([items is not None for items in rows], dtype=bool))
+            self._annotated.append(np.array([items is not None for items in rows], dtype=bool))
         self.rows += len(part)
 
     def add_tags(self, part: Any, scheme: TagScheme | TagError) -> None:
@@ -159,7 +159,7 @@ class _Reading:
         at = np.array([at for at, _ in tagged], dtype=np.int64)
         texts = some_texts(self._words.texts, self.rows + at)
         for (row, items), text in zip(tagged, texts, strict=True):
-            places = [found.span() for found in re.finditer(r"\S+", text)]
+            places = [word.span() for word in re.finditer(r"\S+", text)]
             where = partial(self._words.where, self.rows + row)
             self._add(row, _of_tags(items, places, self._column, scheme, where))
         self.rows += len(part)
@@ -170,15 +170,15 @@ class _Reading:
         number = np.array([types.index(name) for name in self._types], dtype=np.int64)
         mentions = np.concatenate([np.empty((0, 4), dtype=np.int64), *self._mentions])
         mentions[:, 3] = number[mentions[:, 3]]
-        return Annotation(mentions, types, np.concatenate([np.empty(0, bool), *self._there]))
+        return Annotation(mentions, types, np.concatenate([np.empty(0, bool), *self._annotated]))
 
     def _add(self, row: int, spans: Iterable[tuple[int, int, str]]) -> None:
         types = self._types
-        found = [
+        mentions = [
             (self.rows + row, start, end, types.setdefault(kind, len(types)))
             for start, end, kind in spans
         ]
-        self._mentions.append(np.array(found, dtype=np.int64).reshape(-1, 4))
+        self._mentions.append(np.array(mentions, dtype=np.int64).reshape(-1, 4))
 
     def _of_arrow(self, part: Any) -> IntArray | None:
         """Mentions of an Arrow array of lists of {start, end, type}, without an object for any.

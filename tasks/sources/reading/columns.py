@@ -62,7 +62,7 @@ NO_TOKEN = re.compile("[\\s\0\ud800-\udfff]")
 
 
 class ColumnParams(DetectionParams, SplitParams, SourceParams):
-    """Which columns hold what.
+    """Columns of the text, and of its labels, users and splits.
 
     Classes (labels, values of attributes, entity types) that are not declared are the sorted set
     of the values found in all splits together.
@@ -127,15 +127,15 @@ class ColumnParams(DetectionParams, SplitParams, SourceParams):
 
 def undeclared_classes(params: ColumnParams) -> frozenset[str]:
     """See `Source.undeclared`: names of types and labels that nobody listed."""
-    found = {f"layer {name}" for name in params.layer_columns}
-    found |= {f"attribute {name}" for name in params.attribute_columns}
+    undeclared = {f"layer {name}" for name in params.layer_columns}
+    undeclared |= {f"attribute {name}" for name in params.attribute_columns}
     if not params.label_names:
-        found.add("labels")
+        undeclared.add("labels")
     if params.detector != "none":  # which knows its types; labels by people are a layer beside it
-        found.add("layer gold")
+        undeclared.add("layer gold")
     elif params.entity_types is None:
-        found.add("entities")
-    return frozenset(found)
+        undeclared.add("entities")
+    return frozenset(undeclared)
 
 
 def corpus_of_columns(
@@ -164,14 +164,16 @@ def corpus_of_columns(
     ids = _ids(columns, params, owner, kept)
     users, user_names = _users(columns, params, owner)
     split = _split(columns, params, owner)
-    known = dict(declared or {})
+    declared_classes = dict(declared or {})
     if params.label_column is not None and params.label_names:
-        known[params.label_column] = params.label_names
+        declared_classes[params.label_column] = params.label_names
     labels: IntArray | None = None
     label_names: tuple[str, ...] = ()
     if params.label_column is not None:
-        labels, label_names = _classes(columns, params.label_column, known, owner)
-    attributes = {name: _classes(columns, name, known, owner) for name in params.attribute_columns}
+        labels, label_names = _classes(columns, params.label_column, declared_classes, owner)
+    attributes = {
+        name: _classes(columns, name, declared_classes, owner) for name in params.attribute_columns
+    }
     annotated = {
         name: read_annotation(
             partial(_in_parts, columns, name), name, words, entities=name == params.entities_column
@@ -230,12 +232,12 @@ def _check_columns(columns: Columns, params: ColumnParams, owner: str) -> None:
     for field, name in named_columns(params).items():
         if name not in columns:
             near = nearest(name, columns)
-            there = ", ".join(columns) or "none"
-            hint = f"did you mean {near!r}?" if near else f"columns: {there}"
-            said = f"{owner}: no column {shown(name)} for the {field}; {hint}"
+            present = ", ".join(columns) or "none"
+            hint = f"did you mean {near!r}?" if near else f"columns: {present}"
+            message = f"{owner}: no column {shown(name)} for the {field}; {hint}"
             mends = (setting(f"source.{field}_column", near),) if near and " " not in field else ()
             with problems.collect():
-                raise InputError(said, mends=mends)
+                raise InputError(message, mends=mends)
     problems.check()
     if not _rows(columns, params):
         raise InputError(f"{owner}: the corpus is empty: there is not one row")
@@ -252,15 +254,15 @@ def _check_columns(columns: Columns, params: ColumnParams, owner: str) -> None:
 def _kept(columns: Columns, params: ColumnParams, owner: str) -> Sequence[int]:
     """Numbers of the rows whose text, user and split are there."""
     named = (params.tokens_column or params.text_column, params.user_column, params.split_column)
-    asked = [name for name in named if name is not None]
+    required = [name for name in named if name is not None]
     if isinstance(columns, ArrowColumns) and params.tokens_column is None:
-        there = np.ones(columns.rows, dtype=bool)
-        for name in asked:
-            there &= ~_blanks(columns, name, owner)
-        kept: Sequence[int] = np.flatnonzero(there).tolist()
+        is_filled = np.ones(columns.rows, dtype=bool)
+        for name in required:
+            is_filled &= ~_blanks(columns, name, owner)
+        kept: Sequence[int] = np.flatnonzero(is_filled).tolist()
     else:
-        values = zip(*(columns[name] for name in asked), strict=True)
-        kept = [row for row, here in enumerate(values) if not any(map(is_blank, here))]
+        values = zip(*(columns[name] for name in required), strict=True)
+        kept = [row for row, cells in enumerate(values) if not any(map(is_blank, cells))]
     if not kept:
         raise InputError(f"{owner}: the corpus is empty: every row is blank")
     return kept
@@ -268,9 +270,9 @@ def _kept(columns: Columns, params: ColumnParams, owner: str) -> Sequence[int]:
 
 def _blanks(columns: ArrowColumns, name: str, owner: str) -> BoolArray:
     """(rows,) True where a column has nothing, or what no text has."""
-    found = columns.texts(name)
-    if found is not None:
-        return np.asarray(found.states != GOOD)
+    texts = columns.texts(name)
+    if texts is not None:
+        return np.asarray(texts.states != GOOD)
     coded = columns.coded(name, f"{owner}: column {shown(name)}")
     bad = [at for at, value in enumerate(coded.values) if is_blank(value)]
     return coded.where(bad, null=True)
@@ -351,16 +353,16 @@ def _checked_texts(columns: Columns, name: str, where: str) -> tuple[Sequence[st
     Raises:
         InputError: for a value that no text can be made of.
     """
-    found = columns.texts(name) if isinstance(columns, ArrowColumns) else None
-    if found is None:
+    column = columns.texts(name) if isinstance(columns, ArrowColumns) else None
+    if column is None:
         values = texts_of(columns[name], where)
         kinds = (NULL if v is None else GOOD if v.strip() else BLANK for v in values)
         return tuple(v or "" for v in values), np.fromiter(kinds, np.int8, len(values))
-    bad = np.flatnonzero(found.states == NO_TEXT)
+    bad = np.flatnonzero(column.states == NO_TEXT)
     if len(bad):
         first = int(bad[0])
-        refuse_no_texts(found.texts[first], len(bad), first, len(found.texts), where)
-    return found.texts, found.states
+        refuse_no_texts(column.texts[first], len(bad), first, len(column.texts), where)
+    return column.texts, column.states
 
 
 def _filled(columns: Columns, name: str, owner: str) -> Sequence[str]:
@@ -384,15 +386,15 @@ def _coded(columns: Columns, name: str, owner: str, *, filled: bool = True) -> C
     """A column as numbers of its ids (`normal_id`); if it is to be `filled`, none is blank."""
     where = f"{owner}: column {shown(name)}"
     if isinstance(columns, ArrowColumns):
-        found = columns.coded(name, where)
+        coded = columns.coded(name, where)
     else:
         check_one_type(columns, name, owner)
-        found = Coded.from_values(texts_of(columns[name], where))
-    found = found.renamed([*map(normal_id, found.values)])
+        coded = Coded.from_values(texts_of(columns[name], where))
+    coded = coded.renamed([*map(normal_id, coded.values)])
     if filled:
-        blank = [at for at, value in enumerate(found.values) if not value.strip()]
-        _refuse_blank(found.where(blank, null=True), name, owner)
-    return found
+        blank = [at for at, value in enumerate(coded.values) if not value.strip()]
+        _refuse_blank(coded.where(blank, null=True), name, owner)
+    return coded
 
 
 def _users(columns: Columns, params: ColumnParams, owner: str) -> tuple[IntArray, Names | None]:
@@ -434,26 +436,26 @@ def _split(columns: Columns, params: ColumnParams, owner: str) -> IntArray:
     name = params.split_column
     if name is None:
         return np.full(_rows(columns, params), TRAIN, dtype=np.int64)
-    found = _coded(columns, name, owner)
+    coded = _coded(columns, name, owner)
     where = f"{owner}, column {shown(name)}"
-    return np.array([split_index(value, where) for value in found.values])[found.codes]
+    return np.array([split_index(value, where) for value in coded.values])[coded.codes]
 
 
 def _classes(
     columns: Columns, name: str, declared: Mapping[str, tuple[str, ...]], owner: str
 ) -> tuple[IntArray, tuple[str, ...]]:
     """Ids (rows,) of a column's values, -1 for null, and the names that they number."""
-    found = _coded(columns, name, owner, filled=False)
-    names = declared.get(name) or tuple(sorted(found.values))
+    coded = _coded(columns, name, owner, filled=False)
+    names = declared.get(name) or tuple(sorted(coded.values))
     index = {normal_id(value): at for at, value in enumerate(names)}
-    unknown = [at for at, value in enumerate(found.values) if value not in index]
+    unknown = [at for at, value in enumerate(coded.values) if value not in index]
     if unknown:
-        row = int(found.where(unknown).argmax())
-        value = found.values[found.codes[row]]
+        row = int(coded.where(unknown).argmax())
+        value = coded.values[coded.codes[row]]
         near = nearest(value, names)
         hint = f"did you mean {near!r}?" if near else f"declared: {', '.join(names)}"
         raise InputError(
             f"{owner}: column {shown(name)}, row {row + 1}: {shown(value)} is not a declared "
             f"class; {hint}"
         )
-    return np.array([*(index[value] for value in found.values), -1])[found.codes], names
+    return np.array([*(index[value] for value in coded.values), -1])[coded.codes], names

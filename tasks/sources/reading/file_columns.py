@@ -53,12 +53,12 @@ def _joined_tables(parts: Mapping[str, Columns]) -> ArrowColumns | None:
 
     names = [name for columns in parts.values() for name in columns]
     large = [columns for columns in parts.values() if isinstance(columns, ArrowColumns)]
-    asked = {name for columns in large for name in columns.table.column_names}
+    large_names = {name for columns in large for name in columns.table.column_names}
     tables, sizes = [], {}
     try:
         for split, columns in parts.items():
             if not isinstance(columns, ArrowColumns):
-                held = {name: values for name, values in columns.items() if name in asked}
+                held = {name: values for name, values in columns.items() if name in large_names}
                 if not held:
                     return None
                 columns = ArrowColumns(pa.table(held), [*held])
@@ -71,7 +71,7 @@ def _joined_tables(parts: Mapping[str, Columns]) -> ArrowColumns | None:
 
 
 def place_of(columns: Columns, row: int, owner: str, word: int = 0) -> str:
-    """Where a row stands, or one of its words: file and line where they are known."""
+    """File and line of a row, or of one of its words, where they are known; else its number."""
     if isinstance(columns, FileColumns):
         where, line = columns.places[row]
         return f"{where}, line {line + (word if columns.by_word else 0)}"

@@ -19,10 +19,10 @@ def find_file(folder: Path, names: Sequence[str], owner: str) -> Path:
     Raises:
         InputError: if the folder or every one of the names is missing.
     """
-    found = find_optional(folder, names, owner)
-    if found is None:
+    file = find_optional(folder, names, owner)
+    if file is None:
         raise InputError(f"{owner}.path: {folder} has no {' or '.join(names)} (plain or .gz)")
-    return found
+    return file
 
 
 def find_optional(folder: Path, names: Sequence[str], owner: str) -> Path | None:

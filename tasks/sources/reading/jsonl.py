@@ -32,8 +32,8 @@ def find_splits(folder: Path, owner: str) -> dict[str, Path]:
         InputError: if the folder or its training file is missing.
     """
     files = {"train": find_file(folder, ("train.jsonl", "train*.jsonl"), owner)}
-    found = {split: find_optional(folder, names, owner) for split, names in _OPTIONAL.items()}
-    return files | {split: file for split, file in found.items() if file is not None}
+    optional = {split: find_optional(folder, names, owner) for split, names in _OPTIONAL.items()}
+    return files | {split: file for split, file in optional.items() if file is not None}
 
 
 def read_splits(

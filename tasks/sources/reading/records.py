@@ -33,7 +33,7 @@ def read_records(path: Path, users: Sequence[str], owner: str) -> tuple[Facts, .
             or has no row.
     """
     ids = {normal_id(name): user for user, name in enumerate(users)}
-    found: dict[int, Facts] = {}
+    facts_by_user: dict[int, Facts] = {}
     lines: dict[int, int] = {}
     with open_text(path, f"{owner}.records") as text:
         for number, line in enumerate(text, start=1):
@@ -46,12 +46,12 @@ def read_records(path: Path, users: Sequence[str], owner: str) -> tuple[Facts, .
                 near = nearest(normal_id(record["user"]), ids)
                 hint = f"; did you mean {near!r}?" if near else ""
                 raise InputError(f"{where}: no row is of the user {shown(record['user'])}{hint}")
-            if user in found:
+            if user in facts_by_user:
                 raise InputError(
                     f"{where}: facts of {shown(record['user'])} stand in line {lines[user]} already"
                 )
-            lines[user], found[user] = number, _facts(record["facts"], where)
-    return tuple(found.get(user, {}) for user in range(len(users)))
+            lines[user], facts_by_user[user] = number, _facts(record["facts"], where)
+    return tuple(facts_by_user.get(user, {}) for user in range(len(users)))
 
 
 def _record(line: str, where: str) -> dict[str, Any]:

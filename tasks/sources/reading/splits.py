@@ -46,7 +46,7 @@ ALIASES: dict[str, str] = {
 
 
 class SplitParams(Params):
-    """How splits that the data does not have are cut off its training users."""
+    """Shares of training users cut off as splits that the data does not have."""
 
     valid: float = Field(
         default=0.1,
@@ -79,10 +79,10 @@ def split_index(name: object, where: str) -> int:
     Raises:
         InputError: for a name that is not in `ALIASES`; `where` says where it stands.
     """
-    found = ALIASES.get(str(name).strip().lower())
-    if found is None:
+    split = ALIASES.get(str(name).strip().lower())
+    if split is None:
         raise InputError(f"{where}: {shown(name)} is not a split; known: {', '.join(ALIASES)}")
-    return SPLITS.index(found)
+    return SPLITS.index(split)
 
 
 def cut_missing_splits(

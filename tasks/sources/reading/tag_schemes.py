@@ -206,10 +206,10 @@ def _lettered(
             tag, f"does not fit the others of the column ({family}): it must be {allowed}{hint}"
         )
     if name is None:
-        known = ", ".join(f"{key} ({' '.join(sorted(one))})" for key, one in FAMILIES.items())
+        schemes = ", ".join(f"{key} ({' '.join(sorted(one))})" for key, one in FAMILIES.items())
         odd = next(match[0] for match in matches if match["letter"].upper() not in "BIES")
         raise TagError(odd, f"mixes schemes: the column has letters {' '.join(sorted(letters))}, "
-                            f"and schemes are {known}")  # fmt: skip
+                            f"and schemes are {schemes}")  # fmt: skip
     if lower and not letters & {"B", "I"}:
         raise TagError(matches[0][0], "may be a type or a letter with one; write B- and I- tags")
     for match in matches:

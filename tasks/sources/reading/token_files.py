@@ -13,7 +13,7 @@ from uedp_bench.io.text_files import open_text
 from uedp_bench.tasks.sources.reading.file_columns import DOCUMENT
 
 FileFormat = Literal[TableFormat, "conll"]
-"""What a file of rows or of tokens can be."""
+"""Format of a file of rows or of tokens."""
 
 ENDINGS = frozenset({".conll", ".bio", ".iob", ".iob2"})
 _START = "-DOCSTART-"
@@ -65,15 +65,15 @@ def read_tokens(
                 lines.append(number)
                 documents.append(document)
             sentences[-1].append(cells)
-    found = [sentence for sentence in sentences if sentence]
-    if found and not names and _is_counted(found):
-        _check_words(found, lines, where)
+    filled = [sentence for sentence in sentences if sentence]
+    if filled and not names and _is_counted(filled):
+        _check_words(filled, lines, where)
         names = ("", "token", *[""] * (width - 3), "gold")
-    names = _names(names, width, where) if found else ("token", "gold")
+    names = _names(names, width, where) if filled else ("token", "gold")
     columns = FileColumns(where, lines, by_word=True)
     for at, name in enumerate(names):
         if name:
-            columns[name] = [[cells[at] for cells in sentence] for sentence in found]
+            columns[name] = [[cells[at] for cells in sentence] for sentence in filled]
     if document >= 0:
         columns[DOCUMENT] = [str(number) for number in documents]
     return columns

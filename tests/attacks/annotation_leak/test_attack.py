@@ -132,8 +132,8 @@ def test_decoys_are_of_others_as_frequent_under_the_same_key_and_of_as_many_word
                         [one.value for one in facts])  # fmt: skip
     assert (count["Ann Lee"], count["Flo Day"]) == (1, 0)
     decoys, rng = Decoys(facts, count), np.random.default_rng(0)
-    assert sorted(decoys.of(facts[0], 2, rng)) == ["Bo Wu", "Cy Orr"]
-    assert decoys.of(facts[0], 3, rng) is None
+    assert sorted(decoys.draw(facts[0], 2, rng)) == ["Bo Wu", "Cy Orr"]
+    assert decoys.draw(facts[0], 3, rng) is None
 
 
 def test_annotations_follow_what_is_put_in_the_place_of_a_value(corpus):

@@ -83,14 +83,14 @@ def test_in_noise_alone_names_are_found_as_often_as_by_chance(met, noisy):
     for seed in range(6):
         rng = np.random.default_rng(seed)
 
-        target = Target.of(release, corpus)
+        target = Target.from_release(release, corpus)
         reading = Reading(target, false_tokens=40.0)
         for one in release.transcript.sent:
             if one.name == "update":
                 reading.read(Seen((one.sender,), 0, None, rng.normal(size=one.shape), noisy))
         counts = np.array(reading.names.counts)
         hits, named = hits + counts[:, 0].sum(), named + counts[:, 1].sum()
-        expected += (counts[:, 1] * counts[:, 2]).sum() / target.known.names.sum()
+        expected += (counts[:, 1] * counts[:, 2]).sum() / target.public.names.sum()
     assert named > 100
     low, high = binom.interval(1 - 1e-6, int(named), expected / named)
     assert low <= hits <= high

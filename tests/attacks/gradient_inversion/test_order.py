@@ -14,10 +14,10 @@ class Overlap:
     """Likeness to a hidden order: neighbours that it has, and a little for the right length."""
 
     def __init__(self, true):
-        self.true, self.asked = true, 0
+        self.true, self.evaluations = true, 0
 
     def __call__(self, orders):
-        self.asked += len(orders)
+        self.evaluations += len(orders)
         return np.array([self.cosine(order) for order in orders])
 
     def cosine(self, order):
@@ -38,7 +38,7 @@ def test_the_search_ends_near_its_budget():
     likeness = Overlap(tuple(range(12)))
     found = likeliest_order(list(range(12)), likeness, 300, np.random.default_rng(1))
     assert set(found) == set(range(12))
-    assert likeness.asked < 2000
+    assert likeness.evaluations < 2000
 
 
 def test_rouge_l_is_the_f1_of_the_longest_common_subsequence():

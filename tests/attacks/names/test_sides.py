@@ -35,7 +35,7 @@ def corpus(rows=ROWS) -> Corpus:
 
 
 def test_a_name_that_another_split_mentions_is_of_no_side():
-    sides = NameSides.of(corpus(), (), "x")
+    sides = NameSides.from_corpus(corpus(), (), "x")
     assert sides.inside.names == (("ann", "lee"),)  # Bob is unmarked elsewhere, Zoe is public
     assert set(sides.outside.names) == {("carla",), ("dora", "may")}
     assert sides.public == {("zoe",), ("carl",)}
@@ -51,7 +51,7 @@ def test_names_are_found_as_whole_words_in_any_case():
 
 def test_an_unknown_type_and_a_side_without_names_are_refused():
     with pytest.raises(InputError, match=r"x\.types: 'PR'.*'PER'"):
-        NameSides.of(corpus(), ("PR",), "x")
+        NameSides.from_corpus(corpus(), ("PR",), "x")
     for kept in ((0, 1), (2, 4)):
         with pytest.raises(InputError, match="names"):
-            NameSides.of(corpus([ROWS[at] for at in kept]), (), "x")
+            NameSides.from_corpus(corpus([ROWS[at] for at in kept]), (), "x")

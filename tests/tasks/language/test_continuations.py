@@ -161,10 +161,10 @@ def test_tokens_that_depend_on_the_next_word_are_asked_by_text() -> None:
         pieces = [t.replace("new york", "N").replace(" ", "").replace("york", "Y") for t in texts]
         return [[ord(c) for c in piece.replace("new", "n")] for piece in pieces]
 
-    assert WordPool.of(encode, "a ", ("new", "york", "b")) is None
-    assert WordPool.of(encode, "a ", ("new", "b", "c")) is not None
+    assert WordPool.build(encode, "a ", ("new", "york", "b")) is None
+    assert WordPool.build(encode, "a ", ("new", "b", "c")) is not None
     # The same letter begins a word and stands inside another: "ab c" and "a bc" are one.
-    assert WordPool.of(encode, "x ", ("ab", "a", "bc", "c")) is None
+    assert WordPool.build(encode, "x ", ("ab", "a", "bc", "c")) is None
 
 
 def test_a_release_that_knows_no_pools_is_asked_by_text() -> None:

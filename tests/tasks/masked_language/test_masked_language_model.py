@@ -75,7 +75,7 @@ def test_special_tokens_that_somebody_typed_are_letters(tmp_path: Path) -> None:
         batch = learner.batch([0], np.array([seed]))
         targets = batch["targets"][0].tolist()
         assert not special & {t for t in targets if t not in (IGNORED, learner.vocabulary.unknown)}
-    inside = learner.rows.known.columns["tokens"].flat[1 : learner.row_lengths[0] - 1]
+    inside = learner.rows.held.columns["tokens"].flat[1 : learner.row_lengths[0] - 1]
     assert not (special - {learner.vocabulary.unknown}) & set(inside.tolist())
     release = learner.release(learner.module)
     release.save(tmp_path)

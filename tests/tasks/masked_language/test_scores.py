@@ -65,7 +65,7 @@ def test_every_word_is_hidden_once_with_all_its_pieces() -> None:
 def test_words_of_a_large_split_are_drawn_evenly() -> None:
     task, corpus = task_with(), rows_of_words(1_000, longest=20)
     reader = release_of(task, corpus).reader
-    read = WordPieces.of(corpus.texts, reader)
+    read = WordPieces.from_texts(corpus.texts, reader)
     lengths = np.diff(read.windows)
     whole, some = (
         np.concatenate([words for _, words in read.turns(0.15, enough)])
@@ -84,7 +84,7 @@ def test_long_rows_are_windows_of_whole_words() -> None:
     release = release_of(task, corpus)
     reader = MaskedReader(task.model, release.vocabulary, max_tokens=9, rate=0.15)
     text = "clinic unseenable nurse the old zebra went home"
-    read = WordPieces.of([text, "", "home"], reader)
+    read = WordPieces.from_texts([text, "", "home"], reader)
     assert read.words == (*text.split(), "home")
     sizes = read.lengths
     for a, b in zip(read.windows[:-1], read.windows[1:], strict=True):

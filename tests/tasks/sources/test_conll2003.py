@@ -60,7 +60,7 @@ def test_rows_users_and_spans_of_a_small_file(folder: Path) -> None:
 def test_labels_of_words_are_bio2_and_no_row_marks_a_document(folder: Path) -> None:
     corpus = load(folder)
     annotation = annotation_of(corpus, "entities")
-    words = WordTable.of(corpus.texts, "spaces")
+    words = WordTable.from_texts(corpus.texts, "spaces")
     names = label_names(annotation.types)
     said = [names[label] for label in word_labels(corpus.origin, annotation, words)]
     assert " ".join(said) == ("B-PER I-PER O B-LOC O B-PER I-PER B-LOC B-LOC B-ORG O B-LOC B-LOC")

@@ -10,7 +10,7 @@ from uedp_bench.tasks.tagging.words import WordTable
 
 def test_the_longest_phrase_wins_and_rows_are_apart() -> None:
     phrases = {("New", "York"): 0, ("York",): 1, ("New", "York", "Times"): 1}
-    table = WordTable.of(["in New York Times New", "York and New York"], "spaces")
+    table = WordTable.from_texts(["in New York Times New", "York and New York"], "spaces")
     assert longest_matches(table, phrases).tolist() == [0, 3, 4, 4, 0, 3, 0, 1, 2]
 
 
@@ -21,12 +21,12 @@ def test_a_phrase_has_the_type_that_it_has_most_often() -> None:
 
 
 def test_phrases_are_those_of_labels_within_their_row() -> None:
-    table = WordTable.of(["a b", "c d e", ""], "spaces")
+    table = WordTable.from_texts(["a b", "c d e", ""], "spaces")
     labels = np.array([0, 1, 2, 3, 4])
     assert labelled_phrases(table, labels) == [(("b",), 0), (("d", "e"), 1)]
 
 
 def test_phrases_match_in_another_unicode_form_but_not_in_another_case() -> None:
     phrases = dictionary([(("Jose\u0301",), 0), (("US",), 1)])
-    table = WordTable.of(["Jos\u00e9 told us Jo\u200bs\u00e9 US"], "spaces")
+    table = WordTable.from_texts(["Jos\u00e9 told us Jo\u200bs\u00e9 US"], "spaces")
     assert longest_matches(table, phrases).tolist() == [1, 0, 0, 1, 3]

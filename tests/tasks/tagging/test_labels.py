@@ -18,7 +18,7 @@ TYPES = ("LOC", "PER")
 
 
 def names_of(texts: list[str], mentions: list[Mention], *, exact: bool = True) -> list[str]:
-    words = WordTable.of(texts, "spaces")
+    words = WordTable.from_texts(texts, "spaces")
     where = (lambda row: f"row {row}") if exact else None
     labels = labels_of_spans(words, Spans.build(texts, mentions), TYPES, where=where)
     return [label_names(TYPES)[label] for label in labels]
@@ -36,11 +36,11 @@ def test_iob1_becomes_bio2() -> None:
 
 
 def test_words_are_those_of_the_sources_spaces() -> None:
-    table = WordTable.of(["  a b\tc ", "", "\u00a0d\u2009e"], "spaces")
+    table = WordTable.from_texts(["  a b\tc ", "", "\u00a0d\u2009e"], "spaces")
     assert table.words == ("a", "b", "c", "d", "e")
     assert table.start.tolist() == [2, 4, 6, 1, 3]
     assert table.by_row() == [("a", "b", "c"), (), ("d", "e")]
-    assert WordTable.of(["Dr. Lee, of x_1!"], "signs").words == (
+    assert WordTable.from_texts(["Dr. Lee, of x_1!"], "signs").words == (
         "Dr", ".", "Lee", ",", "of", "x_1", "!",
     )  # fmt: skip
 
@@ -75,7 +75,7 @@ def test_spans_of_programs_take_words_whole_and_the_first_wins() -> None:
 
 def test_predicted_labels_are_read_as_conlleval_reads_them() -> None:
     """An I- without its B- begins an entity; rows end entities."""
-    words = WordTable.of(["a b c d", "e f"], "spaces")
+    words = WordTable.from_texts(["a b c d", "e f"], "spaces")
     labels = np.array([label_names(TYPES).index(name) for name in
                        ["I-LOC", "I-LOC", "I-PER", "I-LOC", "I-LOC", "B-LOC"]])  # fmt: skip
     assert mentions_of_labels(words, labels) == [
@@ -88,7 +88,7 @@ def test_predicted_labels_are_read_as_conlleval_reads_them() -> None:
 def test_labels_survive_the_way_over_spans(rows: list[list[int]]) -> None:
     """All BIO2 labels do; others come back as the BIO2 labels of the same entities."""
     texts = [" ".join("word" for _ in row) for row in rows]
-    words = WordTable.of(texts, "spaces")
+    words = WordTable.from_texts(texts, "spaces")
     labels = np.array([label for row in rows for label in row], dtype=np.int64)
     mentions = mentions_of_labels(words, labels)
     again = labels_of_spans(words, Spans.build(texts, mentions), TYPES, where=str)

@@ -162,7 +162,7 @@ def test_marks_of_untokenised_text_become_labels_of_words() -> None:
     corpus = annotate(corpus_of([({"Spouse": ("Anna Smith",)}, ["Anna Smith, his wife"])]), DEFAULT)
     annotation = annotation_of(corpus, AUTOMATIC)
     for rule, labels in {"spaces": [5, 6, 0, 0], "signs": [5, 6, 0, 0, 0]}.items():
-        words = WordTable.of(corpus.texts, rule)
+        words = WordTable.from_texts(corpus.texts, rule)
         assert word_labels(corpus.origin, annotation, words).tolist() == labels
 
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from uedp_bench.attacks.membership.asked_rows import AskedClasses, AskedLosses
 from uedp_bench.attacks.membership.attack import Membership
+from uedp_bench.attacks.membership.questions import ClassesQuestion, LossesQuestion
 from uedp_bench.contracts.capabilities import RowScorer
 from uedp_bench.contracts.release import PublishedOnly, Release
 from uedp_bench.contracts.run_context import Run
@@ -39,9 +39,9 @@ def corpus(rows: int) -> Corpus:
 def test_a_loss_stands_for_the_probability_of_the_row() -> None:
     release = Losses(np.log(2.0), 9.9, np.log(4.0), 0.0, np.inf)
     assert isinstance(release, RowScorer)
-    asked = AskedLosses(release, corpus(5))
-    assert asked.known.tolist() == [True, False, True, True, True]
-    found = asked.of(release, np.array([0, 2, 3, 4]))
+    asked = LossesQuestion(release, corpus(5))
+    assert asked.has_truth.tolist() == [True, False, True, True, True]
+    found = asked.confidences(release, np.array([0, 2, 3, 4]))
     assert np.allclose(np.exp(found.logp), [0.5, 0.25, 1.0, 0.0])
     assert np.allclose(found.odds[:2], [0.0, np.log(1 / 3)])
     # Certain of the truth, and certain that it is not: as far apart as numbers are let be.
@@ -52,7 +52,7 @@ def test_a_loss_stands_for_the_probability_of_the_row() -> None:
 def test_what_is_no_loss_is_refused(bad: float) -> None:
     release = Losses(1.0, 1.0, bad)
     with pytest.raises(InputError, match="record 1"):
-        AskedLosses(release, corpus(3)).of(release, np.array([0, 2]))
+        LossesQuestion(release, corpus(3)).confidences(release, np.array([0, 2]))
 
 
 def test_records_without_anything_that_is_predicted_give_a_note(
@@ -73,11 +73,11 @@ def test_a_shadow_model_of_another_kind_is_refused() -> None:
     release = Losses(1.0, 1.0)
     labelled = replace(corpus(2), labels=np.zeros(2, dtype=np.int64), label_names=("a", "b"))
     for asked, kind in (
-        (AskedLosses(release, labelled), "RowScorer"),
-        (AskedClasses(release, labelled), "Classifier"),
+        (LossesQuestion(release, labelled), "RowScorer"),
+        (ClassesQuestion(release, labelled), "Classifier"),
     ):
         with pytest.raises(CapabilityError, match=f"PublishedOnly.*{kind}"):
-            asked.of(PublishedOnly(), np.array([0]))
+            asked.confidences(PublishedOnly(), np.array([0]))
 
 
 class _Labels(Release):

@@ -27,15 +27,15 @@ _EIGHT_BITS = 256
 _EPS = float(np.finfo(np.float32).eps)
 
 
-def found_tokens(
+def tokens_in_update(
     change: Array, before: Array | None, layers: Layers, *, noisy: bool, false_tokens: float
 ) -> BoolArray | None:
     """(vocabulary,) True for tokens that the text seems to have; None where no row tells.
 
     Args:
-        change: (d,) of the weights.
+        change: (d,) change of the weights.
         before: (d,) weights that it started from, if they are known.
-        layers: of the network.
+        layers: layers of the network.
         noisy: noise was added to it.
         false_tokens: expected number of tokens that the test takes for the text's where noise is
             all there is.
@@ -43,9 +43,9 @@ def found_tokens(
     table = layers.embedding
     if table is None:
         return _of_frozen_table(change, before, layers, noisy=noisy)
-    rows = table.of(change).astype(np.float64)
+    rows = table.weight_in(change).astype(np.float64)
     if layers.tied and layers.bias is not None:
-        rows = np.concatenate([rows, layers.bias.of(change)[:, None]], axis=1)
+        rows = np.concatenate([rows, layers.bias.weight_in(change)[:, None]], axis=1)
     rate = min(false_tokens / len(rows), 1.0)
     if noisy and layers.tied:  # two tests share what may be wrong
         return beyond_noise(rows, rate / 2.0) | against_the_crowd(rows, rate / 2.0)
@@ -53,10 +53,10 @@ def found_tokens(
         return beyond_noise(rows, rate)
     if layers.tied:
         away = against_the_crowd(rows)
-        return away if layers.bias is None else away | (layers.bias.of(change) > 0)
-    start = None if before is None else table.of(before).astype(np.float64)
-    found = moved(rows, start)
-    return beyond_noise(rows, rate) if found is None else found
+        return away if layers.bias is None else away | (layers.bias.weight_in(change) > 0)
+    start = None if before is None else table.weight_in(before).astype(np.float64)
+    changed = moved(rows, start)
+    return beyond_noise(rows, rate) if changed is None else changed
 
 
 def _of_frozen_table(
@@ -69,8 +69,8 @@ def _of_frozen_table(
         return np.zeros(len(layers.frozen), dtype=bool)
     return spanned(
         layers.frozen.astype(np.float64),
-        [place.of(change).astype(np.float64) for place in layers.readers],
-        [place.of(before) for place in layers.readers],
+        [place.weight_in(change).astype(np.float64) for place in layers.readers],
+        [place.weight_in(before) for place in layers.readers],
     )
 
 
@@ -92,8 +92,8 @@ def moved(rows: Array, before: Array | None) -> BoolArray | None:
     decay = (rows[small] * before[small]).sum() / (before[small] ** 2).sum()
     rest = np.linalg.norm(rows - decay * before, axis=1)
     # What a float32 difference of two weights rounds off.
-    found: BoolArray = rest > 4.0 * _EPS * np.linalg.norm(before, axis=1)
-    return found if found.mean() < 0.5 else None
+    away_from_decay: BoolArray = rest > 4.0 * _EPS * np.linalg.norm(before, axis=1)
+    return away_from_decay if away_from_decay.mean() < 0.5 else None
 
 
 def _rounding(rows: Array, before: Array | None) -> float:
@@ -125,8 +125,8 @@ def against_the_crowd(rows: Array, rate: float | None = None) -> BoolArray:
         away: BoolArray = along < 0.0
         return away
     beside = np.median((rows**2).sum(axis=1) - along**2) / chi2.median(rows.shape[1] - 1)
-    found: BoolArray = along < -norm.isf(rate) * np.sqrt(beside)
-    return found
+    opposed: BoolArray = along < -norm.isf(rate) * np.sqrt(beside)
+    return opposed
 
 
 def beyond_noise(rows: Array, rate: float) -> BoolArray:
@@ -144,5 +144,5 @@ def beyond_noise(rows: Array, rate: float) -> BoolArray:
 
     squares = (rows**2).sum(axis=1)
     scale = np.median(squares) / chi2.median(rows.shape[1])
-    found: BoolArray = squares > scale * chi2.isf(rate, rows.shape[1])
-    return found
+    too_long: BoolArray = squares > scale * chi2.isf(rate, rows.shape[1])
+    return too_long

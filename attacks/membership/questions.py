@@ -46,12 +46,12 @@ class Confidences(NamedTuple):
         return np.array(counts, dtype=np.float64)
 
 
-class Asked(ABC):
+class Question(ABC):
     """A question that all releases of one kind answer about rows of a corpus.
 
     Attributes:
         corpus: the planted corpus.
-        known: (rows,) rows with a truth to ask about.
+        has_truth: (rows,) rows with a truth to ask about.
         truth: what other rows lack, in words.
         own: name of the score that needs no other model.
     """
@@ -59,28 +59,28 @@ class Asked(ABC):
     truth: str
     own: str = "loss"
 
-    def __init__(self, corpus: Corpus, known: BoolArray) -> None:
-        self.corpus, self.known = corpus, known
+    def __init__(self, corpus: Corpus, has_truth: BoolArray) -> None:
+        self.corpus, self.has_truth = corpus, has_truth
 
     @abstractmethod
-    def of(self, release: object, rows: IntArray) -> Confidences:
-        """Confidence of a release in the truth about these rows, all of them `known`.
+    def confidences(self, release: object, rows: IntArray) -> Confidences:
+        """Confidence of a release in the truth about these rows, all of which have a truth.
 
         Raises:
             CapabilityError: if the release is of another kind.
         """
 
 
-class AskedTokens(Asked):
-    """How likely each text is: the mean log-probability of its tokens, and its exponential."""
+class TokensQuestion(Question):
+    """Likelihood of each text: the mean log-probability of its tokens, and its exponential."""
 
     truth = "text"
 
     def __init__(self, corpus: Corpus) -> None:
         super().__init__(corpus, np.ones(len(corpus), dtype=bool))
 
-    def of(self, release: object, rows: IntArray) -> Confidences:
-        """See `Asked`; the log odds of a token's probability would only stretch its scale.
+    def confidences(self, release: object, rows: IntArray) -> Confidences:
+        """See `Question`; the log odds of a token's probability would only stretch its scale.
 
         Raises:
             InputError: if a text has no token.
@@ -93,7 +93,7 @@ class AskedTokens(Asked):
         return Confidences(logp, logp, scores)
 
 
-class AskedClasses(Asked):
+class ClassesQuestion(Question):
     """The true class of each row, of what a classifier was trained to tell apart."""
 
     truth = "class"
@@ -102,15 +102,15 @@ class AskedClasses(Asked):
         self._labels = true_classes(release, corpus, "membership")
         super().__init__(corpus, self._labels >= 0)
 
-    def of(self, release: object, rows: IntArray) -> Confidences:
-        """See `Asked`; odds are against all other classes."""
+    def confidences(self, release: object, rows: IntArray) -> Confidences:
+        """See `Question`; odds are against all other classes."""
         if not isinstance(release, Classifier):
             raise _other_kind(release, Classifier)
         logprobs, labels = release.class_logprobs(self.corpus.take(rows)), self._labels[rows]
         return Confidences(true_logprobs(logprobs, labels), logit_confidence(logprobs, labels))
 
 
-class AskedLabels(Asked):
+class LabelsQuestion(Question):
     """A release that gives labels alone tells only if the label is the true class.
 
     A right label stands for the probability `SURE` of the truth, and a wrong one for the rest. The
@@ -125,8 +125,8 @@ class AskedLabels(Asked):
         self._release, self._labels = release, true_classes(release, corpus, "membership")
         super().__init__(corpus, self._labels >= 0)
 
-    def of(self, release: object, rows: IntArray) -> Confidences:
-        """See `Asked`."""
+    def confidences(self, release: object, rows: IntArray) -> Confidences:
+        """See `Question`."""
         if isinstance(release, ServedRelease) and release is not self._release:
             release = release.behind  # the attacker trained it, and needs no protocol to ask it
         right = class_labels(release, self.corpus.take(rows)) == self._labels[rows]
@@ -134,7 +134,7 @@ class AskedLabels(Asked):
         return Confidences(logp, logp - np.log(np.where(right, 1.0 - SURE, SURE)))
 
 
-class AskedLosses(Asked):
+class LossesQuestion(Question):
     """The loss of each row as in training, taken for the log-probability of the row: exp(-loss)."""
 
     truth = "target"
@@ -142,8 +142,8 @@ class AskedLosses(Asked):
     def __init__(self, release: RowScorer, corpus: Corpus) -> None:
         super().__init__(corpus, release.scorable(corpus))
 
-    def of(self, release: object, rows: IntArray) -> Confidences:
-        """See `Asked`.
+    def confidences(self, release: object, rows: IntArray) -> Confidences:
+        """See `Question`.
 
         Raises:
             InputError: if a loss is NaN or below 0.
