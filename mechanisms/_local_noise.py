@@ -103,12 +103,12 @@ def choose_by_score(
     return (factor * scores + noise).argmax(axis=1), 2.0 * factor * sensitivity
 
 
-def spent(found: Iterable[float], planned: float) -> float:
-    """The largest epsilon of what was drawn; the planned one where rounding is all.
+def spent(drawn: Iterable[float], planned: float) -> float:
+    """Largest epsilon of the drawn noise; the planned one if they differ by rounding alone.
 
     Args:
-        found: of each call that drew noise; none where nothing was published.
+        drawn: epsilon of each call that drew noise; empty where nothing was published.
         planned: what it should have been.
     """
-    most = max(found, default=planned)
+    most = max(drawn, default=planned)
     return planned if math.isclose(most, planned, rel_tol=1e-9) else most

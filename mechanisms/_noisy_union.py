@@ -72,10 +72,10 @@ Item = TypeVar("Item", bound=Any)
 """Whatever is voted for: it hashes and has an order."""
 
 VotingUnit = Literal["user", "record"]
-"""What votes: everything that a user wrote (a document), or a row."""
+"""Voter: everything that a user wrote (a document), or a row."""
 
 Choice = Literal["random", "frequent"]
-"""Which items a voter with too many votes for: any, or those that it has most often."""
+"""Items for which a voter with too many of them votes: any, or its most frequent ones."""
 
 
 class UnionRecord(NamedTuple):
@@ -247,14 +247,14 @@ def voters_of_rows(corpus: Corpus, rows: IntArray, unit: VotingUnit, name: str) 
 
 
 def items_of_voters(voters: IntArray, items: Iterable[Item]) -> dict[int, dict[Item, int]]:
-    """How often each voter has each of its items.
+    """Count the items of each voter.
 
     Args:
         voters: (items,) who has each item.
         items: all occurrences.
     """
-    found: dict[int, dict[Item, int]] = {}
+    counts_of_voters: dict[int, dict[Item, int]] = {}
     for voter, item in zip(voters.tolist(), items, strict=True):
-        counts = found.setdefault(voter, {})
+        counts = counts_of_voters.setdefault(voter, {})
         counts[item] = counts.get(item, 0) + 1
-    return found
+    return counts_of_voters

@@ -68,15 +68,15 @@ class FedAvgParams(ServerParams, LocalParams, ClipParams, RoundParams, UnitParam
             raise ValueError("clip_count_noise: there is no noise here, on counts or on sums")
         if self.algorithm == "fedsgd":
             for name, field in LocalParams.model_fields.items():
-                if (given := getattr(self, name)) != field.default:
+                if (value := getattr(self, name)) != field.default:
                     raise ValueError(
-                        f"{name} is {given!r}, but users of fedsgd send one gradient; leave it "
+                        f"{name} is {value!r}, but users of fedsgd send one gradient; leave it "
                         "out, or take algorithm='fedavg'"
                     )
         return self
 
     def bounded(self) -> Bound:
-        """What a user's update is clipped to."""
+        """Bound to which a user's update is clipped."""
         from uedp_bench.api.training import Unbounded
 
         if self.clip is None:
@@ -110,12 +110,12 @@ class FedAvg(TrainingMechanism[FedAvgParams]):
             InputError: if a round needs more clients than the spec has.
         """
         if self.params.unit == "client" and stats.clients:
-            self._check_round(len(stats.clients), known=True)
+            self._check_round(len(stats.clients), is_public=True)
         return self._unprotected()
 
-    def _check_round(self, units: int, *, known: bool) -> None:
+    def _check_round(self, units: int, *, is_public: bool) -> None:
         p = self.params
-        check_round(p.users_per_round, units, self.name, known=known, of=p.unit)
+        check_round(p.users_per_round, units, self.name, is_public=is_public, unit=p.unit)
 
     def _unprotected(self) -> Events:
         event = NonPrivate(reason="trained without noise")
@@ -129,7 +129,7 @@ class FedAvg(TrainingMechanism[FedAvgParams]):
         if p.iid:
             learner = dealt_anew(learner, run, self.name)
         units = users_of(learner.corpus, p.unit)
-        self._check_round(len(units), known=False)
+        self._check_round(len(units), is_public=False)
         counts = units.counts
         trained = train_federated(
             Federation(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class TrainedElsewhereParams(DeclaredTraining):
-    """What is claimed of the training, and what was planted before it."""
+    """Guarantee claimed of the training, and canaries planted before it."""
 
     coins: Annotated[str | None, MayBePath()] = Field(
         default=None,
@@ -56,7 +56,7 @@ class TrainedElsewhere(TrainingMechanism[TrainedElsewhereParams]):
         return self.params.events()
 
     def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
-        """What the user declares."""
+        """Guarantee that the user declares."""
         return self.params.claims()
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:

@@ -161,7 +161,7 @@ class Reidentify(Attack[ReidentifyParams]):
             corpus, _usable(corpus), p.known, (p.authors, p.rows), run.shared("reidentify")
         )
         _check_authors(len(division.authors))
-        known_versions, of_known = _made_from(published, corpus, division.known)
+        known_versions, of_known = _made_from(published, corpus, division.known_rows)
         queries, hidden_row = _made_from(published, corpus, division.hidden)
         if not len(queries):
             raise InputError("reidentify: none of the documents to link was published")
@@ -171,12 +171,12 @@ class Reidentify(Attack[ReidentifyParams]):
 
         return _Linked(
             division,
-            corpus.take(division.known),
+            corpus.take(division.known_rows),
             published.take(known_versions),
             published.take(queries),
             corpus.take(division.hidden),
-            author(division.known),
-            author(division.known[of_known]),
+            author(division.known_rows),
+            author(division.known_rows[of_known]),
             hidden_row,
             author(division.hidden),
         )
@@ -209,7 +209,7 @@ class Reidentify(Attack[ReidentifyParams]):
             },
             "chance": chance,
             "authors": authors,
-            "known_rows": len(linked.division.known),
+            "known_rows": len(linked.division.known_rows),
             "queries": len(linked.truth),
             "not_published": len(linked.truth) - len(np.unique(linked.hidden_row)),
         }

@@ -29,12 +29,12 @@ class Division(NamedTuple):
 
     Attributes:
         authors: (authors,) user ids, sorted.
-        known: rows of the corpus that the attacker has.
+        known_rows: rows of the corpus that the attacker has.
         hidden: rows of the corpus whose published versions are linked.
     """
 
     authors: IntArray
-    known: IntArray
+    known_rows: IntArray
     hidden: IntArray
 
 

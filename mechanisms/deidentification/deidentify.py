@@ -52,7 +52,7 @@ _EVENTS = (
 
 
 class DeidentifyParams(DetectorParams):
-    """What finds entities, which of them are replaced, and by what."""
+    """Detector of entities, the types to replace, and their replacements."""
 
     style: Literal["placeholder", "surrogate", "remove"] = Field(
         default="placeholder",
@@ -110,7 +110,7 @@ class Deidentify(PublishingMechanism[DeidentifyParams]):
         return frozenset() if own else frozenset({"entities"})
 
     def inherited(self) -> Events:
-        """What happened to make the tagger that it uses."""
+        """Events that made the tagger that it uses."""
         tagger = trained_tagger(self.params)
         return () if tagger is None else tagger.inherited()
 
@@ -128,7 +128,7 @@ class Deidentify(PublishingMechanism[DeidentifyParams]):
             PublicList.read(self.params.public_list, _LIST)
 
     def entity_detector(self) -> EntityDetector:
-        """What finds what it replaces, in any text."""
+        """Detector of the pieces that it replaces, for any text."""
         return _Detector(self)
 
     def plan(self, stats: CorpusStats) -> Events:
@@ -152,7 +152,7 @@ class Deidentify(PublishingMechanism[DeidentifyParams]):
         return self._published(corpus, run), _EVENTS
 
     def _published(self, corpus: Corpus, run: Run) -> Corpus:
-        """The corpus with its entities replaced, whoever found them."""
+        """Corpus with its entities replaced, from any detector."""
         chosen = frozenset() if self.params.only_listed else self._chosen(corpus.entity_types)
         _note_detection(corpus, chosen, run, name_of(self.params))
         key = run.stream().rng("key").bytes(32)
@@ -163,10 +163,10 @@ class Deidentify(PublishingMechanism[DeidentifyParams]):
         listed = self._listed(corpus.entity_types, chosen)
         published = Rewriting(corpus)
         mentions: list[tuple[int, int, int, int]] = []
-        found = _by_row(corpus)
+        mentions_by_row = _by_row(corpus)
         private = ~corpus.where("public")
         for row, text in enumerate(corpus.texts):
-            changed = _Changed(text, found.get(row, []), [])
+            changed = _Changed(text, mentions_by_row.get(row, []), [])
             if private[row] and anonymizer is not None:
                 changed = anonymizer(changed)
             if private[row] and listed is not None:
@@ -189,31 +189,31 @@ class Deidentify(PublishingMechanism[DeidentifyParams]):
             listed.keeps([LISTED], field)
         return listed
 
-    def _chosen(self, known: tuple[str, ...]) -> frozenset[int]:
+    def _chosen(self, types: tuple[str, ...]) -> frozenset[int]:
         wanted = self.params.entity_types
         if wanted is None:
-            return frozenset(range(len(known)))
+            return frozenset(range(len(types)))
         for name in wanted:
-            if name not in known:
-                near = nearest(name, known)
+            if name not in types:
+                near = nearest(name, types)
                 hint = f"did you mean {near!r}? " if near else ""
                 raise InputError(
                     f"deidentify.entity_types: the {self._finds()} has no type {name!r}; {hint}"
-                    f"types: {', '.join(known) or 'none'}"
+                    f"types: {', '.join(types) or 'none'}"
                 )
-        return frozenset(known.index(name) for name in wanted)
+        return frozenset(types.index(name) for name in wanted)
 
     def _finds(self) -> str:
         own = self.params.detector
         return "corpus" if own == "corpus" else f"detector {own}"
 
     def _finding(self, corpus: Corpus) -> Layer:
-        """Spans of original text that it replaces; what is on the list has the type LISTED."""
+        """Spans of original text that it replaces; surfaces on the list have the type LISTED."""
         p = self.params
-        found = Layer.build(corpus.texts, (), ()) if p.only_listed else found_by(p, corpus)
-        chosen = self._chosen(found.types) if not p.only_listed else frozenset[int]()
-        acted = [mention for mention in found.spans.mentions() if mention[3] in chosen]
-        types = found.types
+        detected = Layer.build(corpus.texts, (), ()) if p.only_listed else found_by(p, corpus)
+        chosen = self._chosen(detected.types) if not p.only_listed else frozenset[int]()
+        acted = [mention for mention in detected.spans.mentions() if mention[3] in chosen]
+        types = detected.types
         if p.public_list is not None:
             listed = PublicList.read(p.public_list, _LIST)
             types = (*types, LISTED)
@@ -239,28 +239,28 @@ class _Detector(NamedTuple):
         return self.mechanism._finding(corpus)
 
 
-def _note_detection(corpus: Corpus, chosen: frozenset[int], run: Run, how: str) -> None:
-    """Notes what finds the entities, and where people labelled them too, how much of it.
+def _note_detection(corpus: Corpus, chosen: frozenset[int], run: Run, detector: str) -> None:
+    """Notes the detector, and its recall where people labelled entities too.
 
     Rows that an attack planted do not count: their names are made of random words.
     """
     gold = corpus.layers.get("gold")
-    if how == "corpus":
+    if detector == "corpus":
         if corpus.detector is None:
             run.note(entities_from="labels of the source: everything that they name is found")
             return
-        how = " ".join(filter(None, (corpus.detector.detector, corpus.detector.pipeline)))
+        detector = " ".join(filter(None, (corpus.detector.detector, corpus.detector.pipeline)))
     elif gold is None and corpus.detector is None and OWN in corpus.layers:
         gold = corpus.layers[OWN]
-    run.note(entities_from=how)
+    run.note(entities_from=detector)
     if gold is not None and not gold.spans.lost:
         from uedp_bench.text.detection import measure
 
         spans = corpus.entities
         acted = [mention for mention in spans.mentions() if mention[3] in chosen]
-        found = Layer.build(corpus.texts, acted, corpus.entity_types)
+        replaced = Layer.build(corpus.texts, acted, corpus.entity_types)
         rows = ~corpus.where("public") & (corpus.origin >= 0)
-        measured = measure(corpus.texts, gold, found, rows)
+        measured = measure(corpus.texts, gold, replaced, rows)
         run.note(detection=measured.to_dict(), simulation_only=["detection"])
 
 
@@ -272,7 +272,7 @@ class _Changed(NamedTuple):
     edits: list[Edit]
 
     def tidied(self) -> _Changed:
-        """The same with single spaces and none at its ends."""
+        """Copy with single spaces and none at its ends."""
         text, mentions = tidy(self.text, self.mentions)
         return _Changed(text, mentions, composed(self.edits, tidying(self.text)))
 
@@ -345,17 +345,17 @@ class _Anonymizer:
         edits = [(0, len(text), len(answer.text))]
         if self.follows:
             # Where nothing is replaced, the engine says what it would replace.
-            there = reversed(self._answer(text, masked + kept, self._nothing).items)
+            operations = reversed(self._answer(text, masked + kept, self._nothing).items)
             edits = [
                 (old.start, old.end, new.end - new.start)
-                for old, new in zip(there, items, strict=True)
+                for old, new in zip(operations, items, strict=True)
                 if int(new.entity_type) in self._chosen
             ]
         spans = [
             (item.start, item.end, int(item.entity_type)) for item in items if item.end > item.start
         ]
-        found = _Changed(answer.text, spans, edits)
-        return found.tidied() if self._style == "remove" else found
+        anonymised = _Changed(answer.text, spans, edits)
+        return anonymised.tidied() if self._style == "remove" else anonymised
 
     def _answer(self, text: str, mentions: list[Mention], operators: dict[str, Any]) -> Any:
         return self._engine.anonymize(

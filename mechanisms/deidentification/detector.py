@@ -1,4 +1,4 @@
-"""What finds the pieces of text that de-identification replaces."""
+"""Detectors of the pieces of text that de-identification replaces."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SOFTWARE = ("spacy", "presidio")
 
 
 class DetectorParams(Params):
-    """Which detector finds what is replaced."""
+    """Choice of the detector."""
 
     detector: Literal["corpus", "names", "spacy", "presidio", "tagger"] = Field(
         default="corpus",
@@ -94,7 +94,7 @@ def trained_tagger(params: DetectorParams) -> TrainedTagger | None:
 
 
 def found_by(params: DetectorParams, corpus: Corpus) -> Layer:
-    """What the detector finds in the texts of a corpus, with its types; every row is complete.
+    """Find the detector's pieces in the texts of a corpus, with its types; every row is complete.
 
     Raises:
         InputError: for a missing pipeline or tagger.
@@ -106,8 +106,10 @@ def found_by(params: DetectorParams, corpus: Corpus) -> Layer:
         return Layer(corpus.entities, corpus.entity_types, everywhere)
     if (tagger := trained_tagger(params)) is not None:
         return tagger.find(corpus)
-    how = DetectionParams.model_validate({"detector": params.detector, "pipeline": params.pipeline})
-    return found_in(corpus.texts, how)
+    detection = DetectionParams.model_validate(
+        {"detector": params.detector, "pipeline": params.pipeline}
+    )
+    return found_in(corpus.texts, detection)
 
 
 def name_of(params: DetectorParams) -> str:
@@ -119,16 +121,16 @@ OWN = "entities of the source"
 """Name of the layer that has them while a detector of its own acts."""
 
 
-def acting_on(corpus: Corpus, found: Layer) -> Corpus:
-    """The corpus with what a detector found in place of its own entities, which follow along."""
+def acting_on(corpus: Corpus, detected: Layer) -> Corpus:
+    """Corpus with detected pieces as its entities; its own become a layer that edits follow."""
     layers = dict(corpus.layers)
     if not corpus.entities.lost:
         layers[OWN] = Layer(corpus.entities, corpus.entity_types, np.ones(len(corpus), dtype=bool))
-    return replace(corpus, entities=found.spans, entity_types=found.types, layers=layers)
+    return replace(corpus, entities=detected.spans, entity_types=detected.types, layers=layers)
 
 
 def with_own_entities(published: Corpus, corpus: Corpus) -> Corpus:
-    """What was published with the source's own entities: what is left of each, or stands for it."""
+    """Published corpus with the source's own entities: their remains or replacements."""
     layers = dict(published.layers)
     own = layers.pop(OWN, None)
     entities = corpus.entities if own is None else own.spans

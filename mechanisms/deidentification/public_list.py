@@ -51,10 +51,10 @@ class PublicList:
         Raises:
             InputError: if there is no such file, it is not UTF-8, or has no surface.
         """
-        found = PublicList(read_text(path, field, MOST_BYTES).split("\n"))
-        if not found.surfaces:
+        public_list = PublicList(read_text(path, field, MOST_BYTES).split("\n"))
+        if not public_list.surfaces:
             raise InputError(f"{field}: {shown_path(path)} has no surface; write one a line")
-        return found
+        return public_list
 
     def keeps(self, placeholders: Iterable[str], field: str) -> None:
         """Checks that no surface occurs in a placeholder, or could reach into one.
@@ -91,14 +91,14 @@ class PublicList:
 
     def _longest(self, words: Sequence[NormalWord], first: int) -> int | None:
         """End of the longest occurrence that begins at a word."""
-        node, found = self._root.get(words[first].form), None
+        node, end = self._root.get(words[first].form), None
         at = first
         while node is not None:
             if "" in node:
-                found = words[at].end
+                end = words[at].end
             at += 1
             if at == len(words):
                 break
             word = words[at]
             node = node.get(f" {word.form}" if word.spaced else word.form)
-        return found
+        return end

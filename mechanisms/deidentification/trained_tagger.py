@@ -46,7 +46,7 @@ class TrainedTagger(NamedTuple):
     trained_on: TrainedOn
 
     def find(self, corpus: Corpus) -> Layer:
-        """What the tagger finds in the texts, of which it sees nothing else: no labels, no users.
+        """Tag the texts without their labels and users.
 
         Raises:
             InputError: if there is no tagger in the folder.
@@ -59,7 +59,7 @@ class TrainedTagger(NamedTuple):
         return Layer(tagger.spans(bare), tagger.types, np.ones(len(corpus), dtype=bool))
 
     def inherited(self) -> Events:
-        """What its run did to people's text; nothing where that was declared public.
+        """Events of its run on people's text; none where that text was declared public.
 
         Without the record of its run, or with one that holds no event, nobody knows what it was
         trained on: then nothing can be proven of whatever uses it.
@@ -83,7 +83,7 @@ class TrainedTagger(NamedTuple):
         )
 
     def refusals(self) -> tuple[str, ...]:
-        """Why nothing can be proven of what uses it, beyond its events.
+        """Reasons beyond its events why nothing can be proven of mechanisms that use it.
 
         Raises:
             InputError: as `inherited`.
@@ -92,9 +92,9 @@ class TrainedTagger(NamedTuple):
         if result is None:
             return ()
         reasons = [
-            given.reason
-            for given in result.guarantees
-            if given.kind != "claimed" and given.status == "refused"
+            guarantee.reason
+            for guarantee in result.guarantees
+            if guarantee.kind != "claimed" and guarantee.status == "refused"
         ]
         reasons += [
             f"the record of its run does not hold: {what}" for what in record_faults(result)
@@ -138,11 +138,11 @@ def _loaded(folder: Path, files: tuple[tuple[int, ...], ...]) -> Tagger:
     result = TrainedTagger(folder, "private")._result()
     inside = folder / "release" if (folder / "release").is_dir() else folder
     check_folder(inside)
-    made = ComponentSpec(name="tagging") if result is None else result.spec.task
-    release = registry.tasks.create(made.name, made.params).load(inside)
+    task = ComponentSpec(name="tagging") if result is None else result.spec.task
+    release = registry.tasks.create(task.name, task.params).load(inside)
     if not isinstance(release, Tagger):
         raise InputError(
-            f"{_FIELD}: {shown_path(folder)} holds what the task {made.name} trained, and that "
+            f"{_FIELD}: {shown_path(folder)} holds what the task {task.name} trained, and that "
             "finds no entities; name the folder of a run of the task tagging"
         )
     return release

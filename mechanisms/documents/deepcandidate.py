@@ -46,12 +46,12 @@ PROJECTIONS = tuple(range(10, 101, 10))
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """What a document is published as, all of it made from public documents.
+    """Published forms of documents, all made from public documents.
 
     Attributes:
-        recoder: of sentence vectors.
+        recoder: recoder of sentence vectors.
         vectors: (m, d) means of the recoded sentence vectors of public documents.
-        depth: of the candidates in recoded documents.
+        depth: depth of the candidates in recoded documents.
     """
 
     recoder: Recoder
@@ -61,7 +61,7 @@ class Candidates:
     def choose(
         self, documents: Documents, epsilon: float, rngs: Sequence[np.random.Generator]
     ) -> tuple[IntArray, float]:
-        """(documents,) candidates drawn by the exponential mechanism, and what that is worth.
+        """(documents,) candidates drawn by the exponential mechanism, and its epsilon.
 
         A candidate of depth u has odds e^(epsilon u / 2); a sentence changes its depth by 1.
         """
@@ -70,8 +70,8 @@ class Candidates:
         at, worth = 0, 0.0
         for block in self.depth.blocks(recoded.vectors, recoded.lengths):
             part = slice(at, at + len(block))
-            chosen[part], here = choose_by_score(block, epsilon / 2, 1.0, rngs[part])
-            at, worth = at + len(block), max(worth, here)
+            chosen[part], block_worth = choose_by_score(block, epsilon / 2, 1.0, rngs[part])
+            at, worth = at + len(block), max(worth, block_worth)
         return chosen, worth
 
 
@@ -122,13 +122,13 @@ def best_projections(
     Returns:
         the number, the smaller of equals, and the mean of `expected_errors` at each.
     """
-    found = {
+    errors = {
         p: float(np.concatenate([
             *expected_errors(documents, vectors, TukeyDepth(vectors, all_directions[:p], depth),
                              epsilon)]).mean())
         for p in PROJECTIONS
     }  # fmt: skip
-    return min(found, key=lambda p: (found[p], p)), found
+    return min(errors, key=lambda p: (errors[p], p)), errors
 
 
 _JUDGES = 500  # held-out public documents, at most, that choose the number of projections
@@ -182,7 +182,7 @@ class DeepCandidate(DocumentMechanism[DeepCandidateParams, Candidates]):
         return (event.model_copy(update={"assumptions": (*event.assumptions, *ASSUMPTIONS)}),)
 
     def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
-        """The same."""
+        """See `DocumentMechanism`."""
         return self._system(self.params.epsilon).claims()
 
     def fit(self, public: Documents, run: Run) -> Candidates:
@@ -215,15 +215,15 @@ class DeepCandidate(DocumentMechanism[DeepCandidateParams, Candidates]):
 
     def _check(self, public: int, rest: int, able: int) -> None:
         p = self.params
-        for least, found, what, parameter in (
+        for least, available, what, parameter in (
             (p.candidates, able, f"of at least {p.candidate_sentences} sentences ", "candidates"),
             (p.clusters, rest, "", "clusters"),
         ):
-            if found < least:
+            if available < least:
                 raise InputError(
                     f"{self.name}.{parameter} is {least}, and of {public} public documents "
-                    f"(of at least {p.min_sentences} sentences) {found} {what}are there to make "
-                    "them from; make more of the source public (source.public_share=0.4, say) or "
+                    f"(of at least {p.min_sentences} sentences) {available} {what}are there to "
+                    "make them from; make more of the source public (source.public_share=0.4, say) or "
                     f"lower {self.name}.{parameter}"
                 )
 
@@ -233,22 +233,22 @@ class DeepCandidate(DocumentMechanism[DeepCandidateParams, Candidates]):
         seed = run.shared_seed(self.name, "recoder")
         training = Training(p.epochs, p.learning_rate, p.batch_size)
         where = run.device.split(":")[0]
-        made = digest(train, held_out, what=(p.clusters, training, seed, where))
-        file = cache_folder() / "recoders" / f"{made}.npz"
-        found = load_arrays(file, _read)
-        if found is None:
-            found = train_recoder(
+        name = digest(train, held_out, what=(p.clusters, training, seed, where))
+        file = cache_folder() / "recoders" / f"{name}.npz"
+        trained = load_arrays(file, _read)
+        if trained is None:
+            trained = train_recoder(
                 *cluster(train, held_out, p.clusters, seed), training, seed, run.device
             )
             save_arrays(
                 file,
                 "weights of recoders",
-                weights=found.recoder.weights,
-                biases=found.recoder.biases,
-                epochs=found.epochs,
-                accuracy=found.accuracy,
+                weights=trained.recoder.weights,
+                biases=trained.recoder.biases,
+                epochs=trained.epochs,
+                accuracy=trained.accuracy,
             )
-        return found
+        return trained
 
     def _system(self, epsilon: float) -> System:
         system: System = System.create({"epsilon": epsilon})

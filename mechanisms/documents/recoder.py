@@ -27,12 +27,12 @@ _FORMAT = 1  # of the cached files; raised when the same key would mean somethin
 
 @dataclass(frozen=True)
 class Training:
-    """How the recoder is trained.
+    """Parameters of the recoder's training.
 
     Attributes:
-        epochs: at most; the best on held-out documents counts.
-        learning_rate: of Adam.
-        batch_size: documents of a step.
+        epochs: largest number of epochs; the best on held-out documents counts.
+        learning_rate: learning rate of Adam.
+        batch_size: number of documents in a step.
     """
 
     epochs: int
@@ -184,9 +184,9 @@ def cluster(
 
 
 def digest(*documents: Documents, what: object) -> str:
-    """A name for what is made of these documents in this way."""
-    found = hashlib.sha256(repr((_FORMAT, what)).encode())
+    """Name of a file derived from these documents in this way."""
+    hashed = hashlib.sha256(repr((_FORMAT, what)).encode())
     for each in documents:
-        found.update(np.ascontiguousarray(each.lengths).tobytes() + b"|")
-        found.update(np.ascontiguousarray(each.vectors).tobytes())
-    return found.hexdigest()[:32]
+        hashed.update(np.ascontiguousarray(each.lengths).tobytes() + b"|")
+        hashed.update(np.ascontiguousarray(each.vectors).tobytes())
+    return hashed.hexdigest()[:32]

@@ -112,7 +112,7 @@ class DocumentMechanism(PublishingMechanism[D], Generic[D, F]):
 
     @abstractmethod
     def fit(self, public: Documents, run: Run) -> F:
-        """What the mechanism takes from public documents.
+        """Fit the mechanism to public documents.
 
         Raises:
             InputError: if they are too few.
@@ -147,7 +147,7 @@ class DocumentMechanism(PublishingMechanism[D], Generic[D, F]):
 
         embedder = SentenceEmbedder(self.params.encoder, run.device, f"{self.name}.encoder")
         sentences = split_sentences(corpus.texts)
-        lengths = np.array([len(found) for found in sentences], dtype=np.int64)
+        lengths = np.array([len(epsilons) for epsilons in sentences], dtype=np.int64)
 
         def embedded(rows: IntArray) -> Documents:
             flat = [sentence for row in rows.tolist() for sentence in sentences[row]]
@@ -161,16 +161,16 @@ class DocumentMechanism(PublishingMechanism[D], Generic[D, F]):
         fitted = self._fit(shown, [corpus.texts[row] for row in public.tolist()], run)
         vectors = np.empty((len(corpus), shown.vectors.shape[1]))
         starts = range(0, len(private), _BLOCK)
-        done, found = 0, list[float]()
+        done, epsilons = 0, list[float]()
         for block in (public, *(private[at : at + _BLOCK] for at in starts)):
             rngs = [row_rng(corpus, row, run) for row in block.tolist()]
             documents = shown if block is public else embedded(block)
             vectors[block], worth = self.protect(documents, fitted, rngs)
-            found += [worth] if len(block) else []
+            epsilons += [worth] if len(block) else []
             done += len(block)
             run.progress("protect documents", done, int(enough.sum()))
         kept = np.flatnonzero(enough)
-        drawn = self.events(spent(found, self.params.epsilon))
+        drawn = self.events(spent(epsilons, self.params.epsilon))
         return corpus.take(kept).with_vectors(vectors[kept]), drawn
 
     def _fit(self, public: Documents, texts: list[str], run: Run) -> F:

@@ -68,7 +68,7 @@ class Truncation(DocumentMechanism[TruncationParams, Box]):
         )
 
     def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
-        """The same."""
+        """See `DocumentMechanism`."""
         return (
             Claim(
                 unit="sentence",

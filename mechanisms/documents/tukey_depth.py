@@ -78,7 +78,7 @@ class TukeyDepth:
         return depths
 
     def _among_candidates(self, points: NDArray[Any]) -> tuple[IntArray, IntArray]:
-        """Where sentences and candidates stand among each other, on every projection.
+        """Ranks of sentences and candidates among each other, on every projection.
 
         Returns:
             (p, sentences) how many candidates are at or below each sentence, and (p, m + 2) how
@@ -88,10 +88,10 @@ class TukeyDepth:
         import torch
 
         values = self._directions @ np.asarray(points, dtype=np.float64).T
-        found = torch.searchsorted(
+        ranks = torch.searchsorted(
             torch.from_numpy(self._sorted), torch.from_numpy(values), right=True
         )
-        below: IntArray = found.numpy()
+        below: IntArray = ranks.numpy()
         p, width = len(below), self._rank.shape[1] + 1
         flat = below + width * np.arange(p)[:, None]
         counts = np.bincount(flat.ravel(), minlength=p * width).reshape(p, width)

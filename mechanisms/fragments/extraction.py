@@ -105,7 +105,7 @@ UNLIMITED = 1 << 30
 
 
 class PhraseParams(Params):
-    """How long phrases are, and how their words are aligned."""
+    """Length of phrases, and alignment of their words."""
 
     max_words: int = Field(default=4, ge=1, description="words of a phrase, at most")
     limited: Literal["both", "text"] = Field(
@@ -169,8 +169,8 @@ class PhraseMechanism(PublishingMechanism[Q]):
         pairs = _pairs(private)
         distinct = {pair: at for at, pair in enumerate(dict.fromkeys(pairs))}
         links = aligner.links(list(distinct), self.params.symmetrisation)
-        found = [self._of_pair(pair, links[at]) for pair, at in distinct.items()]
-        of_row = [found[distinct[pair]] for pair in pairs]
+        phrases_of_pairs = [self._of_pair(pair, links[at]) for pair, at in distinct.items()]
+        of_row = [phrases_of_pairs[distinct[pair]] for pair in pairs]
         rows = np.flatnonzero(~corpus.where("public"))
         return Phrases(
             [phrase for phrases in of_row for phrase in phrases],
@@ -188,9 +188,9 @@ class PhraseMechanism(PublishingMechanism[Q]):
         """
         public = np.flatnonzero(corpus.where("public"))
         out = corpus.take(np.concatenate([public, rows]))
-        told = corpus.targets or ("",) * len(corpus)
+        old_targets = corpus.targets or ("",) * len(corpus)
         texts = [corpus.texts[row] for row in public.tolist()]
-        targets = [told[row] for row in public.tolist()]
+        targets = [old_targets[row] for row in public.tolist()]
         of_nobody = np.arange(len(out)) >= len(public)
         out = out.with_texts([*texts, *self._tagged([text for text, _ in phrases])])
         return replace(

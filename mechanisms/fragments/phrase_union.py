@@ -82,12 +82,12 @@ class PhraseUnion(PhraseMechanism[PhraseUnionParams]):
 
     @property
     def protects(self) -> PrivacyUnit:
-        """What votes."""
+        """Unit that votes."""
         return self.params.unit
 
     @property
     def union(self) -> NoisyUnion:
-        """How votes are cut, weighted and hidden at these parameters."""
+        """Bound, weights and noise of votes at these parameters."""
         p = self.params
         return NoisyUnion(p.noise_multiplier, p.most, p.choose, p.delta_unseen)
 

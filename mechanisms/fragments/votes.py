@@ -1,4 +1,4 @@
-"""Who votes for which phrase: documents are users, or each row stands for itself."""
+"""Votes for phrases, by documents (users) or by single rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus
 
 Counts = dict[Phrase, int]
-"""How often one voter has each of its phrases."""
+"""Count of each phrase of one voter."""
 
 
 def phrases_of_voters(

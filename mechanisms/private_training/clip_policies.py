@@ -22,11 +22,11 @@ CLIPPED = {
         "rounds, which share the noise of their round",
     ),
 }
-"""What events assume beside all else, by `clip_policy` (`docs/proofs.md`, section 11)."""
+"""Further assumptions of events, by `clip_policy` (`docs/proofs.md`, section 11)."""
 
 
 class ClipParams(Params):
-    """How `clip` bounds an update: as a whole, layer by layer, or by a bound that moves."""
+    """Bound on an update by `clip`: as a whole, layer by layer, or adaptively."""
 
     clip_policy: Literal["flat", "per-layer", "adaptive"] = Field(
         default="flat",
@@ -59,9 +59,9 @@ class ClipParams(Params):
     def _of_adaptive_clipping(self) -> ClipParams:
         defaults = {"clip_quantile": 0.5, "clip_learning_rate": 0.2, "clip_count_noise": None}
         for name, default in defaults.items():
-            if self.clip_policy != "adaptive" and (given := getattr(self, name)) != default:
+            if self.clip_policy != "adaptive" and (value := getattr(self, name)) != default:
                 raise ValueError(
-                    f"{name} is {given!r}, and clip_policy {self.clip_policy!r} has no use for it; "
+                    f"{name} is {value!r}, and clip_policy {self.clip_policy!r} has no use for it; "
                     "take clip_policy='adaptive'"
                 )
         return self

@@ -146,10 +146,10 @@ class DPSGD(TrainingMechanism[DPSGDParams]):
         p = self.params
         records = stats.rows if p.records is None else p.records
         if p.batch_size > records:
-            known = stats.public or p.records is not None
-            there = f"there are only {records}" if known else "there are fewer"
+            is_public = stats.public or p.records is not None
+            count = f"there are only {records}" if is_public else "there are fewer"
             raise InputError(
-                f"dp-sgd.batch_size is {p.batch_size}, but {there} training records; choose fewer"
+                f"dp-sgd.batch_size is {p.batch_size}, but {count} training records; choose fewer"
             )
         return p.batch_size / records
 

@@ -122,7 +122,7 @@ class FederatedDPSGDParams(ServerParams):
         return self
 
     def bound(self) -> Bound:
-        """What no record's gradient exceeds."""
+        """Clip bound on one record's gradient."""
         from uedp_bench.api.training import FlatBound, PerLayerBound
 
         return FlatBound(self.clip) if self.clip_policy == "flat" else PerLayerBound(self.clip)
@@ -160,7 +160,7 @@ class FederatedDPSGD(TrainingMechanism[FederatedDPSGDParams]):
         return self._event([clients] * rounds)
 
     def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
-        """What Jana and Biemann 2021 print: the same epsilon for every number of clients."""
+        """Claim of Jana and Biemann 2021: the same epsilon for every number of clients."""
         p = self.params
         if p.local_steps is not None:
             return ()
@@ -182,7 +182,7 @@ class FederatedDPSGD(TrainingMechanism[FederatedDPSGDParams]):
         )
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
-        """A client is a unit whose local work is DP-SGD; the server averages what is noisy."""
+        """Train by federated averaging of clients who run DP-SGD locally."""
         from uedp_bench.api.training import (
             Federation,
             IndependentGaussian,
@@ -246,48 +246,48 @@ class FederatedDPSGD(TrainingMechanism[FederatedDPSGDParams]):
             row_numbers(corpus, run.seed, self.name, "rounds"),
             owner_numbers(corpus, run.seed, self.name, "rounds of users"),
         )
-        found: IntArray = np.floor(drawn / (p.data_per_round or 1.0)).astype(np.int64)
-        return np.where(found < p.rounds, found, -1)
+        round_of_row: IntArray = np.floor(drawn / (p.data_per_round or 1.0)).astype(np.int64)
+        return np.where(round_of_row < p.rounds, round_of_row, -1)
 
     def _records(self, stats: CorpusStats) -> int:
         return stats.rows if self.params.records is None else self.params.records
 
     def _shares(self, stats: CorpusStats) -> tuple[float, ...]:
         """The public share of each client."""
-        given, there = self.params.clients, stats.clients
-        if there and given is not None and given != len(there):
+        count, shares = self.params.clients, stats.clients
+        if shares and count is not None and count != len(shares):
             raise InputError(
-                f"{self.name}.clients is {given}, and the spec has {len(there)} clients; leave the "
-                "parameter out"
+                f"{self.name}.clients is {count}, and the spec has {len(shares)} clients; leave "
+                "the parameter out"
             )
-        if there:
-            return there
-        if given is None:
+        if shares:
+            return shares
+        if count is None:
             raise InputError(
                 f"{self.name} needs clients: in a run 'clients: {{count: 10}}' of the spec (--set "
                 "clients.count=10), in account and calibrate --set clients=10"
             )
-        return (1.0 / given,) * given
+        return (1.0 / count,) * count
 
     def _steps(self, stats: CorpusStats) -> list[tuple[float, int]]:
         """The sampling rate and the steps a round of each client, from public sizes."""
-        p, found = self.params, []
+        p, rates_and_steps = self.params, []
         records = self._records(stats) * (p.data_per_round or 1.0)
         for client, share in enumerate(self._shares(stats)):
             held = share * records
             if p.batch_size > held * (1.0 + 1e-9):
-                known = stats.public or p.records is not None
-                about = f"about {held:,.0f}" if known else "fewer"
+                is_public = stats.public or p.records is not None
+                about = f"about {held:,.0f}" if is_public else "fewer"
                 raise InputError(
                     f"{self.name}.batch_size is {p.batch_size}, but client {client} has {about} "
                     "records for a round by its public share; choose fewer"
                 )
             steps = p.local_steps or math.ceil(p.local_epochs * held / p.batch_size - 1e-9)
-            found.append((min(p.batch_size / held, 1.0), steps))
-        return found
+            rates_and_steps.append((min(p.batch_size / held, 1.0), steps))
+        return rates_and_steps
 
     def _event(self, rounds: Sequence[Sequence[tuple[AnyEvent, ...]]]) -> Events:
-        """What happened, by round and client; each part is a sequence that a record may meet."""
+        """Event of all rounds and clients; each part is a sequence that a record may meet."""
         if self.params.data_per_round is None:
             parts = [_in_a_row(client) for client in zip(*rounds, strict=True)]
         else:
@@ -300,22 +300,22 @@ class FederatedDPSGD(TrainingMechanism[FederatedDPSGDParams]):
 
 
 def _by_round(
-    told: Iterable[tuple[int, tuple[AnyEvent, ...]]], clients: int, rounds: int
+    reports: Iterable[tuple[int, tuple[AnyEvent, ...]]], clients: int, rounds: int
 ) -> list[list[tuple[AnyEvent, ...]]]:
-    """What clients told, by round and client; a client that told nothing used no row."""
-    of: Mapping[int, list[tuple[AnyEvent, ...]]] = {client: [] for client in range(clients)}
-    for client, events in told:
-        of[client].append(events)
-    return [[of[client][step] for client in range(clients)] for step in range(rounds)]
+    """Reported events by round and client; a client without a report used no row."""
+    by_client: Mapping[int, list[tuple[AnyEvent, ...]]] = {client: [] for client in range(clients)}
+    for client, events in reports:
+        by_client[client].append(events)
+    return [[by_client[client][step] for client in range(clients)] for step in range(rounds)]
 
 
 def _in_a_row(events: Iterable[tuple[AnyEvent, ...]]) -> tuple[AnyEvent, ...]:
-    """Events of all rounds, those that repeat the same as one."""
-    found: list[AnyEvent] = []
+    """Events of all rounds, with equal successive ones merged."""
+    merged: list[AnyEvent] = []
     for event in (each for one in events for each in one):
-        last = found[-1] if found else None
+        last = merged[-1] if merged else None
         if isinstance(event, Repeated) and isinstance(last, Repeated) and last.event == event.event:
-            found[-1] = Repeated(count=last.count + event.count, event=event.event)
+            merged[-1] = Repeated(count=last.count + event.count, event=event.event)
         else:
-            found.append(event)
-    return tuple(found)
+            merged.append(event)
+    return tuple(merged)

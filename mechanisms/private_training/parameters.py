@@ -95,11 +95,11 @@ class ServerParams(Params):
         rate, schedule = self.server_learning_rate, self.server_schedule
         if self.server_optimizer == "sgd":
             return server.SgdServer(rate, self.server_momentum, schedule=schedule)
-        given: dict[str, Any] = {"schedule": schedule}
+        options: dict[str, Any] = {"schedule": schedule}
         if self.server_tau is not None:
-            given["tau"] = self.server_tau
+            options["tau"] = self.server_tau
         if self.server_optimizer in ("adamw", "lamb"):
-            given["weight_decay"] = decay_of(self.server_weight_decay)
+            options["weight_decay"] = decay_of(self.server_weight_decay)
         kinds: dict[str, Callable[..., ServerStep]] = {
             "adam": server.AdamServer,
             "adamw": server.AdamServer,
@@ -107,7 +107,7 @@ class ServerParams(Params):
             "yogi": server.YogiServer,
             "adagrad": server.AdagradServer,
         }
-        return kinds[self.server_optimizer](rate, **given)
+        return kinds[self.server_optimizer](rate, **options)
 
 
 class LocalParams(Params):

@@ -87,9 +87,9 @@ class UeDPParams(FederatedParams):
 
     @model_validator(mode="after")
     def _fits(self) -> UeDPParams:
-        most, given = self.sentences, self.sensitive_sentences
-        if most is not None and given is not None and given > most:
-            raise ValueError(f"sensitive_sentences is {given}; choose at most sentences={most}")
+        most, sensitive = self.sentences, self.sensitive_sentences
+        if most is not None and sensitive is not None and sensitive > most:
+            raise ValueError(f"sensitive_sentences is {sensitive}; choose at most sentences={most}")
         if self.noise == "released":
             check_released(self.clip_policy)
         return self

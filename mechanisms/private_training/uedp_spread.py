@@ -107,9 +107,9 @@ class UeDPSpreadParams(FederatedParams):
                    "local_momentum": 0.0, "user_cap": 1, "rows_per_user": None,
                    "clip_policy": "flat"}  # fmt: skip
         for name, value in allowed.items():
-            if (given := getattr(self, name)) != value:
+            if (own := getattr(self, name)) != value:
                 raise ValueError(
-                    f"{name} is {given!r}, but two-level clipping is proven for {value!r} only; "
+                    f"{name} is {own!r}, but two-level clipping is proven for {value!r} only; "
                     "take clipping='one-level'"
                 )
         return self

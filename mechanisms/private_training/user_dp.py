@@ -102,7 +102,7 @@ class UserDP(TrainingMechanism[UserDPParams]):
 
     @property
     def _protected(self) -> Unit:
-        """Who holds rows: users, unless the rows are no longer their own."""
+        """Unit that holds rows: users, unless rows were dealt to clients at random."""
         return "client" if self.params.iid else self.params.unit
 
     def plan(self, stats: CorpusStats) -> Events:
@@ -144,8 +144,8 @@ class UserDP(TrainingMechanism[UserDPParams]):
         p = self.params
         poisson = self.params.sampling == "poisson"
         # Coins fall at their rate whoever is there; rounds of a fixed size know their number.
-        found = units_of(p, self._sizes(stats), self.name, p.unit)
-        return replace(found, independent=poisson, at_least_all=not poisson)
+        units = units_of(p, self._sizes(stats), self.name, p.unit)
+        return replace(units, independent=poisson, at_least_all=not poisson)
 
     def refusals(self, stats: CorpusStats) -> tuple[str, ...]:
         """The number of users must be public."""
@@ -193,14 +193,14 @@ class UserDP(TrainingMechanism[UserDPParams]):
         return sizes_of(stats, self.params.unit, self.name)
 
     def _sampler(self, users: int, population: int | None) -> Sampler:
-        """The sampler of `users` public users; `population` are there, as far as one may look."""
+        """The sampler of `users` public users; `population` are present, if that may be known."""
         from uedp_bench.api.training import FixedSizeSampler, PoissonSampler
 
         p = self.params
         if p.sampling == "fixed":
-            there = population or users
-            check_round(p.users_per_round, there, self.name, known=False, of=p.unit)
-            return FixedSizeSampler(there, p.users_per_round)
+            present = population or users
+            check_round(p.users_per_round, present, self.name, is_public=False, unit=p.unit)
+            return FixedSizeSampler(present, p.users_per_round)
         return PoissonSampler(population or users, self.params.users_per_round / users)
 
     def _rounds(self, stats: CorpusStats, noise_multiplier: float) -> Repeated:
@@ -215,7 +215,7 @@ class UserDP(TrainingMechanism[UserDPParams]):
         unit = self._protected
         if self.params.noise == "released":
             return nothing_proven(unit)
-        assumed = tuple(said.replace("user", unit) for said in ASSUMPTIONS)
+        assumed = tuple(assumption.replace("user", unit) for assumption in ASSUMPTIONS)
         return tuple(
             PrivacyEvent(
                 unit=unit,

@@ -1,4 +1,4 @@
-"""Who trains, as far as the public may know, and what each may contribute."""
+"""Public number of training units, and bound on the contribution of each."""
 
 from __future__ import annotations
 
@@ -16,54 +16,58 @@ if TYPE_CHECKING:
     from uedp_bench.mechanisms.private_training.parameters import FederatedParams
 
 
-def public_users(params: FederatedParams, stats: CorpusStats, name: str, of: Unit = "user") -> int:
+def public_users(
+    params: FederatedParams, stats: CorpusStats, name: str, unit: Unit = "user"
+) -> int:
     """|U|: declared, else documented by the source, else counted.
 
     Raises:
         InputError: if a round needs more units than there are.
     """
     users = stats.users if params.users is None else params.users
-    known = stats.public or params.users is not None
-    check_round(params.users_per_round, users, name, known=known, of=of)
+    is_public = stats.public or params.users is not None
+    check_round(params.users_per_round, users, name, is_public=is_public, unit=unit)
     return users
 
 
-def check_round(asked: int, units: int, name: str, *, known: bool, of: Unit = "user") -> None:
-    """Refuses a round of more units than there are.
+def check_round(
+    per_round: int, units: int, name: str, *, is_public: bool, unit: Unit = "user"
+) -> None:
+    """Refuses a round of more units than are present.
 
     Args:
-        asked: units of a round.
-        units: that there are.
-        name: of the mechanism.
-        known: the number was declared or documented. Otherwise it is private, and no message says
-            it.
-        of: what a unit is.
+        per_round: number of units in a round.
+        units: number of units present.
+        name: name of the mechanism.
+        is_public: the number was declared or documented. Otherwise it is private, and no message
+            says it.
+        unit: kind of unit.
 
     Raises:
         InputError: naming the parameter.
     """
-    if asked <= units:
+    if per_round <= units:
         return
-    said = f"{name}.users_per_round is {asked}"
-    if of == "user":
-        there = f"there are only {units}" if known else "there are fewer"
-        mends = (f"mechanism.{name}.users_per_round={units}",) if known else ()
-        raise InputError(f"{said}, but {there} training users; choose fewer", mends)
-    there = f"there are only {units}" if known else "fewer hold training rows"
-    few = f"at most {units}" if known else "fewer"
+    message = f"{name}.users_per_round is {per_round}"
+    if unit == "user":
+        count = f"there are only {units}" if is_public else "there are fewer"
+        mends = (f"mechanism.{name}.users_per_round={units}",) if is_public else ()
+        raise InputError(f"{message}, but {count} training users; choose fewer", mends)
+    count = f"there are only {units}" if is_public else "fewer hold training rows"
+    few = f"at most {units}" if is_public else "fewer"
     raise InputError(
-        f"{said}, and it counts clients, since {name}.unit is 'client': {there}; choose {few}, or "
-        "more clients (clients.count)"
+        f"{message}, and it counts clients, since {name}.unit is 'client': {count}; choose {few}, "
+        "or more clients (clients.count)"
     )
 
 
 def units_of(
-    params: FederatedParams, stats: CorpusStats, name: str, of: Unit = "user"
+    params: FederatedParams, stats: CorpusStats, name: str, unit: Unit = "user"
 ) -> PublicUnits:
     """|U| as declared, else documented, with the units of a round that are planned for it."""
-    users = public_users(params, stats, name, of)
-    unit: Literal["users", "clients"] = "users" if of == "user" else "clients"
-    return PublicUnits(unit, users, params.users_per_round)
+    users = public_users(params, stats, name, unit)
+    counted: Literal["users", "clients"] = "users" if unit == "user" else "clients"
+    return PublicUnits(counted, users, params.users_per_round)
 
 
 def size_refusals(declared: int | None, stats: CorpusStats, name: str) -> tuple[str, ...]:

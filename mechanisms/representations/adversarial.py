@@ -27,7 +27,7 @@ _EVENTS = (
 
 
 class AdversarialParams(Params):
-    """Which private variables are hidden, how hard, and how the classifier is trained."""
+    """Private variables to hide, weight of hiding them, and training of the classifier."""
 
     attributes: tuple[str, ...] = Field(
         default=(),
@@ -120,31 +120,31 @@ class Adversarial(TrainingMechanism[AdversarialParams]):
         self, corpus: Corpus, target: str
     ) -> tuple[Mapping[str, IntArray], Mapping[str, int]]:
         """Values (rows,) of each private variable, -1 for unknown, and its number of classes."""
-        known = {name: names for name, names in corpus.attribute_names.items() if name != target}
+        names_of = {name: names for name, names in corpus.attribute_names.items() if name != target}
         if target in self.params.attributes:
             raise InputError(
                 f"{self.name}.attributes: {target!r} is what the task predicts (task.target); it "
                 "cannot be hidden"
             )
-        if not known:
+        if not names_of:
             raise InputError(f"{self.name} needs a source with attributes; this one has none")
         for name in self.params.attributes:
-            if name not in known:
-                near = nearest(name, known)
-                hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(known)}"
+            if name not in names_of:
+                near = nearest(name, names_of)
+                hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(names_of)}"
                 raise InputError(f"{self.name}.attributes: no attribute is named {name!r}; {hint}")
-        chosen = tuple(dict.fromkeys(self.params.attributes)) or tuple(known)
+        chosen = tuple(dict.fromkeys(self.params.attributes)) or tuple(names_of)
         train = corpus.where("train")
         for name in chosen:
             values = corpus.attributes[name]
-            found = np.unique(values[train & (values >= 0)])
-            if len(found) < 2:
-                there = ", ".join(known[name][value] for value in found) or "none"
+            present = np.unique(values[train & (values >= 0)])
+            if len(present) < 2:
+                classes = ", ".join(names_of[name][value] for value in present) or "none"
                 raise InputError(
                     f"{self.name}.attributes: {name!r} has fewer than two classes among the "
-                    f"training rows: {there}; nothing is there to hide"
+                    f"training rows: {classes}; nothing is there to hide"
                 )
         return (
             {name: corpus.attributes[name] for name in chosen},
-            {name: len(known[name]) for name in chosen},
+            {name: len(names_of[name]) for name in chosen},
         )

@@ -63,7 +63,7 @@ class LaplaceChannel:
 
     @property
     def step(self) -> float:
-        """What all released coordinates are multiples of: 2^-19 to 2^-20 of the scale."""
+        """Grid step of released coordinates: 2^-19 to 2^-20 of the scale."""
         return 2.0 ** (math.frexp(self.scale)[1] - FINENESS)
 
     def perturb(self, z: Tensor, rngs: Sequence[np.random.Generator]) -> Tensor:
@@ -87,7 +87,7 @@ class LaplaceChannel:
         return torch.from_numpy(noisy).to(z)
 
     def perturb_in_training(self, z: Tensor, rng: np.random.Generator) -> Tensor:
-        """The same off the grid, differentiable in `z`, with the noise of all rows from `rng`.
+        """Perturb off the grid, differentiable in `z`, with the noise of all rows from `rng`.
 
         It is drawn on the CPU in float64, so that every device adds the same.
         """
@@ -167,7 +167,7 @@ class DPNRParams(Params):
         return before_dropout(self.total_epsilon, self.word_dropout) / self.dimension
 
     def channel(self) -> LaplaceChannel:
-        """What a text is sent through."""
+        """Channel of a text."""
         return LaplaceChannel(1.0 / self.per_coordinate, self.word_dropout, self.noise == "shared")
 
 
@@ -191,15 +191,15 @@ class DPNR(RepresentationMechanism[DPNRParams]):
         return self._events(self.params.channel(), self.params.dimension)
 
     def _events(self, channel: LaplaceChannel, dimension: int) -> Events:
-        """What is sent through a channel of so many coordinates."""
+        """Events of one text through a channel of `dimension` coordinates."""
         epsilon = spent([1.0 / channel.scale], self.params.per_coordinate)
         (sent,) = _system(epsilon, dimension, channel.word_dropout).plan()
-        said: dict[str, object] = {"assumptions": (*sent.assumptions, *ASSUMPTIONS)}
+        changes: dict[str, object] = {"assumptions": (*sent.assumptions, *ASSUMPTIONS)}
         if channel.shared:
-            said = {"assumptions": (), "event": NonPrivate(reason=SHARED)}
+            changes = {"assumptions": (), "event": NonPrivate(reason=SHARED)}
         # Both are of one release, each for its own unit, also where no pipeline names the stage.
         return (
-            sent.model_copy(update={**said, "stage": self.name}),
+            sent.model_copy(update={**changes, "stage": self.name}),
             PrivacyEvent(unit="record", event=NonPrivate(reason=TRAINING), stage=self.name),
         )
 

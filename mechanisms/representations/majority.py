@@ -48,7 +48,7 @@ class Majority(PublishingMechanism[MajorityParams]):
         return _EVENTS
 
     def publish(self, corpus: Corpus, run: Run) -> tuple[Corpus, Events]:
-        """The same rows, all with the vector (1)."""
+        """Publish all rows with the vector (1)."""
         published = corpus.with_vectors(np.ones((len(corpus), 1)))
         vectors = published.vectors
         constant = vectors is not None and bool((vectors == 1.0).all())

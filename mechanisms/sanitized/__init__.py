@@ -1,1 +1,1 @@
-"""What other tools made of text, read from their files."""
+"""Text sanitized by other tools, read from their files."""

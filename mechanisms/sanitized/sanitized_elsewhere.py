@@ -88,22 +88,22 @@ class SanitizedFile(NamedTuple):
             return
         names = [ids[row] for row in np.flatnonzero(missing).tolist()]
         planted = sum(name.startswith(PLANTED) for name in names)
-        said = (
+        message = (
             f"{_PATH}: {shown_path(self.path)} has no text for {len(names):,} of {len(ids):,} "
             f"rows, the first of which has the id {shown(names[0])}; its own first id is "
             f"{shown(next(iter(self.texts())))}"
         )
         if nothing:
-            said += "; `uedp-bench data export` writes the rows with their ids"
+            message += "; `uedp-bench data export` writes the rows with their ids"
         elif planted:
-            said += (
+            message += (
                 f"; attacks planted {planted:,} of these rows: sanitise what `uedp-bench data "
                 "export SPEC --seed SEED` writes for this spec and seed, or leave out attacks that "
                 "plant"
             )
         else:
-            said += f"; a tool may leave rows out: {_OWNER}.missing=drop publishes the others"
-        raise InputError(said)
+            message += f"; a tool may leave rows out: {_OWNER}.missing=drop publishes the others"
+        raise InputError(message)
 
 
 @lru_cache(maxsize=2)
@@ -122,20 +122,20 @@ def _read(
             )
     ids = texts_of(columns[id_column], f"{where}, column {shown(id_column)}")
     texts = texts_of(columns[text_column], f"{where}, column {shown(text_column)}")
-    found: dict[str, str] = {}
+    text_by_id: dict[str, str] = {}
     for row, (written, text) in enumerate(zip(ids, texts, strict=True), start=1):
-        given = None if written is None else normal_id(written)
-        if not given:
+        row_id = None if written is None else normal_id(written)
+        if not row_id:
             raise InputError(f"{where}: row {row} has no id in the column {shown(id_column)}")
-        if given in found:
+        if row_id in text_by_id:
             raise InputError(
-                f"{where}: row {row} has the id {shown(given)} of an earlier row, and nobody knows "
-                "which text is right; keep one row an id"
+                f"{where}: row {row} has the id {shown(row_id)} of an earlier row, and nobody "
+                "knows which text is right; keep one row an id"
             )
-        found[given] = text or ""
-    if not found:
+        text_by_id[row_id] = text or ""
+    if not text_by_id:
         raise InputError(f"{where} is empty: there is not one row")
-    return found
+    return text_by_id
 
 
 CHANGED = "changed"
@@ -148,7 +148,7 @@ _PLACEHOLDER = re.compile(r"[<\[{(*_#]+\s*([A-Za-z][A-Za-z _-]*?)[\s_-]*\d*\s*[>
 
 
 def compare_all(old: Sequence[str], new: Sequence[str | None]) -> dict[int, Compared]:
-    """What changed in each row of which there is a new text."""
+    """Compare each row that has a new text with its old one."""
     from uedp_bench.text.changed_pieces import compare
 
     pairs = enumerate(zip(old, new, strict=True))
@@ -156,11 +156,11 @@ def compare_all(old: Sequence[str], new: Sequence[str | None]) -> dict[int, Comp
 
 
 def changed_layer(
-    old: Sequence[str], new: Sequence[str | None], found: Mapping[int, Compared]
+    old: Sequence[str], new: Sequence[str | None], compared: Mapping[int, Compared]
 ) -> Layer:
-    """Pieces that are not there any more, by the name of the placeholder in their place."""
+    """Removed pieces, by the name of the placeholder in their place."""
     named: list[tuple[int, int, int, str]] = []
-    for row, each in found.items():
+    for row, each in compared.items():
         text, shift = new[row] or "", 0
         for change in each.changes:
             begin = change.start + shift
@@ -176,14 +176,14 @@ def changed_layer(
     return Layer.build(old, mentions, tuple(number))
 
 
-def without_unsure(corpus: Corpus, found: Mapping[int, Compared]) -> Corpus:
+def without_unsure(corpus: Corpus, compared: Mapping[int, Compared]) -> Corpus:
     """The corpus without the mentions that cannot be told to have gone to one piece of a text.
 
     A longer piece that says something else may or may not name them still.
     """
     pieces: list[Mention] = [
         (row, change.start, change.end, 0)
-        for row, each in found.items()
+        for row, each in compared.items()
         for change in each.changes
         if change.hides and change.length
     ]
@@ -197,7 +197,7 @@ def without_unsure(corpus: Corpus, found: Mapping[int, Compared]) -> Corpus:
         first = np.searchsorted(ends, low, "right")
         last = np.searchsorted(starts, high) - 1
         inside: BoolArray = (first > last) | (
-            (_at(starts, first) >= low) & (_at(ends, last) <= high)
+            (_padded_take(starts, first) >= low) & (_padded_take(ends, last) <= high)
         )
         return inside
 
@@ -212,8 +212,8 @@ def without_unsure(corpus: Corpus, found: Mapping[int, Compared]) -> Corpus:
     return replace(corpus, entities=entities, layers=layers)
 
 
-def _at(values: IntArray, places: IntArray) -> IntArray:
-    """Values at places, some of which are past the end: what stands there is not looked at."""
+def _padded_take(values: IntArray, places: IntArray) -> IntArray:
+    """Values at places, some past the end, whose value is not used."""
     padded: IntArray = np.append(values, 0)
     return padded[np.minimum(places, len(values))]
 
@@ -285,11 +285,11 @@ class SanitizedElsewhere(PublishingMechanism[SanitizedElsewhereParams]):
         return self.params.events()
 
     def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
-        """What the user declares that its maker claims."""
+        """Guarantee that the user declares for the tool."""
         return self.params.claims()
 
     def entity_detector(self) -> EntityDetector:
-        """What the tool changed, as if it had looked for it."""
+        """Detector that finds the pieces that the tool changed."""
         return _ChangedPieces(self.params)
 
     def publish(self, corpus: Corpus, run: Run) -> tuple[Corpus, Events]:
@@ -305,14 +305,14 @@ class SanitizedElsewhere(PublishingMechanism[SanitizedElsewhereParams]):
         drop = self.params.missing == "drop"
         self.params.file.check_missing(corpus, ids, missing, may_drop=drop)
         kept = np.flatnonzero(~missing)
-        known = corpus.take(kept)
+        kept_rows = corpus.take(kept)
         new = [texts[ids[row]] if private[row] else None for row in kept.tolist()]
-        found = compare_all(known.texts, new)
-        rewriting = Rewriting(without_unsure(known, found))
-        for row, each in found.items():
-            if (text := new[row]) is not None and text != known.texts[row]:
+        compared = compare_all(kept_rows.texts, new)
+        rewriting = Rewriting(without_unsure(kept_rows, compared))
+        for row, each in compared.items():
+            if (text := new[row]) is not None and text != kept_rows.texts[row]:
                 rewriting.edited(row, text, [one[:3] for one in each.changes])
-        _note(run, known, found, new)
+        _note(run, kept_rows, compared, new)
         run.note(
             rows_dropped=int(missing.sum()),
             ids_unused=len(texts.keys() - {*ids}),
@@ -341,20 +341,20 @@ class _ChangedPieces(NamedTuple):
 
 
 def _note(
-    run: Run, corpus: Corpus, found: Mapping[int, Compared], new: Sequence[str | None]
+    run: Run, corpus: Corpus, compared: Mapping[int, Compared], new: Sequence[str | None]
 ) -> None:
-    """Notes how much of the text is left, and where people labelled entities, how much of them."""
+    """Notes the share of text left, and of entities where people labelled them."""
     from uedp_bench.text.detection import measure
 
-    planted = [row for row in found if corpus.origin[row] < 0]
+    planted = [row for row in compared if corpus.origin[row] < 0]
     counts: dict[str, float] = {
-        "rows_published": len(found),
-        "rows_changed": sum(not each.is_same for each in found.values()),
-        "rows_blank": sum(not (new[row] or "").strip() for row in found),
+        "rows_published": len(compared),
+        "rows_changed": sum(not each.is_same for each in compared.values()),
+        "rows_blank": sum(not (new[row] or "").strip() for row in compared),
         "planted_rows": len(planted),
-        "planted_rows_unchanged": sum(found[row].is_same for row in planted),
-        "words_kept": _kept(found.values()),
-        "words_kept_of_another_row": _kept(_of_others(corpus.texts, new, [*found])),
+        "planted_rows_unchanged": sum(compared[row].is_same for row in planted),
+        "words_kept": _kept(compared.values()),
+        "words_kept_of_another_row": _kept(_of_others(corpus.texts, new, [*compared])),
     }
     run.note(**counts, simulation_only=list(counts))
     gold = corpus.layers.get("gold")
@@ -363,7 +363,7 @@ def _note(
         gold = Layer(corpus.entities, corpus.entity_types, every)
     if gold is not None and not gold.spans.lost and len(gold.spans):
         rows = ~corpus.where("public") & (corpus.origin >= 0)
-        measured = measure(corpus.texts, gold, changed_layer(corpus.texts, new, found), rows)
+        measured = measure(corpus.texts, gold, changed_layer(corpus.texts, new, compared), rows)
         run.note(detection=measured.to_dict(), simulation_only=["detection"])
 
 

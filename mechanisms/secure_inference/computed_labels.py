@@ -34,7 +34,7 @@ LAN = (0.25e-3, 6.4e9)
 """Seconds of a round and bits a second between two machines of one data centre."""
 
 WAN = (40e-3, 100e6)
-"""The same over a wide-area network."""
+"""Seconds of a round and bits a second over a wide-area network."""
 
 
 def costs(rows: int, traffic: Traffic) -> dict[str, float]:
@@ -118,21 +118,24 @@ class ComputedAnswers(ServedRelease):
         for at in range(len(inputs)):
             row = inputs[at : at + 1]
             secure = self.compiled(_digest(row))
-            told = secure.infer(row, transcript_of=number)
+            answer = secure.infer(row, transcript_of=number)
             if randomness:
-                halves = (_spread(told.opened, most - most // 2), _spread(told.own, most // 2))
+                halves = (
+                    _evenly_drawn(answer.opened, most - most // 2),
+                    _evenly_drawn(answer.own, most // 2),
+                )
                 seen.append(np.concatenate(halves))
             else:
-                seen.append(_spread(told.opened, most))
+                seen.append(_evenly_drawn(answer.opened, most))
         return np.stack(seen) if seen else np.empty((0, 0), dtype=np.uint8)
 
     def _answered(self, corpus: Corpus) -> SecureAnswer | None:
         inputs = self._network.read(corpus)
         if not len(inputs):
             return None
-        found = self.compiled(_digest(inputs)).infer(inputs)
-        self.count(costs(len(inputs), found.traffic))
-        return found
+        answer = self.compiled(_digest(inputs)).infer(inputs)
+        self.count(costs(len(inputs), answer.traffic))
+        return answer
 
 
 class ComputedLabels(ComputedAnswers):
@@ -140,8 +143,8 @@ class ComputedLabels(ComputedAnswers):
 
     def labels(self, corpus: Corpus) -> IntArray:
         """See `LabelOnly`."""
-        found = self._answered(corpus)
-        return np.empty(0, dtype=np.int64) if found is None else found.labels.numpy()
+        answer = self._answered(corpus)
+        return np.empty(0, dtype=np.int64) if answer is None else answer.labels.numpy()
 
 
 class ComputedScores(ComputedAnswers):
@@ -149,15 +152,15 @@ class ComputedScores(ComputedAnswers):
 
     def class_logprobs(self, corpus: Corpus) -> FloatArray:
         """See `Classifier`."""
-        found = self._answered(corpus)
-        if found is None or found.logits is None:
+        answer = self._answered(corpus)
+        if answer is None or answer.logits is None:
             return np.empty((0, len(self.classes)))
-        return torch.log_softmax(found.logits.double(), dim=-1).numpy()
+        return torch.log_softmax(answer.logits.double(), dim=-1).numpy()
 
 
-def _spread(told: Sequence[Tensor], most: int) -> NDArray[np.uint8]:
-    """At most so many bytes of tensors, at evenly spread places."""
-    content = np.concatenate([x.contiguous().numpy().view(np.uint8).ravel() for x in told])
+def _evenly_drawn(tensors: Sequence[Tensor], most: int) -> NDArray[np.uint8]:
+    """At most `most` bytes of tensors, at even distances."""
+    content = np.concatenate([x.contiguous().numpy().view(np.uint8).ravel() for x in tensors])
     return content[np.linspace(0, len(content) - 1, min(most, len(content))).astype(np.int64)]
 
 

@@ -42,7 +42,7 @@ ASSUMPTIONS = (
 
 
 class MPCParams(Params):
-    """What is revealed, and how two parties compute; all of it is public."""
+    """Revealed answer and configuration of the protocol; all of it is public."""
 
     reveals: Literal["label", "logits"] = Field(
         default="label",
@@ -106,7 +106,7 @@ class MPCParams(Params):
         return self
 
     def config(self) -> SecureConfig:
-        """How the parties compute, without a stream."""
+        """Configuration of the protocol, without a stream."""
         from uedp_bench.mechanisms.secure_inference.engine.compile import SecureConfig
 
         return SecureConfig(
@@ -237,7 +237,7 @@ class MPC(ServingMechanism[MPCParams]):
             InputError: for layers that no protocol computes, values that may leave their range, or
                 more truncations than were declared.
         """
-        served = self._served(release, lambda asked: run.fresh(self.name, asked))
+        served = self._served(release, lambda question: run.fresh(self.name, question))
         served.count = run.count
         protocol = served.protocol
         truncations = max(self.params.truncations, protocol.cost(1).truncations)
@@ -250,7 +250,7 @@ class MPC(ServingMechanism[MPCParams]):
 
         from uedp_bench.api import Stream
 
-        return self._served(release, lambda asked: Stream(os.urandom(32), "os"))
+        return self._served(release, lambda question: Stream(os.urandom(32), "os"))
 
     def _served(self, release: Release, draw: Draw) -> ComputedAnswers:
         from uedp_bench.mechanisms.secure_inference.computed_labels import (
@@ -288,7 +288,7 @@ def _reads_private_words(task: Task[Any]) -> bool:
 
 
 def _without_weights(layers: nn.Sequential) -> nn.Sequential:
-    """The same layers, of whose weights nothing is known yet: no value leaves its range."""
+    """Copy of the layers with zero weights, so that no value leaves its range."""
     import copy
 
     blank = copy.deepcopy(layers)

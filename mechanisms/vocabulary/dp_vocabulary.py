@@ -45,7 +45,7 @@ ORIGIN = "DP histogram"
 
 
 class DPVocabularyParams(Params):
-    """What counts a word, and with how much noise."""
+    """Unit that counts a word, and noise of the counts."""
 
     variant: Variant = Field(
         default="gaussian-union",
@@ -94,7 +94,7 @@ class DPVocabularyParams(Params):
 
     @property
     def voter(self) -> VotingUnit:
-        """What votes."""
+        """Unit that votes."""
         return self.unit or ("record" if self.variant == "laplace" else "user")
 
 
@@ -113,12 +113,12 @@ class DPVocabulary(VocabularyMechanism[DPVocabularyParams]):
 
     @property
     def protects(self) -> PrivacyUnit | None:
-        """What votes; nothing where public words are counted."""
+        """Unit that votes; None where public words are counted."""
         return None if self.params.variant == "public" else self.params.voter
 
     @property
     def union(self) -> NoisyUnion:
-        """How votes are cut, weighted and hidden (gaussian-union)."""
+        """Bound, weights and noise of votes (gaussian-union)."""
         p = self.params
         noise = union_noise(p.epsilon, p.vocabulary_delta, p.words_per_unit)
         return NoisyUnion(noise, p.words_per_unit, "frequent", p.vocabulary_delta / 2.0)
@@ -146,7 +146,7 @@ class DPVocabulary(VocabularyMechanism[DPVocabularyParams]):
         return (PrivacyEvent(unit=self.params.voter, event=histogram, assumptions=ASSUMPTIONS),)
 
     def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
-        """What the paper states of its histogram (laplace): basic composition over words."""
+        """Claim of the paper for its histogram (laplace): basic composition over words."""
         p, event = self.params, self.histogram
         if p.variant != "laplace":
             return ()
@@ -241,7 +241,7 @@ class DPVocabulary(VocabularyMechanism[DPVocabularyParams]):
         return passed, self._counted(applied)
 
     def occurrences(self, voters: IntArray, words: Sequence[Sequence[str]]) -> Counter[str]:
-        """How often words occur among the first L of each voter (laplace), without noise.
+        """Count words among the first L of each voter (laplace), without noise.
 
         Args:
             voters: (rows,) whose each row is.

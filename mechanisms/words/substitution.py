@@ -58,10 +58,12 @@ def read_words(paths: Sequence[Path], field: str) -> frozenset[str]:
             text = content.decode("utf-8-sig")
         except UnicodeDecodeError:
             text = content.decode("latin-1")
-        found = {word for line in text.split("\n") if (word := line.strip()) and word[0] != ";"}
-        if not found:
+        words_of_file = {
+            word for line in text.split("\n") if (word := line.strip()) and word[0] != ";"
+        }
+        if not words_of_file:
             raise InputError(f"{field}: {path} has no word; write one a line")
-        words |= found
+        words |= words_of_file
     return frozenset(words)
 
 
@@ -71,15 +73,15 @@ def restrict(embedding: Embedding, words: frozenset[str], field: str) -> Embeddi
     Raises:
         InputError: if there are none.
     """
-    known = words | {word.lower() for word in words}
-    kept = [at for at, word in enumerate(embedding.words) if word in known]
+    forms = words | {word.lower() for word in words}
+    kept = [at for at, word in enumerate(embedding.words) if word in forms]
     if not kept:
         raise InputError(f"{field}: none of its {len(words)} words is in the embedding")
     return Embedding(tuple(embedding.words[at] for at in kept), embedding.vectors[kept])
 
 
 MASK = "<unk>"
-"""What stands for a word outside the vocabulary where the policy is `mask`."""
+"""Replacement of a word outside the vocabulary where the policy is `mask`."""
 
 _BATCH = 8192
 _SAMPLE = 2000
@@ -238,13 +240,13 @@ class WordMechanism(PublishingMechanism[W]):
         for batch in _batches(corpus, private, embedding):
             drawn = [self._draw(row, noise, corpus, run) for row in batch]
             word = np.concatenate([row.word for row in batch])
-            known = word >= 0
-            noisy = np.concatenate([each for each, _ in drawn])[known]
-            noisy += vectors[word[known]]
-            coin = np.concatenate([each for _, each in drawn])[known]
+            in_vocabulary = word >= 0
+            noisy = np.concatenate([each for each, _ in drawn])[in_vocabulary]
+            noisy += vectors[word[in_vocabulary]]
+            coin = np.concatenate([each for _, each in drawn])[in_vocabulary]
             output = np.full(len(word), -1, dtype=np.int64)
-            if known.any():
-                output[known] = self.choose(search, word[known], noisy, coin)
+            if in_vocabulary.any():
+                output[in_vocabulary] = self.choose(search, word[in_vocabulary], noisy, coin)
             tally.add(word, output)
             ends = np.cumsum([len(row.word) for row in batch])[:-1]
             for row, chosen in zip(batch, np.split(output, ends), strict=True):
@@ -381,7 +383,7 @@ def _epsilons(embedding: Embedding, noise: WordNoise, run: Run) -> dict[str, flo
     second = (first + rng.integers(1, count, size=10 * _SAMPLE)) % count
     pairs = np.linalg.norm(points[first] - points[second], axis=1)
     return {
-        f"{kind}, {percent}th percentile": float(noise.epsilon * np.percentile(found, percent))
-        for kind, found in (("nearest neighbour", nearest[:, 0]), ("random pair", pairs))
+        f"{kind}, {percent}th percentile": float(noise.epsilon * np.percentile(distances, percent))
+        for kind, distances in (("nearest neighbour", nearest[:, 0]), ("random pair", pairs))
         for percent in (5, 50, 95)
     }

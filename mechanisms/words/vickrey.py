@@ -68,11 +68,11 @@ class Vickrey(WordMechanism[VickreyParams]):
         """One of the k nearest candidates, by the odds of Algorithm 1 or 3."""
         p = self.params
         k = 2 if p.rates is None else len(p.rates)
-        found, distance = search(noisy, k, word if p.candidates == "others" else None)
+        nearest, distance = search(noisy, k, word if p.candidates == "others" else None)
         t = 0.5 if p.t is None else p.t
         odds = _first_or_second(t, distance) if p.rates is None else _k(p.rates, distance)
         rank = np.minimum((coin[:, None] >= np.cumsum(odds, axis=1)).sum(axis=1), k - 1)
-        chosen: IntArray = found[np.arange(len(found)), rank]
+        chosen: IntArray = nearest[np.arange(len(nearest)), rank]
         return chosen
 
     def candidates(self) -> int:

@@ -83,14 +83,14 @@ def _reversed(words: Tensor, width: int) -> Tensor:
 
 
 def _swaps(width: int) -> tuple[tuple[int, int, int], ...]:
-    """For two digits of a place's number: the places that have the lower one and not the higher."""
+    """Places that have the lower and not the higher of two digits, for each pair of digits."""
     digits = width.bit_length() - 1
-    found = []
+    swaps = []
     for low in range(digits // 2):
         high = digits - 1 - low
         moved = [at for at in range(width) if at >> low & 1 and not at >> high & 1]
-        found.append((low, high, sum(1 << at for at in moved)))
-    return tuple(found)
+        swaps.append((low, high, sum(1 << at for at in moved)))
+    return tuple(swaps)
 
 
 _SWAPS = {width: _swaps(width) for width in (32, 64)}

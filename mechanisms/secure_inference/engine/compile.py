@@ -46,20 +46,20 @@ NARROW = 2.0**14 - 2
 
 @dataclass(frozen=True, kw_only=True)
 class SecureConfig:
-    """How two parties compute; all of it is public but `stream`.
+    """Configuration of the protocol; all of it is public but `stream`.
 
     Attributes:
         input_range: inputs are between -input_range and input_range; others are refused.
-        value_range: what no value of any layer exceeds in absolute value, for any such input: a
+        value_range: bound on the absolute value of every value of any layer, for any such input: a
             network that could exceed it is refused. Up to 16,382 numbers are compared at 32 bits,
             above at 64; both are exact.
         truncation: `dealer` costs a round a layer and never fails; `local` costs none and fails
             as `SecureNetwork.failure` says.
-        reveals: what the client is shown: the label alone, or all logits.
+        reveals: answer that the client sees: the label alone, or all logits.
         keep_sigmoid: computes a Sigmoid before the end for a label too, which it cannot change.
         batch_rows: rows that are answered in the same rounds; 1 for one by one.
         processes: False runs both parties in this process, True each in one of its own.
-        stream: where all seeds come from, secret, and for one network only: a stream that
+        stream: source of all seeds, secret, and for one network only: a stream that
             serves twice masks different secrets with the same numbers. None for 32 bytes of the
             operating system.
     """
@@ -81,17 +81,17 @@ class SecureConfig:
             )
         if self.batch_rows < 1:
             raise InputError(f"batch_rows is {self.batch_rows}; at least 1 row is answered at once")
-        for name, value, known in (
+        for name, value, allowed in (
             ("truncation", self.truncation, ("local", "dealer")),
             ("reveals", self.reveals, ("label", "logits")),
         ):
-            if value not in known:
-                raise InputError(f"{name} is {value!r}; known: {', '.join(known)}")
+            if value not in allowed:
+                raise InputError(f"{name} is {value!r}; known: {', '.join(allowed)}")
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """What an inference took.
+    """Cost of an inference.
 
     Attributes:
         rounds: messages one after the other.
@@ -126,12 +126,12 @@ class Traffic:
 
 @dataclass(frozen=True)
 class SecureAnswer:
-    """What the client is shown.
+    """Answer that the client sees.
 
     Attributes:
         labels: int64 (rows,).
         logits: float64 (rows, classes) if they were revealed, else None.
-        traffic: what it took.
+        traffic: cost of the inference.
         opened: values that were opened to the party whose transcript was asked for, in order.
         own: its random numbers and what the dealer sent to it, in order, and what it can take off
             opened values by its own share of their masks.
@@ -174,7 +174,7 @@ class SecureNetwork:
             InputError: inputs of another shape, or out of the declared range.
         """
         encoded = encode(self._checked(inputs))
-        session, found, dealt, offline = Session(), [], 0, 0.0
+        session, answers, dealt, offline = Session(), [], 0, 0.0
         runner = two_processes if self.config.processes else one_process
         with runner(self.program, self._secrets, session, transcript_of) as parties:
             for rows in torch.split(encoded, self.config.batch_rows):
@@ -183,18 +183,18 @@ class SecureNetwork:
                 corrections = self._dealer.deal(batch, plan_of(self.program, len(rows)))
                 offline += time.process_time() - start
                 dealt += sum(x.nbytes for x in corrections)
-                found.append(parties.answer(batch, rows, corrections))
+                answers.append(parties.answer(batch, rows, corrections))
         meter = session.meter
         traffic = Traffic(meter.rounds, meter.server, meter.client, dealt, offline, session.seconds)
-        return self._answer(torch.cat(found), traffic, session)
+        return self._answer(torch.cat(answers), traffic, session)
 
     def cost(self, rows: int) -> Cost:
         """Rounds and bytes of an inference of so many rows, by formula."""
         whole, rest = divmod(rows, self.config.batch_rows)
-        found = cost.setup(self.program)
+        total = cost.setup(self.program)
         if whole:
-            found += cost.batch(self.program, self.config.batch_rows).times(whole)
-        return found + cost.batch(self.program, rest) if rest else found
+            total += cost.batch(self.program, self.config.batch_rows).times(whole)
+        return total + cost.batch(self.program, rest) if rest else total
 
     def failure(self, rows: int) -> float:
         """Probability that a truncation in an inference of so many rows fails, at most.
@@ -229,11 +229,11 @@ class SecureNetwork:
             )
         return values
 
-    def _answer(self, found: Tensor, traffic: Traffic, session: Session) -> SecureAnswer:
+    def _answer(self, revealed: Tensor, traffic: Traffic, session: Session) -> SecureAnswer:
         view = session.opened, session.own
         if self.config.reveals == "label":
-            return SecureAnswer(found, None, traffic, *view)
-        return SecureAnswer(found.argmax(-1), decode(found), traffic, *view)
+            return SecureAnswer(revealed, None, traffic, *view)
+        return SecureAnswer(revealed.argmax(-1), decode(revealed), traffic, *view)
 
 
 def compile_network(

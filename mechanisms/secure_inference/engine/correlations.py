@@ -1,4 +1,4 @@
-"""What a dealer hands out: random numbers of two parties that fulfil an equation.
+"""Correlations from a dealer: random numbers of two parties that fulfil an equation.
 
 A correlation has *free* numbers, random and independent, and *dependent* ones, functions of the
 free ones. Each number is shared between the parties (their shares add up, or for bits their
@@ -86,13 +86,13 @@ class Correlation:
     weights: str = ""
 
     def expanded_by(self, party: int) -> tuple[Spec, ...]:
-        """What a party expands from its seed, in order."""
+        """Specs that a party expands from its seed, in order."""
         own = [number.spec for number in self.free if number.held_by(party)]
         return (*own, *(number.spec for number in self.dependent if party == CLIENT))
 
     @property
     def corrections(self) -> tuple[Spec, ...]:
-        """What the dealer sends to the server."""
+        """Specs that the dealer sends to the server."""
         return tuple(number.spec for number in self.dependent)
 
 

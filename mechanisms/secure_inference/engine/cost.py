@@ -46,7 +46,7 @@ class Cost:
 
     @property
     def bytes_party(self) -> int:
-        """What the party that sends more sends."""
+        """Bytes of the party that sends more."""
         return max(self.bytes_server, self.bytes_client)
 
     def __add__(self, other: Cost) -> Cost:
@@ -76,27 +76,27 @@ def setup(program: Program) -> Cost:
 def batch(program: Program, rows: int) -> Cost:
     """One batch."""
     shape = program.layers.outputs(program.inputs)
-    found = _layer(program, program.layers, program.inputs, rows)
+    total = _layer(program, program.layers, program.inputs, rows)
     if program.reveals == "logits":
-        return found + Cost(rounds=1, bytes_server=WORD * rows * math.prod(shape))
+        return total + Cost(rounds=1, bytes_server=WORD * rows * math.prod(shape))
     (entries,) = shape
     while entries > 1:
-        found = found + _choice(program, rows * (entries // 2), copies=2)
+        total = total + _choice(program, rows * (entries // 2), copies=2)
         entries -= entries // 2
-    return found + Cost(rounds=1, bytes_server=WORD * rows)
+    return total + Cost(rounds=1, bytes_server=WORD * rows)
 
 
 def _layer(program: Program, layer: Layer, shape: Shape, rows: int) -> Cost:
     if isinstance(layer, Sequence):
-        found = Cost()
+        total = Cost()
         for each in layer.layers:
-            found, shape = found + _layer(program, each, shape, rows), each.outputs(shape)
-        return found
+            total, shape = total + _layer(program, each, shape, rows), each.outputs(shape)
+        return total
     if isinstance(layer, Parallel):
-        found = Cost()
+        total = Cost()
         for each in layer.branches:
-            found = found.beside(_layer(program, each, shape, rows))
-        return found
+            total = total.beside(_layer(program, each, shape, rows))
+        return total
     inputs, outputs = (rows * math.prod(each) for each in (shape, layer.outputs(shape)))
     if isinstance(layer, Affine):
         product = Cost(rounds=1, bytes_client=WORD * inputs, bytes_dealer=WORD * outputs)
@@ -118,11 +118,11 @@ def _layer(program: Program, layer: Layer, shape: Shape, rows: int) -> Cost:
 
 
 def _tournament(program: Program, entries: int, count: int) -> Cost:
-    found = Cost()
+    total = Cost()
     while entries > 1:
-        found = found + _choice(program, count * (entries // 2), copies=1)
+        total = total + _choice(program, count * (entries // 2), copies=1)
         entries -= entries // 2
-    return found
+    return total
 
 
 def _choice(program: Program, count: int, *, copies: int) -> Cost:

@@ -44,10 +44,10 @@ class Expansion:
         aligned = [-(-spec.size // 8) * 8 for spec in specs]
         content = self._stream.bytes(sum(aligned))
         check_bits(content[:_CHECKED], "masks of a protocol")
-        found = torch.from_numpy(content)
+        tensor = torch.from_numpy(content)
         parts, start = [], 0
         for spec, length in zip(specs, aligned, strict=True):
-            parts.append(found[start : start + spec.size].view(spec.dtype).reshape(spec.shape))
+            parts.append(tensor[start : start + spec.size].view(spec.dtype).reshape(spec.shape))
             start += length
         return parts
 
@@ -70,10 +70,10 @@ class Dealer:
     def deal(self, batch: int, plan: Sequence[Correlation]) -> list[Tensor]:
         """Corrections for all correlations of a batch, in order."""
         streams = [Expansion(seed, batch) for seed in self._seeds]
-        found: list[Tensor] = []
+        corrections: list[Tensor] = []
         for correlation in plan:
-            found += self._corrections(streams, correlation)
-        return found
+            corrections += self._corrections(streams, correlation)
+        return corrections
 
     def _corrections(self, streams: list[Expansion], correlation: Correlation) -> list[Tensor]:
         held = [stream.draw(correlation.expanded_by(party)) for party, stream in enumerate(streams)]
@@ -98,7 +98,7 @@ def seeds_of(stream: Stream) -> tuple[Stream, Stream]:
 
 
 def mask_of_weights(seed: Stream, name: str, shape: Shape) -> Tensor:
-    """What the server adds to a weight before it shows it, once and for all batches."""
+    """Mask that the server adds to a weight before showing it, once for all batches."""
     (mask,) = Expansion(seed, "weights", name).draw([Spec(shape)])
     return mask
 
@@ -143,12 +143,12 @@ class Supply:
         if self._stream is None:
             raise PrivacyError("a batch begins before its masks are taken")
         self.taken[self._batch] += 1
-        found = self._stream.draw(correlation.expanded_by(self.party))
+        numbers = self._stream.draw(correlation.expanded_by(self.party))
         if self.party == SERVER:
-            found += [next(self._corrections) for _ in correlation.dependent]
+            numbers += [next(self._corrections) for _ in correlation.dependent]
         if self.kept is not None:
-            self.kept += [x.clone() for x in found]
-        return found
+            self.kept += [x.clone() for x in numbers]
+        return numbers
 
 
 class Recorder(Supply):
@@ -156,11 +156,11 @@ class Recorder(Supply):
 
     def __init__(self) -> None:
         super().__init__(CLIENT, Stream(b""))
-        self.asked: list[Correlation] = []
+        self.correlations: list[Correlation] = []
 
     def take(self, correlation: Correlation) -> list[Tensor]:
         """Zeros in the shapes of the client's numbers."""
-        self.asked.append(correlation)
+        self.correlations.append(correlation)
         return [
             torch.zeros(spec.shape, dtype=spec.dtype) for spec in correlation.expanded_by(CLIENT)
         ]

@@ -60,11 +60,11 @@ def side_by_side(protocols: Sequence[Steps[T]]) -> Steps[list[T]]:
     for at in range(len(protocols)):
         advance(at, None)
     while waiting:
-        now = sorted(waiting.items())
+        pending = sorted(waiting.items())
         received = iter((
-            yield Exchange([x for _, one in now for x in one.send],
-                           [spec for _, one in now for spec in one.receive])
+            yield Exchange([x for _, one in pending for x in one.send],
+                           [spec for _, one in pending for spec in one.receive])
         ))  # fmt: skip
-        for at, one in now:
+        for at, one in pending:
             advance(at, [next(received) for _ in one.receive])
     return [done[at] for at in range(len(protocols))]

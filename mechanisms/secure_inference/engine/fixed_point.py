@@ -7,11 +7,11 @@ FRACTION = 16
 """Bits behind the point."""
 
 SIGMOID_END = 8
-"""What a sigmoid reads is clipped to this and its negative."""
+"""Bound to which the inputs of a sigmoid are clipped, in absolute value."""
 
 
 def largest_truncated(value_range: float) -> float:
-    """What no truncated value exceeds, given the range of the values of layers.
+    """Bound on truncated values, from the range of the values of layers.
 
     Inside a sigmoid, squares of what it clips are truncated as well.
     """

@@ -26,7 +26,7 @@ class Layer(Protocol):
 
     @property
     def name(self) -> str:
-        """Where the layer stands."""
+        """Name of the layer's place in the network."""
         ...
 
     def outputs(self, inputs: Shape) -> Shape:
@@ -72,12 +72,12 @@ class Affine:
         if party.leads:
             (shown,) = yield from receive(Spec(tuple(x.shape)))
             party.note(shown)
-            found = self.apply(x + shown, weights) + taken[0] + party.biases[self.name]
+            share = self.apply(x + shown, weights) + taken[0] + party.biases[self.name]
         else:
             mask, c = taken
             yield from send(x - mask)
-            found = self.apply(mask, weights) + c
-        return (yield from party.truncate(found))
+            share = self.apply(mask, weights) + c
+        return (yield from party.truncate(share))
 
 
 @dataclass(frozen=True)
@@ -157,5 +157,5 @@ class Parallel:
 
     def run(self, party: Party, x: Tensor) -> Steps[Tensor]:
         """As many rounds as the longest branch."""
-        found = yield from side_by_side([branch.run(party, x) for branch in self.branches])
-        return torch.cat(found, 1)
+        outputs = yield from side_by_side([branch.run(party, x) for branch in self.branches])
+        return torch.cat(outputs, 1)

@@ -25,13 +25,13 @@ Reveals = Literal["label", "logits"]
 
 @dataclass(frozen=True)
 class Program:
-    """What both parties know: no weight and no input.
+    """Public part of the protocol: no weight and no input.
 
     Attributes:
-        layers: from inputs to logits.
+        layers: layers from inputs to logits.
         inputs: shape of one row.
         weights: names of layers with the shapes of the server's weights.
-        reveals: what the client is shown.
+        reveals: answer that the client sees.
         truncation, width: of `Party`.
     """
 
@@ -68,14 +68,14 @@ class Program:
             party: after `show_weights`.
             share: of the inputs (rows, *inputs): the client's is the inputs, the server's 0.
         """
-        found = yield from self.layers.run(party, share)
+        answer_share = yield from self.layers.run(party, share)
         if self.reveals == "label":
-            found = yield from party.arg_max(found)
+            answer_share = yield from party.arg_max(answer_share)
         if party.leads:
-            yield from send(found)
+            yield from send(answer_share)
             return None
-        (other,) = yield from receive(Spec(tuple(found.shape)))
-        return found + other
+        (other,) = yield from receive(Spec(tuple(answer_share.shape)))
+        return answer_share + other
 
     def share_of(self, party: int, rows: int, inputs: Tensor | None = None) -> Tensor:
         """A party's share of the inputs: nothing that the client has leaves it."""
@@ -86,20 +86,20 @@ class Program:
 
 @lru_cache(maxsize=16)
 def plan_of(program: Program, rows: int) -> tuple[Correlation, ...]:
-    """What a batch asks of the dealer: shapes decide it, so one side is run on zeros."""
+    """Correlations that a batch needs; shapes decide them, so one side is run on zeros."""
     recorder = Recorder()
     party = program.party(recorder)
     party.weights = {name: _blank(shape) for name, shape in program.weights}
     dry_run(program.answer(party, _blank((rows, *program.inputs))))
-    return tuple(recorder.asked)
+    return tuple(recorder.correlations)
 
 
 def dry_run(steps: Steps[Any]) -> None:
     """Runs one side of a protocol against nobody: it receives zeros."""
     try:
-        asked = next(steps)
+        exchange = next(steps)
         while True:
-            asked = steps.send([_blank(spec.shape, spec.dtype) for spec in asked.receive])
+            exchange = steps.send([_blank(spec.shape, spec.dtype) for spec in exchange.receive])
     except StopIteration:
         return
 

@@ -1,4 +1,4 @@
-"""What two parties compute on shares: each holds one summand of every number.
+"""Computation of two parties on shares: each holds one summand of every number.
 
 A `Party` sees its own shares, its own supply and what it receives. Every opened value but the
 answer is a secret plus a mask that hides nothing else, hence uniform: masks are used once, and the
@@ -96,8 +96,8 @@ class Party:
         a, b, c = self.supply.take(correlations.multiplication(tuple(x.shape)))
         d, e = yield from self.open(x - a, y - b)
         self.note_rest(torch.add, (d, a), (e, b))
-        found: Tensor = d * b + e * a + c
-        return found + d * e if self.leads else found
+        share: Tensor = d * b + e * a + c
+        return share + d * e if self.leads else share
 
     def truncate(self, x: Tensor, places: int = FRACTION) -> Steps[Tensor]:
         """X without its last `places` bits, to one unit; |x| < 2^62."""
@@ -111,10 +111,10 @@ class Party:
         # top bits of c and r differ.
         sign = (c < 0).to(torch.int64)
         reached = 2 ** (RING_BITS - 1 - places)
-        found: Tensor = top * ((1 - 2 * sign) * reached) - upper
+        share: Tensor = top * ((1 - 2 * sign) * reached) - upper
         if self.leads:
-            found += ((c & _LOWER) >> places) + sign * reached - 2 ** (RING_BITS - 2 - places)
-        return found
+            share += ((c & _LOWER) >> places) + sign * reached - 2 ** (RING_BITS - 2 - places)
+        return share
 
     # ------------------------------------------------------------------------------- bits
 
@@ -124,8 +124,8 @@ class Party:
         a, b, c = self.supply.take(triple)
         d, e = yield from self.open(x ^ a, y ^ b, bits=True)
         self.note_rest(torch.bitwise_xor, (d, a), (e, b))
-        found = (d & b) ^ (e & a) ^ c
-        return found ^ (d & e) if self.leads else found
+        share = (d & b) ^ (e & a) ^ c
+        return share ^ (d & e) if self.leads else share
 
     def conjoin_owned(self, mine: Tensor) -> Steps[Tensor]:
         """The server's word & the client's, each its own; one round."""
@@ -162,8 +162,8 @@ class Party:
         self.note_rest(torch.bitwise_xor, (shown, mask))
         v = unpack(shown, bits.size)
         # The bit is v + r (1 - 2 v), and x is d + a.
-        found = (1 - 2 * v) * (d * r + ar) + v * a
-        return (found + v * d if self.leads else found).reshape(x.shape)
+        share = (1 - 2 * v) * (d * r + ar) + v * a
+        return (share + v * d if self.leads else share).reshape(x.shape)
 
     # ------------------------------------------------------------------------- comparisons
 

@@ -31,7 +31,7 @@ Named = tuple[str, nn.Module]
 
 @dataclass(frozen=True)
 class Values:
-    """What is known of a layer's values: the shape of a row, and a bound of their size."""
+    """Facts of a layer's values: the shape of a row, and a bound on their size."""
 
     shape: Shape
     bound: float
@@ -87,15 +87,15 @@ class Reader:
         return layer, Values(layer.outputs(values.shape), bound)
 
     def _branches(self, name: str, module: Branches, values: Values) -> tuple[Layer, Values]:
-        found = [
+        branches = [
             self.sequence(f"{name}.{at}", flat(f"{name}.{at}", branch), values)
             for at, branch in enumerate(module.branches)
         ]
-        shapes = [end.shape[1:] for _, end in found]
+        shapes = [end.shape[1:] for _, end in branches]
         if len(set(shapes)) > 1:
             raise InputError(f"{name} (Branches): outputs {shapes} do not fit beside each other")
-        layer = Parallel(name, tuple(branch for branch, _ in found))
-        return layer, Values(layer.outputs(values.shape), max(end.bound for _, end in found))
+        layer = Parallel(name, tuple(branch for branch, _ in branches))
+        return layer, Values(layer.outputs(values.shape), max(end.bound for _, end in branches))
 
     def _affine(
         self, name: str, module: nn.Linear | nn.Conv1d, values: Values
@@ -161,10 +161,10 @@ def flat(name: str, module: nn.Module) -> list[Named]:
     if type(module) in (nn.Dropout, nn.Identity):  # nothing, once trained
         return []
     if type(module) not in (*_KNOWN, ArgMax):
-        known = ", ".join(sorted(kind.__name__ for kind in _KNOWN))
+        names = ", ".join(sorted(kind.__name__ for kind in _KNOWN))
         raise InputError(
             f"{name or 'the network'} ({type(module).__name__}) cannot be computed between two "
-            f"parties; known: {known}, and ArgMax at the end"
+            f"parties; known: {names}, and ArgMax at the end"
         )
     return [(name, module)]
 
@@ -188,8 +188,8 @@ def _plain(where: str, options: dict[str, object], only: int) -> None:
     """Refuses options at other values than one."""
     for option, value in options.items():
         if value not in ((only,), only):
-            said = value[0] if isinstance(value, tuple) else value
-            raise InputError(f"{where}: {option} is {said!r}; only {only} can be computed")
+            shown = value[0] if isinstance(value, tuple) else value
+            raise InputError(f"{where}: {option} is {shown!r}; only {only} can be computed")
 
 
 def _fits(where: str, shape: Shape, expected: tuple[int | None, ...], short: bool) -> None:

@@ -47,14 +47,14 @@ def product(left: Tensor, right: Tensor) -> Tensor:
 def _limbs(numbers: Tensor) -> list[Tensor]:
     """Limbs between -2^21 and 2^21 as float64, lowest first: as many as the numbers need."""
     half, mask = 1 << (_LIMB - 1), (1 << _LIMB) - 1
-    found, rest = [], numbers
+    limbs, rest = [], numbers
     for _ in range(2):
         low = ((rest + half) & mask) - half
-        found.append(low.double())
+        limbs.append(low.double())
         rest = (rest - low) >> _LIMB
         if not bool(rest.any()):
-            return found
-    return [*found, rest.double()]
+            return limbs
+    return [*limbs, rest.double()]
 
 
 def convolve(inputs: Tensor, weights: Tensor) -> Tensor:
@@ -70,10 +70,10 @@ def convolve(inputs: Tensor, weights: Tensor) -> Tensor:
     (rows, _, positions), (filters, channels, width) = inputs.shape, weights.shape
     size = positions - width + 1
     if weights.numel() <= _FEWEST_TAPS:
-        found = inputs.new_zeros(rows, filters, size)
+        sums = inputs.new_zeros(rows, filters, size)
         for at, tap in enumerate(weights.flatten().tolist()):
             (pair, shift), filter_at = divmod(at, width), at // (channels * width)
-            found[:, filter_at].add_(inputs[:, pair % channels, shift : shift + size], alpha=tap)
-        return found
+            sums[:, filter_at].add_(inputs[:, pair % channels, shift : shift + size], alpha=tap)
+        return sums
     windows = inputs.unfold(2, width, 1).transpose(1, 2).flatten(2)
     return product(windows, weights.flatten(1).T).transpose(1, 2)

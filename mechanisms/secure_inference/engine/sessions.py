@@ -52,10 +52,10 @@ def in_step(server: Steps[T], client: Steps[U], meter: Meter) -> tuple[T, U]:
     ends: list[StopIteration] = []
     replies: list[list[Tensor] | None] = [None, None]
     while True:
-        asked: list[Exchange] = []
+        exchanges: list[Exchange] = []
         for side, reply in zip(sides, replies, strict=True):
             try:
-                asked.append(next(side) if reply is None else side.send(reply))
+                exchanges.append(next(side) if reply is None else side.send(reply))
             except StopIteration as end:
                 ends.append(end)
         if len(ends) == len(sides):
@@ -63,8 +63,8 @@ def in_step(server: Steps[T], client: Steps[U], meter: Meter) -> tuple[T, U]:
         if ends:
             raise AssertionError("one party is done and the other is not")
         meter.rounds += 1
-        for party, one in enumerate(asked):
-            expected = asked[1 - party].receive
+        for party, one in enumerate(exchanges):
+            expected = exchanges[1 - party].receive
             if [Spec(tuple(x.shape), x.dtype) for x in one.send] != expected:
                 raise AssertionError(f"party {party} sends what the other does not wait for")
             meter.count(party, sum(spec.size for spec in expected))
@@ -86,29 +86,29 @@ class SocketEnd:
     def run(self, steps: Steps[T]) -> T:
         """Runs this party's side of a protocol."""
         try:
-            asked = next(steps)
+            exchange = next(steps)
             while True:
-                asked = steps.send(self._exchange(asked))
+                exchange = steps.send(self._exchange(exchange))
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
 
-    def _exchange(self, asked: Exchange) -> list[Tensor]:
-        content = b"".join(x.contiguous().numpy().tobytes() for x in asked.send)
-        received = bytearray(sum(spec.size for spec in asked.receive))
+    def _exchange(self, exchange: Exchange) -> list[Tensor]:
+        content = b"".join(x.contiguous().numpy().tobytes() for x in exchange.send)
+        received = bytearray(sum(spec.size for spec in exchange.receive))
         self.meter.rounds += 1
         self.meter.count(self._party, len(content))
         self._move(memoryview(content), memoryview(received))
-        found, start = [], 0
-        for spec in asked.receive:
+        tensors, start = [], 0
+        for spec in exchange.receive:
             part = bytearray(received[start : start + spec.size])
             flat = (
                 torch.frombuffer(part, dtype=spec.dtype)
                 if part
                 else torch.empty(0, dtype=spec.dtype)
             )
-            found.append(flat.reshape(spec.shape))
+            tensors.append(flat.reshape(spec.shape))
             start += spec.size
-        return found
+        return tensors
 
     def _move(self, content: memoryview, received: memoryview) -> None:
         """Sends and receives until both are through."""
@@ -131,7 +131,7 @@ class SocketEnd:
 
 @dataclass
 class Session:
-    """What a run leaves: traffic, CPU seconds of both parties, and the view of one.
+    """Record of a run: traffic, CPU seconds of both parties, and the view of one.
 
     A view is its opened values, and its `own` numbers; its inputs it has.
     """
@@ -146,13 +146,13 @@ class Runner(Protocol):
     """Answers batch after batch."""
 
     def answer(self, batch: int, inputs: Tensor, corrections: Sequence[Tensor]) -> Tensor:
-        """What the client is shown for one batch."""
+        """Answer that the client sees for one batch."""
         ...
 
 
 @dataclass(frozen=True)
 class Secrets:
-    """What goes to one party alone: its seed, and weights and biases if it is the server."""
+    """Secrets of one party: its seed, and weights and biases if it is the server."""
 
     seed: Stream
     weights: Mapping[str, Tensor] = field(default_factory=dict)
@@ -211,13 +211,13 @@ def two_processes(
     pipes, workers = [], []
     try:
         for at, (each, end) in enumerate(zip(secrets, ends, strict=True)):
-            here, there = multiprocessing.Pipe()
+            parent_pipe, worker_pipe = multiprocessing.Pipe()
             role = _Role(at, keep == at, torch.get_num_threads())
-            told = (there, end, program, role, _plain(each))
-            worker = start_fresh(_party, *told, daemon=True)
-            there.close()
+            arguments = (worker_pipe, end, program, role, _plain(each))
+            worker = start_fresh(_party, *arguments, daemon=True)
+            worker_pipe.close()
             end.close()
-            pipes.append(here)
+            pipes.append(parent_pipe)
             workers.append(worker)
 
         class Apart:
@@ -236,8 +236,8 @@ def two_processes(
             session.meter.client += meter.client
             session.seconds += seconds
             if keep == at:
-                for kept, told in zip((session.opened, session.own), view, strict=True):
-                    kept += [torch.from_numpy(x) for x in told]
+                for kept, numbers in zip((session.opened, session.own), view, strict=True):
+                    kept += [torch.from_numpy(x) for x in numbers]
     finally:
         for pipe in pipes:
             pipe.close()
@@ -253,19 +253,19 @@ def _plain(secrets: Secrets) -> tuple[Stream, dict[str, Any], dict[str, Any]]:
 
 
 def _received(pipe: Connection) -> Any:
-    """What a party's process reports.
+    """Report of a party's process.
 
     Raises:
         BaseException: the error that the process had, if it had one.
     """
-    found = pipe.recv()
-    if isinstance(found, BaseException):
-        raise found
-    return found
+    report = pipe.recv()
+    if isinstance(report, BaseException):
+        raise report
+    return report
 
 
 class _Role(NamedTuple):
-    """Which party a process is, what it keeps, and its threads."""
+    """Party of a process, its kept numbers, and its threads."""
 
     party: int
     keep: bool
@@ -277,22 +277,22 @@ def _party(
     end: socket.socket,
     program: Program,
     role: _Role,
-    told: tuple[Stream, dict[str, Any], dict[str, Any]],
+    secrets: tuple[Stream, dict[str, Any], dict[str, Any]],
 ) -> None:
     """The process of one party: it has its own secrets, its pipe and its end of the socket."""
     torch.set_num_threads(role.threads)
     at = role.party
     link = SocketEnd(at, end)
     try:
-        seed, *kept = told
+        seed, *kept = secrets
         party = program.party(Supply(at, seed), keep=role.keep)
         party.weights, party.biases = (
             {name: torch.from_numpy(x) for name, x in each.items()} for each in kept
         )
         start = time.process_time()
         link.run(program.show_weights(party))
-        while (asked := pipe.recv()) is not None:
-            batch, rows, inputs, corrections = asked
+        while (question := pipe.recv()) is not None:
+            batch, rows, inputs, corrections = question
             party.supply.begin(batch, [torch.from_numpy(x) for x in corrections])
             own = None if inputs is None else torch.from_numpy(inputs)
             answer = link.run(program.answer(party, program.share_of(at, rows, own)))

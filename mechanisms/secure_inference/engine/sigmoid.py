@@ -29,10 +29,10 @@ TRUNCATIONS = TERMS + 1
 
 def coefficients() -> list[int]:
     """Factors of T_1, T_3, ..., T_21 of x / `SIGMOID_END`, `FRACTION` bits behind the point."""
-    found = Chebyshev.interpolate(
+    interpolant = Chebyshev.interpolate(
         lambda x: 1 / (1 + np.exp(-x)), 2 * TERMS - 1, (-SIGMOID_END, SIGMOID_END)
     )
-    return [round(float(c) * _ONE) for c in found.coef[1::2]]
+    return [round(float(c) * _ONE) for c in interpolant.coef[1::2]]
 
 
 def sigmoid(party: Party, x: Tensor) -> Steps[Tensor]:

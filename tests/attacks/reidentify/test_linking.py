@@ -34,7 +34,7 @@ def test_every_author_has_something_known_and_something_hidden(sizes, share, see
     able = [user for user, rows in enumerate(sizes) if rows >= 2]
     assert len(found.authors) == min(5, len(able))
     assert set(found.authors.tolist()) <= set(able)
-    assert not set(found.known.tolist()) & set(found.hidden.tolist())
+    assert not set(found.known_rows.tolist()) & set(found.hidden.tolist())
     for author in found.authors:
         known, hidden = (int((corpus.users[rows] == author).sum()) for rows in found[1:])
         used = min(6, sizes[author])
@@ -49,7 +49,7 @@ def test_what_is_drawn_for_a_row_does_not_depend_on_other_rows():
     usable[:6] = False
     fewer = divide(corpus, usable, 0.5, (9, 9), np.random.default_rng(1))
     assert fewer.authors.tolist() == [1, 2, 3]
-    assert fewer.known.tolist() == every.known[every.known >= 6].tolist()
+    assert fewer.known_rows.tolist() == every.known_rows[every.known_rows >= 6].tolist()
 
 
 @given(st.integers(2, 40), st.integers(1, 12))
