@@ -1,4 +1,4 @@
-"""What the tables say, as plain text cells: one pair of sheets for every set of comparable rows."""
+"""Plain text cells of the tables: one pair of sheets for every set of comparable rows."""
 
 from __future__ import annotations
 
@@ -83,9 +83,9 @@ def sheets(rows: Sequence[Row]) -> list[Sheet]:
 def _left(board: Sequence[Row]) -> list[Column]:
     columns: list[Column] = [("seeds", seeds_text)]
     first, better = headline(board[0])[0], better_than_unprotected(board)
-    for known in _utility(board):
-        column = _column(known, "utility")
-        columns.append(_marked(column, better) if known.name == first else column)
+    for metric in _utility(board):
+        column = _column(metric, "utility")
+        columns.append(_marked(column, better) if metric.name == first else column)
     columns += [
         ("claimed ε", lambda row: guarantees_text(row, "claimed")),
         ("proven ε", lambda row: guarantees_text(row, "proven")),
@@ -103,10 +103,10 @@ def _utility(board: Sequence[Row]) -> list[Metric]:
 
     Floors stand in rows of their own, and all others on the run's own page.
     """
-    first, known = headline(board[0])[0], measured(board, "utility")
-    told = [one for one in known if one.better or one.name == first]
-    told.sort(key=lambda one: (one.name != first, not one.main))
-    return told[:2] + flattering(known)
+    first, metrics = headline(board[0])[0], measured(board, "utility")
+    ranked = [one for one in metrics if one.better or one.name == first]
+    ranked.sort(key=lambda one: (one.name != first, not one.main))
+    return ranked[:2] + flattering(metrics)
 
 
 def measured(board: Sequence[Row], kind: Kind, attack: str = "") -> list[Metric]:
@@ -132,10 +132,10 @@ def measured(board: Sequence[Row], kind: Kind, attack: str = "") -> list[Metric]
 def _reference_cells(board: Sequence[Row], columns: Sequence[Column]) -> Iterator[tuple[str, ...]]:
     """A row of the table for every baseline and floor of the headline metric."""
     name = headline(board[0])[0] or ""
-    known = board[0].metrics.metric("utility", name)
-    head = heading(known) if any(name in row.utility for row in board) else None
+    metric = board[0].metrics.metric("utility", name)
+    head = heading(metric) if any(name in row.utility for row in board) else None
     for one in references(board):
-        ends = (number(end * (100.0 if known.percent else 1.0)) for end in (one.low, one.high))
+        ends = (number(end * (100.0 if metric.percent else 1.0)) for end in (one.low, one.high))
         text = " to ".join(dict.fromkeys(ends))
         yield (one.label, *(text if title == head else NONE for title, _ in columns))
 
@@ -153,21 +153,21 @@ def _right(board: Sequence[Row]) -> list[Column]:
 
 def shown(board: Sequence[Row], attack: str) -> list[Metric]:
     """The main metrics of an attack; the first one where none is."""
-    known = measured(board, "leakage", attack)
-    return [one for one in known if one.main] or known[:1]
+    metrics = measured(board, "leakage", attack)
+    return [one for one in metrics if one.main] or metrics[:1]
 
 
 def _stats(row: Row, kind: Kind, attack: str) -> Mapping[str, Stat]:
-    found: Mapping[str, Stat] = row.leakage.get(attack, {}) if attack else getattr(row, kind)
-    return found
+    stats: Mapping[str, Stat] = row.leakage.get(attack, {}) if attack else getattr(row, kind)
+    return stats
 
 
-def _column(known: Metric, kind: Kind, attack: str = "") -> Column:
+def _column(metric: Metric, kind: Kind, attack: str = "") -> Column:
     """A column of a metric. References and costs are means alone, to keep the table narrow."""
-    plain = kind == "cost" or (kind != "diagnostics" and not known.better)
-    scale = 100.0 if known.percent else 1.0
-    return heading(known), lambda row: stat_text(
-        _stats(row, kind, attack).get(known.name), scale, plain, (known.low, known.high)
+    plain = kind == "cost" or (kind != "diagnostics" and not metric.better)
+    scale = 100.0 if metric.percent else 1.0
+    return heading(metric), lambda row: stat_text(
+        _stats(row, kind, attack).get(metric.name), scale, plain, (metric.low, metric.high)
     )
 
 
@@ -186,10 +186,10 @@ def _judged(column: Column, name: str, read: Mapping[str, Verdict]) -> Column:
     title, cell = column
 
     def judged(row: Row) -> str:
-        found = read.get(row.group)
-        if found is None or name != found.headline:
+        verdict = read.get(row.group)
+        if verdict is None or name != verdict.headline:
             return cell(row)
-        return "\n".join([cell(row), *found.beside(name), fill(found.words, _WIDE)])
+        return "\n".join([cell(row), *verdict.beside(name), fill(verdict.words, _WIDE)])
 
     return title, judged
 
@@ -232,11 +232,11 @@ def _left_notes(board: Sequence[Row]) -> tuple[str, ...]:
     if any(row.learned is None and row.seeds for row in board):
         unknown = len([row for row in board if row.learned is None and row.seeds])
         notes.append(f"{unknown} of {len(board)} rows do not say if anything was learnt")
-    known = measured(board, "utility")
-    beside = [_range(board, one) for one in known if not (one.better or one.main or one.baseline)]
+    metrics = measured(board, "utility")
+    beside = [_range(board, one) for one in metrics if not (one.better or one.main or one.baseline)]
     if beside:
         notes.append(f"for reference: {', '.join(beside)}")
-    notes += [f"{one.label}: {one.about}" for one in flattering(known)]
+    notes += [f"{one.label}: {one.about}" for one in flattering(metrics)]
     failures = (f"failed: {row.label}, seed {run.seed}: {run.error}"
                 for row in board for run in row.failed)  # fmt: skip
     if any(row.lower_bounds for row in board):
@@ -254,15 +254,15 @@ def _left_notes(board: Sequence[Row]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*notes, *strange, *reasons, *chosen, *failures]))
 
 
-def _range(board: Sequence[Row], known: Metric) -> str:
+def _range(board: Sequence[Row], metric: Metric) -> str:
     """A metric, from the least to the largest where rows of a table were trained on others."""
-    values = [row.utility[known.name].value for row in board if known.name in row.utility]
-    ends = dict.fromkeys(value_text(known, end) for end in (min(values), max(values)))
-    return f"{known.label} {' to '.join(ends)}"
+    values = [row.utility[metric.name].value for row in board if metric.name in row.utility]
+    ends = dict.fromkeys(value_text(metric, end) for end in (min(values), max(values)))
+    return f"{metric.label} {' to '.join(ends)}"
 
 
 def _selection(record: Mapping[str, Any]) -> str:
-    """How hyper-parameters were chosen, and what it cost."""
+    """Choice of hyper-parameters, and its cost in privacy."""
     text = f"best of {record['settings']} settings, compared on {record['scores']} text"
     entries = record["guarantees"]
     parts = [f"charged: {record['method']}"] if record["method"] else []

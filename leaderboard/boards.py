@@ -16,15 +16,15 @@ from uedp_bench.leaderboard.rows import Row, by_vocabulary
 
 def boards(rows: Sequence[Row]) -> list[list[Row]]:
     """Rows whose utility compares: same task, source, model, corpus, vocabulary and headline."""
-    found: dict[tuple[str, ...], list[Row]] = {}
+    by_key: dict[tuple[str, ...], list[Row]] = {}
     # Rows that failed before their fingerprints were known join a board of the same source.
     for row in sorted(rows, key=lambda row: not row.seeds):
-        others = () if row.seeds else found.values()
+        others = () if row.seeds else by_key.values()
         board = next((board for board in others if _alike(row, board[0])), None)
         if board is None:
-            found[_key(row)] = board = found.get(_key(row), [])
+            by_key[_key(row)] = board = by_key.get(_key(row), [])
         board.append(row)
-    return list(found.values())
+    return list(by_key.values())
 
 
 def _key(row: Row) -> tuple[str, ...]:
@@ -45,15 +45,15 @@ def generated(board: Sequence[Row]) -> bool:
 def is_generated(spec: RunSpec) -> bool:
     """True if the source declares that its text is invented; an unknown one does not."""
     try:
-        found: type[Source[Any]] = sources.get(spec.source.name)
+        source: type[Source[Any]] = sources.get(spec.source.name)
     except UedpBenchError:
         return False
-    return found.generated
+    return source.generated
 
 
-def real_first(found: Sequence[list[Row]]) -> list[list[Row]]:
-    """The same boards, those of real text before those of generated text."""
-    return sorted(found, key=generated)
+def real_first(unsorted: Sequence[list[Row]]) -> list[list[Row]]:
+    """Sort boards of real text before those of generated text."""
+    return sorted(unsorted, key=generated)
 
 
 def identity(board: Sequence[Row]) -> str:

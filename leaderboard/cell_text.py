@@ -74,7 +74,7 @@ FEW_SEEDS = "too few seeds"
 
 
 def seeds_text(row: Row) -> str:
-    """How many seeds finished, and how many did not."""
+    """Numbers of finished and of failed seeds."""
     failed = f" ({len(row.failed)} failed)" if row.failed else ""
     return f"{len(row.seeds)}{failed}"
 
@@ -115,11 +115,11 @@ PER_DISTANCE = "per unit of distance"
 """Says what an epsilon of metric DP is: it compares with no other."""
 
 
-def at_distances(found: Mapping[str, Stat]) -> list[str]:
+def at_distances(epsilons: Mapping[str, Stat]) -> list[str]:
     """Epsilon of metric DP between words that are as far apart as the median pairs of each kind."""
     return [
         f"{number(stat.value)} at the median {name.removesuffix(_MEDIAN)}"
-        for name, stat in found.items()
+        for name, stat in epsilons.items()
         if name.endswith(_MEDIAN)
     ]
 
@@ -178,13 +178,13 @@ def strictest_against(claim: Guarantee, bounds: Sequence[LowerBound]) -> LowerBo
 
     A bound for users speaks of claims for users with an entity, too. None where no bound does.
     """
-    found = [
+    refuting = [
         bound
         for bound in bounds
         if _refuted(claim, bound)
         and (bound.unit == claim.unit or (bound.unit, claim.unit) == ("user", "user-entity"))
     ]
-    return max(found, key=lambda bound: bound.strict_epsilon or 0.0, default=None)
+    return max(refuting, key=lambda bound: bound.strict_epsilon or 0.0, default=None)
 
 
 SURE = _SURE

@@ -1,4 +1,4 @@
-"""What ranks rows, which floors they have, and which learnt nothing, as results say themselves.
+"""Ranking metric, floors, and rows that learnt nothing, as results declare them.
 
 A plug-in's task need not be loaded, and a task that has changed since does not turn old boards
 upside down. Only files from before results said so ask the registered task.
@@ -16,7 +16,7 @@ NOTHING = "learned nothing"
 
 
 def headline(results: Sequence[Result]) -> Headline | None:
-    """What ranks the results of one spec; None where neither they nor a registered task say."""
+    """Headline of one spec's results; None if neither they nor a registered task declare it."""
     for result in results:
         if result.headline is not None:
             return result.headline
@@ -48,8 +48,8 @@ def learned(
     Returns:
         None where that is not known.
     """
-    said = [result.learned for result in results]
-    if said and all(said):
+    verdicts = [result.learned for result in results]
+    if verdicts and all(verdicts):
         return True
     if ranked_by is not None and all(result.floors for result in results):
         sign = 1.0 if ranked_by.larger_is_better else -1.0
@@ -57,8 +57,8 @@ def learned(
         floors = [sign * floor for result in results for floor in result.floors.values()]
         if worst is not None and floors and sign * worst > max(floors):
             # Where a floor is not known, nobody can say that it was beaten.
-            return None if None in said else True
-    return False if False in said else None
+            return None if None in verdicts else True
+    return False if False in verdicts else None
 
 
 def best(floors: Mapping[str, float], ranked_by: Headline | None) -> str | None:
@@ -71,15 +71,15 @@ def best(floors: Mapping[str, float], ranked_by: Headline | None) -> str | None:
 
 def disagreements(results: Iterable[Result]) -> tuple[str, ...]:
     """A sentence for every task whose results do not agree on what ranks them."""
-    said: dict[str, dict[Headline, int]] = {}
+    headlines: dict[str, dict[Headline, int]] = {}
     for result in results:
         if result.headline is not None:
-            counts = said.setdefault(result.spec.task.name, {})
+            counts = headlines.setdefault(result.spec.task.name, {})
             counts[result.headline] = counts.get(result.headline, 0) + 1
     return tuple(
         f"results of task {task} disagree on what ranks them, and stand on boards of their own: "
         + "; ".join(f"{_words(one)} in {count}" for one, count in sorted(counts.items(), key=str))
-        for task, counts in sorted(said.items())
+        for task, counts in sorted(headlines.items())
         if len(counts) > 1
     )
 

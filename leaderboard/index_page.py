@@ -1,4 +1,4 @@
-"""What the page of the table knows: rows, columns and comparable sets, as JSON values.
+"""Data of the table's page: rows, columns and comparable sets, as JSON values.
 
 Numbers have six significant digits (the downloads have all); infinity is the string "inf".
 """
@@ -55,7 +55,7 @@ _SAFE = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def run_page(identifier: str) -> str:
-    """Where the page of a run is, from the site's root.
+    """Path of a run's page, from the site's root.
 
     Raises:
         ValueError: if the id is no name of a file; ids are hexadecimal digests.
@@ -66,15 +66,15 @@ def run_page(identifier: str) -> str:
 
 
 class TableData:
-    """What the page of the table shows.
+    """Data of the table's page.
 
     Args:
-        rows: of the leaderboard, aggregated from `results`.
-        results: by id.
+        rows: rows of the leaderboard, aggregated from `results`.
+        results: results by id.
     """
 
     def __init__(self, rows: Sequence[Row], results: Mapping[str, Result]) -> None:
-        self._results, self._found = results, real_first(boards(rows))
+        self._results, self._boards = results, real_first(boards(rows))
         self._board = -1
         columns = metric_columns(rows)
         self._places = {column["key"]: at for at, column in enumerate(columns)}
@@ -82,10 +82,10 @@ class TableData:
             "sets": [
                 _set(board) | {"letter": _letter(at), "plots": plots(board, columns),
                                "presets": presets(board, columns)}
-                for at, board in enumerate(self._found)
+                for at, board in enumerate(self._boards)
             ],
             "columns": columns,
-            "looks": looks((row.label, at) for at, board in enumerate(self._found)
+            "looks": looks((row.label, at) for at, board in enumerate(self._boards)
                            for row in board),
             "plot": FRAME,
             "marks": MARKS,
@@ -93,7 +93,7 @@ class TableData:
             "rows": [],
             "runs": sum(len(row.runs) for row in rows),
             "failed": sum(len(row.failed) for row in rows),
-            "initial": _initial(self._found),
+            "initial": _initial(self._boards),
         }  # fmt: skip
         """Everything but its rows."""
 
@@ -103,25 +103,25 @@ class TableData:
         Those of a large leaderboard take much memory.
         """
         begin = 0
-        for at, board in enumerate(self._found):
+        for at, board in enumerate(self._boards):
             low = max(first - begin, 0)
             high = len(board) if last is None else min(last - begin, len(board))
             begin += len(board)
             if low < high:
-                told = zip(board, *self._told(at), strict=True)
+                labelled = zip(board, *self._labelled(at), strict=True)
                 better, budgets = better_than_unprotected(board), sorted(finite_budgets(board))
                 bare = list(filter(is_unprotected, board))
-                for row, label, differing in islice(told, low, high):
+                for row, label, differing in islice(labelled, low, high):
                     named = {"set": at, "mechanism": label, "differs": _plain(differing),
                              "better": row.group in better, "beside": _beside(row, bare),
                              "epsilons": epsilons(row, budgets)}  # fmt: skip
                     yield named | _row(row) | _numbers(row, self._places, self._results)
 
-    def _told(self, at: int) -> tuple[Sequence[str], Sequence[Mapping[str, Any]]]:
-        """Labels and differences of a board's rows; of the last board that was asked for, kept."""
+    def _labelled(self, at: int) -> tuple[Sequence[str], Sequence[Mapping[str, Any]]]:
+        """Labels and differences of a board's rows; those of the last board are kept."""
         if self._board != at:
-            self._board, self._labels = at, labels(self._found[at])
-            self._differences = differences(self._found[at])
+            self._board, self._labels = at, labels(self._boards[at])
+            self._differences = differences(self._boards[at])
         return self._labels, self._differences
 
 
@@ -153,10 +153,10 @@ def _set(board: Sequence[Row]) -> dict[str, Any]:
     }
 
 
-def first_board(found: Sequence[Sequence[Row]]) -> Sequence[Row]:
-    """What readers first see: real text before generated, then most mechanisms, attacks, rows."""
+def first_board(boards: Sequence[Sequence[Row]]) -> Sequence[Row]:
+    """Board to show first: real text before generated, then most mechanisms, attacks, rows."""
     return max(
-        found,
+        boards,
         key=lambda rows: (
             not generated(rows),
             len({row.label for row in rows}),
@@ -167,9 +167,9 @@ def first_board(found: Sequence[Sequence[Row]]) -> Sequence[Row]:
     )
 
 
-def _initial(found: Sequence[Sequence[Row]]) -> dict[str, str]:
+def _initial(boards: Sequence[Sequence[Row]]) -> dict[str, str]:
     """The state of the page that shows the first board."""
-    board = first_board(found)
+    board = first_board(boards)
     if not board:
         return {}
     spec = board[0].spec
@@ -197,8 +197,8 @@ def _row(row: Row) -> dict[str, Any]:
         "failed": len(row.failed),
         "device": row.device,
         "kinds": _kinds_of_guarantees(row.guarantees),
-        "guarantees": [_guarantee(found, row) for found in row.guarantees],
-        "bounds": [_bound(found, row) for found in row.bounds],
+        "guarantees": [_guarantee(each, row) for each in row.guarantees],
+        "bounds": [_bound(each, row) for each in row.bounds],
         "distances": at_distances(row.epsilon_at),
         "runs": [
             {"id": run.id, "seed": _whole(run.seed), "error": run.error, "page": run_page(run.id)}
@@ -215,9 +215,9 @@ def _row(row: Row) -> dict[str, Any]:
 def _beside(row: Row, bare: Sequence[Row]) -> dict[str, tuple[str, ...]]:
     """Small lines below values that tell members from non-members, by column."""
     lines = {
-        column_key("leakage", found.attack, name): found.lines(name)
-        for found in verdicts(row, bare)
-        for name in row.leakage[found.attack]
+        column_key("leakage", verdict.attack, name): verdict.lines(name)
+        for verdict in verdicts(row, bare)
+        for name in row.leakage[verdict.attack]
     }
     return {key: each for key, each in lines.items() if each}
 
@@ -228,8 +228,8 @@ def _numbers(row: Row, places: Mapping[str, int], results: Mapping[str, Result])
     for kind, attack, values in metrics_of(row):
         for name, stat in values.items():
             key = column_key(kind, attack, name)
-            known = row.metrics.metric(kind, name, attack)
-            stats[key], texts[key] = stat, _text(known, stat, len(row.seeds))
+            metric = row.metrics.metric(kind, name, attack)
+            stats[key], texts[key] = stat, _text(metric, stat, len(row.seeds))
     shown = [key for key in stats if key in places]
     runs = {str(run.seed): _of_run(results[run.id]) for run in row.runs
             if run.status == "finished" and run.id in results}  # fmt: skip
@@ -257,9 +257,9 @@ def _stat(stat: Stat) -> list[Any]:
     return [*(None if x is None else short(x) for x in (stat.value, stat.low, stat.high)), stat.n]
 
 
-def _text(known: Metric, stat: Stat, seeds: int) -> str:
+def _text(metric: Metric, stat: Stat, seeds: int) -> str:
     """Mean and interval; one that not all of a row's seeds have says how many do."""
-    text = stat_text(stat, 100.0 if known.percent else 1.0, limits=(known.low, known.high))
+    text = stat_text(stat, 100.0 if metric.percent else 1.0, limits=(metric.low, metric.high))
     return f"{text} (n = {stat.n})" if stat.n == 1 or stat.n < seeds else text
 
 
@@ -300,36 +300,36 @@ def _conditions(one: Guarantee | LowerBound, row: Row) -> str:
     return one.adjacency + named + (f", δ = {one.delta:g}" if other else "")
 
 
-def _guarantee(found: Guarantee, row: Row) -> dict[str, Any]:
+def _guarantee(guarantee: Guarantee, row: Row) -> dict[str, Any]:
     return {
-        "under": _conditions(found, row),
-        "kind": found.kind,
-        "notion": found.notion,
-        "unit": found.unit,
-        "adjacency": found.adjacency,
-        "epsilon": short(found.epsilon),
-        "delta": found.delta,
-        "status": found.status,
-        "reason": found.reason,
-        "source": found.source,
-        "text": guarantee_text(found),
-        "curve": [[p.spread, p.sentences, short(p.epsilon)] for p in found.curve],
-        "protected": None if found.protected is None else found.protected.spread,
+        "under": _conditions(guarantee, row),
+        "kind": guarantee.kind,
+        "notion": guarantee.notion,
+        "unit": guarantee.unit,
+        "adjacency": guarantee.adjacency,
+        "epsilon": short(guarantee.epsilon),
+        "delta": guarantee.delta,
+        "status": guarantee.status,
+        "reason": guarantee.reason,
+        "source": guarantee.source,
+        "text": guarantee_text(guarantee),
+        "curve": [[p.spread, p.sentences, short(p.epsilon)] for p in guarantee.curve],
+        "protected": None if guarantee.protected is None else guarantee.protected.spread,
     }
 
 
-def _bound(found: LowerBound, row: Row) -> dict[str, Any]:
+def _bound(bound: LowerBound, row: Row) -> dict[str, Any]:
     return {
-        "under": _conditions(found, row),
-        "unit": found.unit,
-        "adjacency": found.adjacency,
-        "epsilon": short(found.epsilon),
-        "delta": found.delta,
-        "confidence": found.confidence,
-        "attack": found.attack,
-        "spread": found.spread,
-        "sentences": found.sentences,
-        "text": bound_text(found, row.guarantees),
+        "under": _conditions(bound, row),
+        "unit": bound.unit,
+        "adjacency": bound.adjacency,
+        "epsilon": short(bound.epsilon),
+        "delta": bound.delta,
+        "confidence": bound.confidence,
+        "attack": bound.attack,
+        "spread": bound.spread,
+        "sentences": bound.sentences,
+        "text": bound_text(bound, row.guarantees),
     }
 
 

@@ -17,7 +17,7 @@ _Shown = TypeVar("_Shown")
 def without_culprits(
     loaded: Loaded, show: Callable[[Sequence[Result]], _Shown]
 ) -> tuple[_Shown, list[str]]:
-    """What `show` makes of all results that can be shown, and a line for each of the others.
+    """Show all results that can be shown, with a line for each of the others.
 
     A file may have the form of a result and hold, where anything may stand, what no table expects.
     Each result is tried alone only where all of them together have failed.
@@ -35,16 +35,18 @@ def without_culprits(
     except UedpBenchError:
         raise
     except Exception as reason:
-        said = {copy.result.id: trouble(copy) for copy in loaded.copies.values()}
-        kept = [result for result in loaded.results if not said[result.id]]
-        if len(kept) == len(said):
-            raise InputError(f"these results cannot be shown together: {told(reason)}") from None
+        trouble_of = {copy.result.id: trouble(copy) for copy in loaded.copies.values()}
+        kept = [result for result in loaded.results if not trouble_of[result.id]]
+        if len(kept) == len(trouble_of):
+            raise InputError(
+                f"these results cannot be shown together: {reason_line(reason)}"
+            ) from None
     try:
-        return show(kept), [line for line in said.values() if line]
+        return show(kept), [line for line in trouble_of.values() if line]
     except UedpBenchError:
         raise
     except Exception as reason:
-        raise InputError(f"these results cannot be shown together: {told(reason)}") from None
+        raise InputError(f"these results cannot be shown together: {reason_line(reason)}") from None
 
 
 def trouble(copy: Copy) -> str:
@@ -56,10 +58,10 @@ def trouble(copy: Copy) -> str:
         render_alone(copy.result)
         to_text(aggregate([copy.result]))
     except Exception as reason:
-        return f"{plain(copy.place)}: cannot be shown: {told(reason)}"
+        return f"{plain(copy.place)}: cannot be shown: {reason_line(reason)}"
     return ""
 
 
-def told(reason: Exception) -> str:
+def reason_line(reason: Exception) -> str:
     """The reason in one line."""
     return plain(f"{type(reason).__name__}: {' '.join(str(reason).split())}", 200)

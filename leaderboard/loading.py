@@ -12,7 +12,7 @@ from pathlib import Path
 from uedp_bench.contracts.results import Result
 from uedp_bench.errors import InputError
 from uedp_bench.leaderboard.headline import disagreements
-from uedp_bench.leaderboard.sources import Copy, Folder, Found, Outcome, Source
+from uedp_bench.leaderboard.sources import Copy, Folder, Location, Outcome, Source
 
 Progress = Callable[[int, int], None]
 """Called with (done, in all)."""
@@ -20,10 +20,10 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Loaded:
-    """What was read.
+    """Results that were read, with the problems of their files.
 
     Attributes:
-        copies: each id once, by id.
+        copies: copy of each result, by id.
         problems: files that are no results.
         clashes: ids of which two results cannot both stand.
         notes: what readers may want to know.
@@ -41,7 +41,7 @@ class Loaded:
 
     @property
     def places(self) -> dict[str, str]:
-        """Where each result was read, by id."""
+        """Place of each result, by id."""
         return {identifier: copy.place for identifier, copy in self.copies.items()}
 
     def checked(self) -> Loaded:
@@ -74,12 +74,12 @@ class Loader:
 
     def __init__(self, sources: Iterable[Source]) -> None:
         self._sources = tuple(sources)
-        self._known: dict[str, tuple[Hashable, list[Outcome]]] = {}
+        self._outcomes_by_place: dict[str, tuple[Hashable, list[Outcome]]] = {}
         self._loaded = Loaded({})
 
     @property
     def name(self) -> str:
-        """Where it looks."""
+        """Names of its sources."""
         return ", ".join(source.name for source in self._sources)
 
     def load(self, progress: Progress | None = None) -> Loaded:
@@ -97,35 +97,37 @@ class Loader:
 
     def _load(self, progress: Progress | None) -> Loaded:
         listed = [(source, source.find()) for source in self._sources]
-        total = sum(len(found) for _, found in listed)
-        known: dict[str, tuple[Hashable, list[Outcome]]] = {}
+        total = sum(len(locations) for _, locations in listed)
+        outcomes_by_place: dict[str, tuple[Hashable, list[Outcome]]] = {}
         notes = []
-        for source, found in listed:
+        for source, locations in listed:
             empty = 0
-            for one, outcomes in zip(found, self._outcomes(source, found), strict=True):
-                known[one.place] = one.signature, outcomes
+            for one, outcomes in zip(locations, self._outcomes(source, locations), strict=True):
+                outcomes_by_place[one.place] = one.signature, outcomes
                 empty += not outcomes
                 if progress is not None:
-                    progress(len(known), total)
+                    progress(len(outcomes_by_place), total)
             if empty:
                 notes.append(f"{source.name}: {empty} without result.json, left out")
-        if known != self._known:
-            self._known = known
-            every = [outcome for _, outcomes in known.values() for outcome in outcomes]
+        if outcomes_by_place != self._outcomes_by_place:
+            self._outcomes_by_place = outcomes_by_place
+            every = [outcome for _, outcomes in outcomes_by_place.values() for outcome in outcomes]
             problems = [outcome for outcome in every if isinstance(outcome, str)]
             copies = [outcome for outcome in every if isinstance(outcome, Copy)]
             self._loaded = _merged(copies, problems, notes)
         return self._loaded
 
-    def _outcomes(self, source: Source, found: Sequence[Found]) -> Iterator[list[Outcome]]:
+    def _outcomes(self, source: Source, locations: Sequence[Location]) -> Iterator[list[Outcome]]:
         """Contents of the files."""
-        read = source.read([one for one in found if self._signature(one) != one.signature])
-        for one in found:
+        read = source.read([one for one in locations if self._signature(one) != one.signature])
+        for one in locations:
             unchanged = self._signature(one) == one.signature
-            yield self._known[one.place][1] if unchanged else next(read)
+            yield self._outcomes_by_place[one.place][1] if unchanged else next(read)
 
-    def _signature(self, one: Found) -> Hashable:
-        return self._known[one.place][0] if one.place in self._known else None
+    def _signature(self, one: Location) -> Hashable:
+        return (
+            self._outcomes_by_place[one.place][0] if one.place in self._outcomes_by_place else None
+        )
 
 
 @contextmanager
@@ -163,8 +165,12 @@ def _merged(copies: Sequence[Copy], problems: list[str], notes: list[str]) -> Lo
     kept, differing, clashes = {}, [], []
     for identifier in sorted(by_id):
         # Most ids have one copy, and ranking copies takes time.
-        found = by_id[identifier]
-        first, *others = sorted(found, key=_worth, reverse=True) if len(found) > 1 else found
+        copies_of_id = by_id[identifier]
+        first, *others = (
+            sorted(copies_of_id, key=_worth, reverse=True)
+            if len(copies_of_id) > 1
+            else copies_of_id
+        )
         kept[identifier] = first
         clashes += [
             f"{first.place} and {other.place}: one id ({identifier}), but {contradiction}; "

@@ -20,13 +20,13 @@ Judgement = tuple[Mapping[str, Estimate], JudgedUsers | None]
 
 def judgements(results: Sequence[Result]) -> dict[str, list[Judgement]]:
     """Judgements of users by attack, of the runs that have them."""
-    found: dict[str, list[Judgement]] = {}
+    by_attack: dict[str, list[Judgement]] = {}
     for result in results:
         for attack, metrics in result.leakage.items():
             if AREA in metrics:
                 judged = JudgedUsers.from_details(result.details.get(attack, {}))
-                found.setdefault(attack, []).append((metrics, judged))
-    return found
+                by_attack.setdefault(attack, []).append((metrics, judged))
+    return by_attack
 
 
 def leaks(runs: Sequence[Judgement]) -> bool:

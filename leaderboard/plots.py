@@ -78,7 +78,7 @@ def budget(guarantee: Guarantee) -> str:
 
 
 def epsilons(row: Row, budgets: Sequence[str]) -> dict[str, list[int | None]]:
-    """Which guarantee of a row is its epsilon for each budget, by kind.
+    """Number of the guarantee that is a row's epsilon for each budget, by kind.
 
     -1 stands for infinity: the row promises nothing for the budget. None: nothing is known, for
     the row has guarantees of other units only.

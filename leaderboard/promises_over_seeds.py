@@ -17,7 +17,7 @@ def worst_guarantees(runs: Sequence[Sequence[Guarantee]]) -> tuple[Guarantee, ..
     A proof, or what is stated, that some run does not have is refused.
     """
     kept: dict[tuple[str, ...], Guarantee] = {}
-    for g in (found for run in runs for found in run):
+    for g in (guarantee for run in runs for guarantee in run):
         key = (g.kind, g.notion, g.unit, g.adjacency, g.accountant, g.source)
         if key not in kept or _weight(g) > _weight(kept[key]):
             kept[key] = g
@@ -39,11 +39,11 @@ def _protects(guarantee: Guarantee) -> tuple[str, str, str]:
     return guarantee.kind, guarantee.unit, guarantee.adjacency
 
 
-def _missing(found: Guarantee, reason: str) -> Guarantee:
+def _missing(guarantee: Guarantee, reason: str) -> Guarantee:
     """Takes the place of a proof that some run does not have."""
     return Guarantee(
-        kind=found.kind, notion="none", unit=found.unit, adjacency=found.adjacency,
-        epsilon=math.inf, delta=found.delta, accountant="none", status="refused", reason=reason,
+        kind=guarantee.kind, notion="none", unit=guarantee.unit, adjacency=guarantee.adjacency,
+        epsilon=math.inf, delta=guarantee.delta, accountant="none", status="refused", reason=reason,
     )  # fmt: skip
 
 

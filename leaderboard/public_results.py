@@ -53,7 +53,7 @@ def _component(part: ComponentSpec) -> ComponentSpec:
 
 
 def _within(value: Any) -> Any:
-    """The same JSON value, with names of files instead of their paths."""
+    """Copy of a JSON value with names of files instead of their paths."""
     if isinstance(value, str):  # most have no place for a path, and to look takes longer
         return PLACE.sub(r"\1", value) if "/" in value or "\\" in value else value
     if isinstance(value, dict):

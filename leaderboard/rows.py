@@ -163,20 +163,20 @@ def aggregate(
     finished = [r for r in results if r.status == "finished"] if failed else []
     specs = {_spec(r) for r in finished}
     # A failed run that never saw its corpus joins the other seeds of its spec.
-    known = {_spec(r, seed=0): r.group for r in reversed(finished)}
+    group_of_spec = {_spec(r, seed=0): r.group for r in reversed(finished)}
     groups: dict[str, list[Result]] = {}
     for result in results:
         if result.status == "finished":
             groups.setdefault(result.group, []).append(result)
         elif _spec(result) not in specs:
-            group = known.get(_spec(result, seed=0), result.group)
+            group = group_of_spec.get(_spec(result, seed=0), result.group)
             groups.setdefault(group, []).append(result)
     known_rows = {} if known_rows is None else known_rows
     for gone in known_rows.keys() - groups.keys():
         del known_rows[gone]
-    for name, found in groups.items():
-        if name not in known_rows or not _same(known_rows[name][0], found):
-            known_rows[name] = found, _row(found, paths or {})
+    for name, results_of_group in groups.items():
+        if name not in known_rows or not _same(known_rows[name][0], results_of_group):
+            known_rows[name] = results_of_group, _row(results_of_group, paths or {})
     return sorted((known_rows[name][1] for name in groups), key=_order)
 
 
@@ -198,13 +198,13 @@ def select(
         ("task", task, lambda row: row.spec.task.name),
         ("source", source, lambda row: row.spec.source.name),
     )
-    for kind, name, of in wanted:
+    for kind, name, name_of in wanted:
         if name is None:
             continue
-        known = {of(row) for row in kept}
-        if name not in known:
-            raise UnknownNameError(f"{kind} of these results", name, known)
-        kept = [row for row in kept if of(row) == name]
+        names = {name_of(row) for row in kept}
+        if name not in names:
+            raise UnknownNameError(f"{kind} of these results", name, names)
+        kept = [row for row in kept if name_of(row) == name]
     return kept
 
 
@@ -254,7 +254,7 @@ def _row(group: Sequence[Result], paths: Mapping[str, Path | str]) -> Row:
             for name in attacks
         },
         ceilings=common_ceilings(done),
-        leaks={name: leaks(found) for name, found in judgements(done).items()},
+        leaks={name: leaks(judged) for name, judged in judgements(done).items()},
         diagnostics=_within_limits(
             _stats([_numbers(result.diagnostics) for result in done]), metrics, "diagnostics"
         ),
@@ -286,18 +286,18 @@ def _reference(result: Result, paths: Mapping[str, Path | str]) -> RunRef:
 
 def _data(result: Result) -> str | None:
     """Fingerprint of the corpus, and of that of the task's second source where it has one."""
-    found = [_fingerprint(result, name) for name in ("corpus", "downstream")]
-    return "+".join(each for each in found if each) or None
+    fingerprints = [_fingerprint(result, name) for name in ("corpus", "downstream")]
+    return "+".join(each for each in fingerprints if each) or None
 
 
-def _fingerprint(result: Result, of: str) -> str | None:
-    found = _within(result.provenance, of).get("fingerprint")
-    return found if isinstance(found, str) else None
+def _fingerprint(result: Result, part: str) -> str | None:
+    fingerprint = _within(result.provenance, part).get("fingerprint")
+    return fingerprint if isinstance(fingerprint, str) else None
 
 
 def _within(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = values.get(name)
-    return found if isinstance(found, dict) else {}
+    inner = values.get(name)
+    return inner if isinstance(inner, dict) else {}
 
 
 def _values(estimates: Mapping[str, Any]) -> dict[str, float]:
@@ -327,23 +327,23 @@ def _stats(runs: Sequence[Mapping[str, float]]) -> dict[str, Stat]:
     """Mean and interval of every name, over the runs that have it; left out where there is none."""
     # Needs scipy only where there is an interval to compute: one seed has none.
     names = dict.fromkeys(name for run in runs for name in run)
-    found = {name: _stat([run[name] for run in runs if name in run]) for name in names}
-    return {name: stat for name, stat in found.items() if stat is not None}
+    stats = {name: _stat([run[name] for run in runs if name in run]) for name in names}
+    return {name: stat for name, stat in stats.items() if stat is not None}
 
 
 def _within_limits(
     stats: Mapping[str, Stat], metrics: Declared, kind: Kind, attack: str = ""
 ) -> dict[str, Stat]:
-    """The same, with intervals that go no further than honest values of the metrics can."""
+    """Copy with intervals clipped to the range of honest values of the metrics."""
     return {
         name: _possible(stat, metrics.metric(kind, name, attack)) for name, stat in stats.items()
     }
 
 
-def _possible(stat: Stat, known: Metric) -> Stat:
-    if stat.low is None or stat.high is None or not known.low <= stat.value <= known.high:
+def _possible(stat: Stat, metric: Metric) -> Stat:
+    if stat.low is None or stat.high is None or not metric.low <= stat.value <= metric.high:
         return stat
-    low, high = max(stat.low, known.low), min(stat.high, known.high)
+    low, high = max(stat.low, metric.low), min(stat.high, metric.high)
     return Stat(value=stat.value, low=low, high=high, n=stat.n)
 
 

@@ -26,7 +26,7 @@ from uedp_bench.contracts.results import Result
 from uedp_bench.errors import InputError, UedpBenchError
 from uedp_bench.io.printable import plain
 from uedp_bench.io.scratch import scratch_folder
-from uedp_bench.leaderboard.leaving_out import told, trouble, without_culprits
+from uedp_bench.leaderboard.leaving_out import reason_line, trouble, without_culprits
 from uedp_bench.leaderboard.loading import Loaded, Loader, Progress
 from uedp_bench.leaderboard.site_files import Contents, Files
 from uedp_bench.leaderboard.site_folder import SiteFolder
@@ -46,7 +46,7 @@ class SiteOnDemand:
         self._path, self._contents = folder, Contents(live=True)
         self._site = Files(0, 0, {})
         self._folder = SiteFolder(folder, ())
-        self._made: dict[str, str] = {}
+        self._versions: dict[str, str] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -61,14 +61,14 @@ class SiteOnDemand:
     def update(self, results: Sequence[Result]) -> Files:
         """Shows these results from now on, and makes no file of them; see `Contents.files`."""
         self._site = self._contents.files(results, lambda name: self.version(name) or "")
-        for name in self._made.keys() - self._site.files.keys():
-            del self._made[name]
+        for name in self._versions.keys() - self._site.files.keys():
+            del self._versions[name]
             (self._path / name).unlink(missing_ok=True)
         return self._site
 
     def is_made(self, name: str) -> bool:
         """True if a file need not be made to be read."""
-        return name in self._made and self._made[name][:16] == self.version(name)
+        return name in self._versions and self._versions[name][:16] == self.version(name)
 
     def make(self, name: str) -> None:
         """Makes a file of the site, unless it is made already."""
@@ -80,7 +80,7 @@ class SiteOnDemand:
             # The first is ours: in values of results, "<" is escaped.
             text = text.replace(_VERSION, _VERSION.replace('""', f'"{file.key[:16]}"'), 1)
         self._folder.write(name, text)
-        self._made[name] = file.key
+        self._versions[name] = file.key
 
 
 HOST = "127.0.0.1"
@@ -109,7 +109,7 @@ class LiveSite:
         self._loader, self._site = loader, SiteOnDemand(folder)
         self._loaded: Loaded | None = None
         self._culprits: dict[str, tuple[Copy, str]] = {}
-        self._said: set[str] = set()
+        self._shown_lines: set[str] = set()
         self._new: list[str] = []
         self._one_at_a_time = RLock()
 
@@ -179,8 +179,8 @@ class LiveSite:
         left_out += [line for _, line in self._culprits.values()]
         lines = [f"left out: {line}" for line in (*loaded.problems, *loaded.clashes, *left_out)]
         lines += [f"note: {note}" for note in loaded.notes]
-        self._new += [line for line in lines if line not in self._said]
-        self._said = set(lines)
+        self._new += [line for line in lines if line not in self._shown_lines]
+        self._shown_lines = set(lines)
         if self.version("results.json") == before:
             return
         self._new.append(
@@ -193,11 +193,11 @@ class LiveSite:
         loaded = self._loaded
         assert loaded is not None  # noqa: S101  # it has files
         run = Path(name).stem if name.startswith("runs/") else None
-        asked = [run] if run else [one for one in loaded.copies if one not in self._culprits]
-        found = {one: trouble(loaded.copies[one]) for one in asked}
-        lines = {one: line for one, line in found.items() if line}
+        suspects = [run] if run else [one for one in loaded.copies if one not in self._culprits]
+        trouble_of = {one: trouble(loaded.copies[one]) for one in suspects}
+        lines = {one: line for one, line in trouble_of.items() if line}
         if not lines:
-            raise InputError(f"{name} cannot be made: {told(reason)}") from None
+            raise InputError(f"{name} cannot be made: {reason_line(reason)}") from None
         self._culprits |= {one: (loaded.copies[one], line) for one, line in lines.items()}
         self._show(loaded)
         self._site.make(name)
@@ -259,14 +259,14 @@ class LiveServer:
         while not self._stop.wait(wait):
             began = monotonic()
             try:
-                lines, now = self.site.refresh(), ""
+                lines, problem = self.site.refresh(), ""
             except UedpBenchError as error:
-                lines, now = [], " ".join(str(error).split())
+                lines, problem = [], " ".join(str(error).split())
             except Exception as error:  # whatever somebody wrote into a folder, the server goes on
-                lines, now = [], " ".join(f"{type(error).__name__}: {error}".split())
-            if now and now != trouble:
-                lines.append(now)
-            trouble = now
+                lines, problem = [], " ".join(f"{type(error).__name__}: {error}".split())
+            if problem and problem != trouble:
+                lines.append(problem)
+            trouble = problem
             for line in lines:
                 say(line)
             wait = max(seconds, 5 * (monotonic() - began))

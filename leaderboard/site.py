@@ -17,13 +17,13 @@ from uedp_bench.leaderboard.site_folder import SiteFolder
 
 @dataclass(frozen=True)
 class Built:
-    """What a build did; files are named from the site's root.
+    """Changes of a build; files are named from the site's root.
 
     Attributes:
-        rows, runs: on the site.
-        files: all of the site.
-        written: those whose content is new.
-        removed: those of a former build that have no place any more.
+        rows, runs: numbers of rows and of runs on the site.
+        files: all files of the site.
+        written: files with new content.
+        removed: files of an earlier build that are no longer on the site.
     """
 
     rows: int

@@ -57,7 +57,7 @@ def links() -> dict[str, str]:
 
 
 def named(urls: dict[str, str]) -> dict[str, str]:
-    """The same of URLs by lower-case label, as in `[project.urls]`; only https counts."""
+    """Links by use, from URLs by lower-case label as in `[project.urls]`; only https counts."""
     urls = {label: url.rstrip("/") for label, url in urls.items() if url.startswith("https://")}
     repository = next((urls[name] for name in ("repository", "source") if name in urls), "")
     return {
@@ -99,21 +99,23 @@ def first_rows(rows: Sequence[Row]) -> FirstRows | None:
     board = first_board(real_first(boards(rows)))
     if not board:
         return None
-    known, called = leading_metric(board[0]), names(board)
+    metric, called = leading_metric(board[0]), names(board)
     better = better_than_unprotected(board)
-    scale, unit = (100.0, " %") if known.percent else (1.0, f" {known.unit}" if known.unit else "")
+    scale, unit = (
+        (100.0, " %") if metric.percent else (1.0, f" {metric.unit}" if metric.unit else "")
+    )
     best = tuple(
         (
             called[row.group],
             first_page(row),
             _promise(row),
-            f"{stat_text(leading(row), scale, False, (known.low, known.high))}{unit}",
+            f"{stat_text(leading(row), scale, False, (metric.low, metric.high))}{unit}",
             row.learned is False,
             row.group in better,
         )
         for row in board[:MOST]
     )
-    return FirstRows(title(board), known.label, best, max(0, len(board) - MOST))
+    return FirstRows(title(board), metric.label, best, max(0, len(board) - MOST))
 
 
 STATIC = (
@@ -213,7 +215,7 @@ class Contents:
         self._published = {
             one.id: earlier[one.id]
             if one.id in earlier and earlier[one.id].result is one
-            else _Published.of(one)
+            else _Published.from_result(one)
             for one in sorted(results, key=lambda one: one.id)
         }
 
@@ -227,7 +229,7 @@ class _Published:
     digest: str
 
     @classmethod
-    def of(cls, result: Result) -> _Published:
+    def from_result(cls, result: Result) -> _Published:
         """Often `public` is the result itself, which then takes no more memory."""
         public = published(result)
         digest = sha256(result.model_dump_json().encode()).hexdigest()
@@ -239,11 +241,11 @@ def code_digest() -> str:
 
     Those of a package are known by its version, those of a lone file by what is in it.
     """
-    there = {
-        kind: [(name, known.origin(name), known.digest(name)) for name in known.names()]
-        for kind, known in sorted(registry.REGISTRIES.items())
+    components = {
+        kind: [(name, each.origin(name), each.digest(name)) for name in each.names()]
+        for kind, each in sorted(registry.REGISTRIES.items())
     }
-    return key_of(package_digest(), repr(there))
+    return key_of(package_digest(), repr(components))
 
 
 def key_of(*parts: str) -> str:
@@ -254,7 +256,7 @@ def key_of(*parts: str) -> str:
 def files_of_all(
     rows: Sequence[Row], results: Mapping[str, Result], live: bool, address: Address
 ) -> dict[str, Callable[[], Text]]:
-    """How to make the files that show all rows, which are aggregated from `results`."""
+    """Makers of the files that show all rows, which are aggregated from `results`."""
     waiting = partial(_waiting, live) if live and not rows else None
     pieces = Pieces(rows, results)
     return {
@@ -343,8 +345,8 @@ def _assets() -> dict[str, SiteFile]:
         for name in STATIC
     }
     key = key_of(code_digest(), version_of("plotly"))
-    made: dict[str, Callable[[], Text]] = {**own, "assets/plotly.min.js": _plotly}
-    return {name: SiteFile(key, make) for name, make in made.items()}
+    makers: dict[str, Callable[[], Text]] = {**own, "assets/plotly.min.js": _plotly}
+    return {name: SiteFile(key, make) for name, make in makers.items()}
 
 
 def _plotly() -> str:

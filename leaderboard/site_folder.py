@@ -54,8 +54,8 @@ class SiteFolder:
         if self._path.is_file():
             raise InputError(f"--out {self._path}: is a file, and a site is a folder")
         # A checkout for a static host starts with .git, .nojekyll and the like.
-        there = self._path.iterdir() if self._path.is_dir() else ()
-        first = min((one.name for one in there if not one.name.startswith(".")), default=None)
+        entries = self._path.iterdir() if self._path.is_dir() else ()
+        first = min((one.name for one in entries if not one.name.startswith(".")), default=None)
         if first is not None:
             raise InputError(
                 f"--out {self._path}: has other files ({first}) and is no site of uedp-bench: "

@@ -47,7 +47,7 @@ Outcome = Copy | str
 
 
 @dataclass(frozen=True)
-class Found:
+class Location:
     """A file or a run of MLflow that may hold results.
 
     Attributes:
@@ -66,12 +66,12 @@ class Source(Protocol):
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Name in messages."""
 
-    def find(self) -> list[Found]:
+    def find(self) -> list[Location]:
         """Files that are there now; raises `InputError` or `TrackingError` where none can be."""
 
-    def read(self, found: Sequence[Found]) -> Iterator[list[Outcome]]:
+    def read(self, locations: Sequence[Location]) -> Iterator[list[Outcome]]:
         """The outcomes of each file, in their order; none where a run has no result."""
 
 
@@ -92,8 +92,8 @@ class Folder:
         """See `Source`."""
         return str(self.path)
 
-    def find(self) -> list[Found]:
-        """The files that are there now.
+    def find(self) -> list[Location]:
+        """Files that are present.
 
         Raises:
             InputError: if the folder does not exist.
@@ -105,15 +105,15 @@ class Folder:
             raise InputError(f"--results {self.path}: no such folder")
         if bundle is not None and not bundle.exists() and not self.may_come:
             raise InputError(f"--results {self.path}: no such bundle of results")
-        found = []
+        locations = []
         for path in self._files() if bundle is None else [bundle]:
             try:
                 stat = path.stat()
             except FileNotFoundError:  # replaced or removed in this moment
                 continue
             signature = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
-            found.append(Found(str(path), str(path), signature))
-        return found
+            locations.append(Location(str(path), str(path), signature))
+        return locations
 
     def _files(self) -> Iterator[Path]:
         for folder, below, names in os.walk(self.path):
@@ -122,9 +122,9 @@ class Folder:
                 if name == "result.json" or name.endswith(SUFFIX):
                     yield Path(folder) / name
 
-    def read(self, found: Sequence[Found]) -> Iterator[list[Outcome]]:
+    def read(self, locations: Sequence[Location]) -> Iterator[list[Outcome]]:
         """See `Source`."""
-        for one in found:
+        for one in locations:
             path = Path(one.name)
             if path.name.endswith(SUFFIX):
                 yield _of_bundle(path)
@@ -160,14 +160,14 @@ class Experiment:
 
     def __init__(self, name: str, uri: str, seconds: float = 10.0) -> None:
         self._experiment, self._uri, self._seconds = name, uri, seconds
-        self._listed: tuple[float, list[Found]] | None = None
+        self._listed: tuple[float, list[Location]] | None = None
 
     @property
     def name(self) -> str:
         """See `Source`."""
         return f"experiment {self._experiment}"
 
-    def find(self) -> list[Found]:
+    def find(self) -> list[Location]:
         """The runs that the experiment has now, or had a few seconds ago.
 
         Raises:
@@ -176,14 +176,14 @@ class Experiment:
         """
         if self._listed is None or monotonic() - self._listed[0] > self._seconds:
             runs = logged_runs(self._uri, self._experiment)
-            found = [Found(run, f"MLflow run {run}", state) for run, state in runs]
-            self._listed = monotonic(), found
+            locations = [Location(run, f"MLflow run {run}", state) for run, state in runs]
+            self._listed = monotonic(), locations
         return self._listed[1]
 
-    def read(self, found: Sequence[Found]) -> Iterator[list[Outcome]]:
+    def read(self, locations: Sequence[Location]) -> Iterator[list[Outcome]]:
         """See `Source`."""
-        texts = logged_results(self._uri, [one.name for one in found])
-        for one, text in zip(found, texts, strict=True):
+        texts = logged_results(self._uri, [one.name for one in locations])
+        for one, text in zip(locations, texts, strict=True):
             if text is None:
                 yield []
             else:

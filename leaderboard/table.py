@@ -140,7 +140,7 @@ def _least(sheet: Sheet, at: int) -> int:
 
 
 def to_markdown(rows: Sequence[Row]) -> str:
-    """The same tables in GitHub's Markdown."""
+    """Write the tables of `to_text` in GitHub's Markdown."""
     return "\n\n".join(map(sheet_markdown, sheets(rows))) + "\n"
 
 
@@ -181,8 +181,8 @@ def json_parts(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _object(row: Row, warning: str | None) -> dict[str, Any]:
-    found = row.model_dump(mode="json")
-    found["spec"].pop("seed")
+    fields = row.model_dump(mode="json")
+    fields["spec"].pop("seed")
     return {
         "mechanism": row.label,
         "task": row.spec.task.name,
@@ -191,7 +191,7 @@ def _object(row: Row, warning: str | None) -> dict[str, Any]:
         "seeds": list(row.seeds),
         "n": len(row.seeds),
         "warning": warning,
-        **found,
+        **fields,
     }
 
 
@@ -214,14 +214,16 @@ def csv_parts(rows: Sequence[Row]) -> Iterator[str]:
     upper_end = warnings(rows)
     for row in rows:
         line = columns_of(row, upper_end.get(row.group))
-        known = names.setdefault(tuple(line), tuple(line))
-        waiting.append((known, json.dumps(list(line.values()))))
-    columns = sorted(dict.fromkeys(name for known in names for name in known), key=_place)
+        columns_of_row = names.setdefault(tuple(line), tuple(line))
+        waiting.append((columns_of_row, json.dumps(list(line.values()))))
+    columns = sorted(
+        dict.fromkeys(name for columns_of_row in names for name in columns_of_row), key=_place
+    )
     place = {name: at for at, name in enumerate(columns)}
     yield _csv_line([_harmless(name) for name in columns])
-    for known, text in waiting:
+    for columns_of_row, text in waiting:
         cells: list[Any] = [""] * len(columns)
-        for name, value in zip(known, json.loads(text), strict=True):
+        for name, value in zip(columns_of_row, json.loads(text), strict=True):
             cells[place[name]] = _harmless(value)
         yield _csv_line(cells)
 
@@ -259,8 +261,8 @@ def columns_of(row: Row, warning: str | None) -> dict[str, Any]:
         row: of a leaderboard.
         warning: what `upper_end.warnings` says of it there.
     """
-    found = _object(row, warning)
-    line = {name: found[name] for name in ("mechanism", "task", "source", "model", "group")}
+    fields = _object(row, warning)
+    line = {name: fields[name] for name in ("mechanism", "task", "source", "model", "group")}
     finished = [run.id for run in row.runs if run.status == "finished"]
     line |= {"seeds": " ".join(map(str, row.seeds)), "runs": " ".join(finished)}
     line |= _parameters(row)
@@ -272,15 +274,15 @@ def columns_of(row: Row, warning: str | None) -> dict[str, Any]:
     if row.headline is not None:
         line["headline"] = row.headline.metric
         line["headline.larger_is_better"] = str(row.headline.larger_is_better).lower()
-    line |= _columns("floor", found["floors"])
+    line |= _columns("floor", fields["floors"])
     for kind in ("utility", "diagnostics", "cost"):
-        line |= _columns(kind, found[kind])
-    line |= _columns("epsilon_at", found["epsilon_at"])
-    for attack, metrics in found["leakage"].items():
+        line |= _columns(kind, fields[kind])
+    line |= _columns("epsilon_at", fields["epsilon_at"])
+    for attack, metrics in fields["leakage"].items():
         line |= _columns(column_prefix(attack), metrics)
-        for name, ceiling in found["ceilings"].get(attack, {}).items():
+        for name, ceiling in fields["ceilings"].get(attack, {}).items():
             line[f"{column_prefix(attack)}.{quoted(name)}.ceiling"] = ceiling
-    for guarantee in found["guarantees"]:
+    for guarantee in fields["guarantees"]:
         name = f"{guarantee['kind']}.{guarantee['unit']}.{guarantee['adjacency']}"
         line[f"{name}.notion"] = guarantee["notion"]
         line[f"{name}.epsilon"] = guarantee["epsilon"]
@@ -319,12 +321,12 @@ def _parameters(row: Row) -> dict[str, Any]:
         for at, part in enumerate(several):
             place = f"{at}." if names.count(part.name) > 1 else ""
             parts.append((f"{kind}.{place}{quoted(part.name)}", part))
-    found = {
+    cells = {
         f"params.{kind}.{quoted(name)}": _cell(value)
         for kind, part in parts
         for name, value in part.params.items()
     }
-    return {**found, "params.delta": row.spec.delta}
+    return {**cells, "params.delta": row.spec.delta}
 
 
 def _cell(value: Any) -> Any:

@@ -77,30 +77,32 @@ def _merge(order: list[str], names: Sequence[str]) -> None:
         at = order.index(name) + 1
 
 
-def heading(known: Metric) -> str:
+def heading(metric: Metric) -> str:
     """A metric's label with its unit, unless the label has it."""
-    if known.percent:
-        return f"{known.label} %"
-    plain = not known.unit or known.unit in known.label.split()
-    return known.label if plain else f"{known.label} ({known.unit})"
+    if metric.percent:
+        return f"{metric.label} %"
+    plain = not metric.unit or metric.unit in metric.label.split()
+    return metric.label if plain else f"{metric.label} ({metric.unit})"
 
 
-def flattering(known: Sequence[Metric]) -> list[Metric]:
+def flattering(metrics: Sequence[Metric]) -> list[Metric]:
     """Main metrics that are neither better nor worse: they say how to read those beside them."""
-    return [one for one in known if one.main and not one.better]
+    return [one for one in metrics if one.main and not one.better]
 
 
-def value_text(known: Metric, value: float) -> str:
+def value_text(metric: Metric, value: float) -> str:
     """A value of a metric with its unit."""
-    scale, unit = (100.0, " %") if known.percent else (1.0, f" {known.unit}" if known.unit else "")
+    scale, unit = (
+        (100.0, " %") if metric.percent else (1.0, f" {metric.unit}" if metric.unit else "")
+    )
     return f"{number(value * scale)}{unit}"
 
 
-def floor_text(known: Metric) -> str:
+def floor_text(metric: Metric) -> str:
     """Value of a metric where nothing leaks, as text; empty where that is not known."""
-    if known.no_leak is None:
+    if metric.no_leak is None:
         return ""
-    return f"{number(100.0 * known.no_leak)} %" if known.percent else number(known.no_leak)
+    return f"{number(100.0 * metric.no_leak)} %" if metric.percent else number(metric.no_leak)
 
 
 _COUNTS = {"cost", "diagnostics"}

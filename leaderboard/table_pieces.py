@@ -36,7 +36,7 @@ class Pieces:
         """Their files, from the site's root."""
 
     def files(self) -> dict[str, Callable[[], Iterator[str]]]:
-        """How to make every piece."""
+        """Makers of all pieces, by file name."""
         return {name: partial(self._piece, at) for at, name in enumerate(self.names)}
 
     @cached_property

@@ -47,9 +47,9 @@ def references(board: Sequence[Row]) -> list[Reference]:
                 values.setdefault(("baseline", name), []).append(stat.value)
         for name, stat in row.floors.items():
             values.setdefault(("floor", name), []).append(stat.value)
-    found = [Reference(*key, min(each), max(each)) for key, each in values.items()]
+    ends = [Reference(*key, min(each), max(each)) for key, each in values.items()]
     sign = -1.0 if larger else 1.0
-    return sorted(found, key=lambda one: (one.kind, sign * (one.high if larger else one.low)))
+    return sorted(ends, key=lambda one: (one.kind, sign * (one.high if larger else one.low)))
 
 
 def is_unprotected(row: Row) -> bool:
@@ -84,20 +84,20 @@ def better_than_unprotected(board: Sequence[Row]) -> frozenset[str]:
 
 def warnings(rows: Sequence[Row]) -> dict[str, str]:
     """A sentence for each row that is on the wrong side of its unprotected row, by group."""
-    found: dict[str, str] = {}
+    sentences: dict[str, str] = {}
     for board in boards(rows):
         better, bare = better_than_unprotected(board), unprotected(board)
-        found |= dict.fromkeys(
+        sentences |= dict.fromkeys(
             better,
             f"It is {BETTER} of its table: {WHY}, and nothing there says what privacy costs.",
         )
         if better and bare is not None:
-            found[bare.group] = (
+            sentences[bare.group] = (
                 f"{len(better)} private row{'s' * (len(better) > 1)} of its table "
                 f"{'are' if len(better) > 1 else 'is'} better: it is under-trained, and no upper "
                 "end of utility."
             )
-    return found
+    return sentences
 
 
 def choice_note(board: Sequence[Row]) -> str:

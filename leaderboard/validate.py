@@ -19,7 +19,10 @@ from uedp_bench.leaderboard.bundles import SUFFIX, Line, bundle_of, has_header, 
 from uedp_bench.leaderboard.loading import difference, numbers_of
 from uedp_bench.leaderboard.sources import Folder
 from uedp_bench.leaderboard.validation.audits import check_audit
-from uedp_bench.leaderboard.validation.before_publishing import check_publishing, told
+from uedp_bench.leaderboard.validation.before_publishing import (
+    check_publishing,
+    private_text_notes,
+)
 from uedp_bench.leaderboard.validation.ceilings import check_ceilings
 from uedp_bench.leaderboard.validation.claims import check_claims
 from uedp_bench.leaderboard.validation.components import check_components, components
@@ -44,7 +47,7 @@ from uedp_bench.leaderboard.validation.selections import check_selection
 
 
 def check_samples(result: Result) -> Iterator[Problem]:
-    """Problems where a result shows text that is not generated, and nobody asked for it."""
+    """Problems where a result shows text that is not generated, without the spec's consent."""
     if not result.samples:
         return
     source = result.spec.source
@@ -54,9 +57,11 @@ def check_samples(result: Result) -> Iterator[Problem]:
             f"holds text of {shown(source.name)}, which is not generated, and the spec does not "
             "say source.show_samples: take the samples out",
         )
-    for attack, found in result.samples.items():
-        if len(found) > MOST_SAMPLES:
-            yield error(f"samples.{attack}", f"has {len(found)} texts, and {MOST_SAMPLES} are kept")
+    for attack, samples in result.samples.items():
+        if len(samples) > MOST_SAMPLES:
+            yield error(
+                f"samples.{attack}", f"has {len(samples)} texts, and {MOST_SAMPLES} are kept"
+            )
 
 
 def check_stored(result: Result) -> Iterator[Problem]:
@@ -64,7 +69,7 @@ def check_stored(result: Result) -> Iterator[Problem]:
 
     A mechanism that keeps the model behind what it serves says how to serve it again.
     """
-    mechanisms = [each.found for each in components(result.spec) if "mechanism" in each.where]
+    mechanisms = [each.component for each in components(result.spec) if "mechanism" in each.where]
     if None in mechanisms or result.status == "failed":
         return
     serving = [
@@ -115,13 +120,15 @@ def check(file: Path | Line) -> Report:
         for of in CHECKS:
             problems += _checked(of, result)
         problems += _checked(partial(_form, file), result)
-    known = result is not None and HASH.fullmatch(result.id) is not None
+    has_id = result is not None and HASH.fullmatch(result.id) is not None
     unique = list(dict.fromkeys(problems))
     return Report(
         path=place_of(file),
-        id=result.id if result is not None and known else None,
+        id=result.id if result is not None and has_id else None,
         problems=tuple(sorted(unique, key=lambda problem: problem.severity)),
-        told=() if result is None else tuple(plain(text, MOST_SAID) for text in told(result)),
+        publication_notes=()
+        if result is None
+        else tuple(plain(text, MOST_SAID) for text in private_text_notes(result)),
         numbers=numbers_of(result) if result is not None and result.status == "finished" else {},
     )
 
@@ -149,7 +156,9 @@ def find(paths: Iterable[Path]) -> Iterator[Path | Line | Report]:
     for path in paths:
         files = [path]
         if path.is_dir() or bundle_of(path) is not None:
-            files = [Path(found.name) for found in Folder(path, may_come=True).find()] or [path]
+            files = [Path(location.name) for location in Folder(path, may_come=True).find()] or [
+                path
+            ]
         if files == [path] and path.is_dir():
             yield _of_file(path, "holds no result.json and no bundle")
             continue

@@ -49,8 +49,8 @@ class Verdict:
         """The verdict."""
         if self.row.leaks[self.attack]:
             return LEAKS
-        found = self.bare is not None and self.bare.leaks[self.attack]
-        return FOUND_ELSEWHERE if found else NOTHING_SHOWN
+        leaks_elsewhere = self.bare is not None and self.bare.leaks[self.attack]
+        return FOUND_ELSEWHERE if leaks_elsewhere else NOTHING_SHOWN
 
     @property
     def headline(self) -> str:
@@ -90,11 +90,11 @@ class Verdict:
     @property
     def sentence(self) -> Sentence:
         """The verdict with the headline metric over the seeds of the row, for a page."""
-        name, known = self.headline, self.row.metrics.metric("leakage", self.headline, self.attack)
-        unit = " %" if known.percent else ""
+        name, metric = self.headline, self.row.metrics.metric("leakage", self.headline, self.attack)
+        unit = " %" if metric.percent else ""
         value = self._text(name, self.row.leakage[self.attack][name].value)
         beside = f" ({', '.join(self.beside(name))})" if self.beside(name) else ""
-        text = f"{self.attack}, over seeds: {self.words}; {known.label} {value}{unit}{beside}."
+        text = f"{self.attack}, over seeds: {self.words}; {metric.label} {value}{unit}{beside}."
         return Sentence(text, "warn" if self.words == LEAKS else "")
 
     def _text(self, name: str, value: float) -> str:

@@ -1,4 +1,4 @@
-"""Which mechanism for what: the rows that prove something, with what attacks still find of them."""
+"""Choice of a mechanism: the rows that prove something, with the leakage that remains."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ def choices(boards: Sequence[Board]) -> dict[str, Any]:
     sets: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []
     for board in boards:
-        told = [one for one in _rows(board, len(sets)) if one["e"]]
-        if told:
+        usable = [one for one in _rows(board, len(sets)) if one["e"]]
+        if usable:
             spec = board[0].spec
             sets.append({
                 "id": identity(board), "name": where(board), "generated": generated(board),
                 "about": f"{spec.model.name}, corpus {(board[0].corpus or 'unknown')[:8]}",
                 "task": spec.task.name, "source": spec.source.name,
                 "metric": leading_metric(board[0]).label,
-                "better": leading_metric(board[0]).better, "rows": told,
+                "better": leading_metric(board[0]).better, "rows": usable,
             })  # fmt: skip
-            rows += told
-    found = {unit for row in rows for unit in row["e"]}
+            rows += usable
+    proven_units = {unit for row in rows for unit in row["e"]}
     tasks = dict.fromkeys(one["task"] for one in sets)
-    units = [unit for unit in UNITS if unit in found]
+    units = [unit for unit in UNITS if unit in proven_units]
     return {
         "units": [[unit, UNITS[unit]] for unit in units],
         "tasks": list(tasks),
@@ -90,7 +90,7 @@ def _start(
 
 
 def _rows(board: Board, at: int) -> Iterator[dict[str, Any]]:
-    called, known = names(board), leading_metric(board[0])
+    called, metric = names(board), leading_metric(board[0])
     better = better_than_unprotected(board)
     for row in board:
         stat = leading(row)
@@ -101,7 +101,7 @@ def _rows(board: Board, at: int) -> Iterator[dict[str, Any]]:
             "id": row.group,
             "name": called[row.group],
             "page": first_page(row),
-            "utility": _text(known.percent, known.unit, stat, (known.low, known.high)),
+            "utility": _text(metric.percent, metric.unit, stat, (metric.low, metric.high)),
             "learned": row.learned,
             "e": _epsilons(row),
             "better": row.group in better,
@@ -112,22 +112,22 @@ def _rows(board: Board, at: int) -> Iterator[dict[str, Any]]:
 
 def _epsilons(row: Row) -> dict[str, tuple[float | None, str]]:
     """The least proven epsilon of every unit; None where it is per unit of distance."""
-    found: dict[str, tuple[float | None, str]] = {}
+    least: dict[str, tuple[float | None, str]] = {}
     for one in row.guarantees:
         if one.kind != "proven" or one.status != "given" or not math.isfinite(one.epsilon):
             continue
         epsilon = None if one.notion == "metric-dp" else one.epsilon
-        known = found.get(one.unit)
-        if known is None or (epsilon is not None and epsilon < (known[0] or math.inf)):
-            found[one.unit] = epsilon, guarantee_text(one)
-    return found
+        earlier = least.get(one.unit)
+        if earlier is None or (epsilon is not None and epsilon < (earlier[0] or math.inf)):
+            least[one.unit] = epsilon, guarantee_text(one)
+    return least
 
 
 def leaks(row: Row) -> Iterator[tuple[str, str]]:
-    """What every attack found, by its main metric, beside what is found where nothing leaks."""
+    """Main metric of every attack, beside its value where nothing leaks."""
     for attack, values in row.leakage.items():
-        known = [row.metrics.metric("leakage", name, attack) for name in values]
-        main = [one for one in known if one.better and one.main]
+        metrics = [row.metrics.metric("leakage", name, attack) for name in values]
+        main = [one for one in metrics if one.better and one.main]
         if main:
             one = min(main, key=lambda one: row.metrics.place("leakage", one.name, attack))
             text = _text(one.percent, one.unit, values[one.name], (one.low, one.high))

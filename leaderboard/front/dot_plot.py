@@ -99,7 +99,7 @@ class DotPlot:
         return low - room, high + room
 
     def percent(self, value: float) -> float:
-        """Where a value stands, from 0 to 100; the end of the axis for what lies beyond."""
+        """Place of a value, from 0 to 100; the end of the axis for values beyond it."""
         low, high = self._ends()
         if not math.isfinite(high - low):
             return 50.0  # numbers near the end of what floats hold
@@ -109,13 +109,13 @@ class DotPlot:
     @property
     def placed(self) -> tuple[Placed, ...]:
         """The dots in their places, with their intervals as far as the axis goes."""
-        found = []
+        placed = []
         for dot in self.dots:
             at = self.percent(dot.value)
             ends = (dot.low, dot.high)
             left, right = (at if end is None else self.percent(end) for end in ends)
-            found.append(Placed(dot, at, left, round(max(0.0, right - left), 2)))
-        return tuple(found)
+            placed.append(Placed(dot, at, left, round(max(0.0, right - left), 2)))
+        return tuple(placed)
 
     @property
     def lines(self) -> tuple[tuple[Mark, float], ...]:
@@ -128,8 +128,8 @@ class DotPlot:
         low, high = self._ends()
         if not math.isfinite(high - low):
             return ()
-        found = _powers(low, high) if self.logarithmic else _steps(low, high)
-        return tuple((_brief(value), self.percent(value)) for value in found)
+        values = _powers(low, high) if self.logarithmic else _steps(low, high)
+        return tuple((_brief(value), self.percent(value)) for value in values)
 
 
 def _steps(low: float, high: float) -> list[float]:
@@ -142,12 +142,12 @@ def _steps(low: float, high: float) -> list[float]:
 
 def _powers(low: float, high: float) -> list[float]:
     wide = high - low > 2.5
-    found = [
+    values = [
         digit * 10.0**power
         for power in range(math.floor(low), math.ceil(high) + 1)
         for digit in ((1,) if wide else (1, 3))
     ]
-    return [value for value in found if low <= math.log10(value) <= high]
+    return [value for value in values if low <= math.log10(value) <= high]
 
 
 def _brief(value: float) -> str:
@@ -157,7 +157,7 @@ def _brief(value: float) -> str:
 
 def spread(dots: Sequence[Dot], most: int) -> tuple[Dot, ...]:
     """At most so many dots: the subject, what stands out, then the others in their order."""
-    told = [dot for dot in dots if dot.tone != "plain"]
-    kept = [*told, *(dot for dot in dots if dot.tone == "plain")][:most]
+    marked = [dot for dot in dots if dot.tone != "plain"]
+    kept = [*marked, *(dot for dot in dots if dot.tone == "plain")][:most]
     places = {id(dot) for dot in kept}
     return tuple(dot for dot in dots if id(dot) in places)

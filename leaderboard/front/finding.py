@@ -1,4 +1,4 @@
-"""What a finding is, and words for what rows are about."""
+"""Findings, and words for the subjects of rows."""
 
 from __future__ import annotations
 
@@ -52,17 +52,17 @@ class Finding:
 
 
 Rule = Callable[[Board], Sequence[Finding]]
-"""What a rule finds among the rows of one board."""
+"""Search for findings among the rows of one board."""
 
 
-def strongest(found: Sequence[Finding]) -> Finding | None:
+def strongest(findings: Sequence[Finding]) -> Finding | None:
     """The most striking one, of real text before generated; the first of several."""
-    return max(found, key=lambda one: (not one.generated, one.strength), default=None)
+    return max(findings, key=lambda one: (not one.generated, one.strength), default=None)
 
 
 def guarantees(row: Row, kind: str, unit: str | None = None) -> list[Guarantee]:
     """The finite guarantees of differential privacy of a row that stand, the least first."""
-    found = [
+    standing = [
         one
         for one in row.guarantees
         if one.kind == kind
@@ -71,7 +71,7 @@ def guarantees(row: Row, kind: str, unit: str | None = None) -> list[Guarantee]:
         and math.isfinite(one.epsilon)
         and unit in (None, one.unit)
     ]
-    return sorted(found, key=lambda one: one.epsilon)
+    return sorted(standing, key=lambda one: one.epsilon)
 
 
 def leading(row: Row) -> Stat | None:
@@ -80,7 +80,7 @@ def leading(row: Row) -> Stat | None:
 
 
 def leading_metric(row: Row) -> Metric:
-    """What is known of the metric that ranks a row."""
+    """Metric that ranks a row."""
     return row.metrics.metric("utility", headline(row)[0] or "")
 
 
@@ -91,7 +91,7 @@ def leading_text(row: Row) -> str:
 
 
 def names(board: Board) -> dict[str, str]:
-    """What the rows of a board are called, by group."""
+    """Names of the rows of a board, by group."""
     return {row.group: label for row, label in zip(board, labels(board), strict=True)}
 
 
@@ -100,22 +100,22 @@ def where(board: Board) -> str:
     return f"{board[0].spec.task.name} on {data_name(board[0])}"
 
 
-def axis(known: Metric) -> str:
-    """What an axis of a metric is called."""
-    unit = " %" if known.percent else f" ({known.unit})" if known.unit else ""
-    better = f", {known.better} is better" if known.better else ""
-    return f"{known.label}{unit}{better}"
+def axis(metric: Metric) -> str:
+    """Title of an axis of a metric."""
+    unit = " %" if metric.percent else f" ({metric.unit})" if metric.unit else ""
+    better = f", {metric.better} is better" if metric.better else ""
+    return f"{metric.label}{unit}{better}"
 
 
-def dot(row: Row, label: str, stat: Stat, known: Metric, tone: str = "plain") -> Dot:
+def dot(row: Row, label: str, stat: Stat, metric: Metric, tone: str = "plain") -> Dot:
     """A row's value of a metric."""
-    scale = 100.0 if known.percent else 1.0
+    scale = 100.0 if metric.percent else 1.0
     ends = (None if end is None else end * scale for end in (stat.low, stat.high))
     low, high = ends
     return Dot(
         label,
         stat.value * scale,
-        stat_text(stat, scale, False, (known.low, known.high)),
+        stat_text(stat, scale, False, (metric.low, metric.high)),
         low,
         high,
         first_page(row),

@@ -1,4 +1,4 @@
-"""What the front page shows."""
+"""Contents of the front page."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ MOST_SETS = 12
 
 def front_context(rows: Sequence[Row]) -> dict[str, Any]:
     """The template's values, and under `choices` what readers choose from."""
-    found = real_first(boards(rows))
+    ordered = real_first(boards(rows))
     return {
-        "findings": [_shown(one) for one in findings(found)],
+        "findings": [_shown(one) for one in findings(ordered)],
         "counts": {
             "rows": len(rows),
             "runs": sum(len(row.runs) for row in rows),
             "mechanisms": len({part.name for row in rows for part in row.spec.mechanism}),
             "attacks": len({attack for row in rows for attack in row.leakage}),
-            "sets": len(found),
+            "sets": len(ordered),
         },
-        "sets": [_set(board) for board in sorted(found, key=_size)[:MOST_SETS]],
-        "choices": choices(found),
+        "sets": [_set(board) for board in sorted(ordered, key=_size)[:MOST_SETS]],
+        "choices": choices(ordered),
     }
 
 
@@ -58,15 +58,15 @@ def _table(board: Sequence[Row]) -> str:
     return f"table.html#{urlencode(state)}"
 
 
-def _shown(found: Finding) -> dict[str, Any]:
-    spec = found.board[0].spec
+def _shown(finding: Finding) -> dict[str, Any]:
+    spec = finding.board[0].spec
     return {
-        "key": found.key,
-        "title": found.title,
-        "parts": [(text, at % 2 == 1) for at, text in enumerate(found.parts)],
-        "plot": found.plot,
-        "generated": found.generated,
-        "where": f"{where(found.board)}, {spec.model.name}",
-        "table": _table(found.board),
-        "rows": len(found.board),
+        "key": finding.key,
+        "title": finding.title,
+        "parts": [(text, at % 2 == 1) for at, text in enumerate(finding.parts)],
+        "plot": finding.plot,
+        "generated": finding.generated,
+        "where": f"{where(finding.board)}, {spec.model.name}",
+        "table": _table(finding.board),
+        "rows": len(finding.board),
     }

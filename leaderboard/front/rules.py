@@ -53,11 +53,11 @@ considered."""
 
 def findings(boards: Sequence[Board]) -> list[Finding]:
     """The strongest sound finding of every rule that has one, in the order of the rules."""
-    found = (
+    strongest_findings = (
         strongest([one for board in boards for one in rule(board) if is_sound(one)])
         for rule in RULES
     )
-    return [one for one in found if one is not None]
+    return [one for one in strongest_findings if one is not None]
 
 
 def is_sound(one: Finding) -> bool:
@@ -99,8 +99,8 @@ def _refuted(board: Board, row: Row, claim: Guarantee, bound: LowerBound) -> Fin
     dots = [Dot("claimed", claim.epsilon, number(claim.epsilon), page=page, tone="bad")]
     dots += [Dot(f"at least, {SURE} sure", sure, number(sure), page=page, tone="subject")]
     if bound.epsilon > sure:
-        told = f"at least, {100.0 * bound.confidence:.6g} % sure"
-        dots.append(Dot(told, bound.epsilon, number(bound.epsilon), page=page))
+        label = f"at least, {100.0 * bound.confidence:.6g} % sure"
+        dots.append(Dot(label, bound.epsilon, number(bound.epsilon), page=page))
     dots += [
         Dot(f"proven for {UNITS[one.unit]}", one.epsilon, number(one.epsilon), page=page)
         for one in guarantees(row, "proven", claim.unit)
@@ -133,24 +133,24 @@ class Leak:
     """A metric in bits of which it is declared what it is where nothing leaks."""
 
     attack: str
-    known: Metric
+    metric: Metric
     floor: float
 
     @property
     def name(self) -> str:
         """The metric and its attack in a sentence."""
-        return f"{self.known.label} ({self.attack})"
+        return f"{self.metric.label} ({self.attack})"
 
     def stat(self, row: Row) -> Stat | None:
         """Bits of a row."""
-        return row.leakage.get(self.attack, {}).get(self.known.name)
+        return row.leakage.get(self.attack, {}).get(self.metric.name)
 
     def text(self, row: Row) -> str:
         """Mean of a row, which has one, with its unit."""
         stat = self.stat(row)
-        return "" if stat is None else value_text(self.known, stat.value)
+        return "" if stat is None else value_text(self.metric, stat.value)
 
-    def told(self, row: Row) -> bool:
+    def surely_leaks(self, row: Row) -> bool:
         """True if a row surely leaks more than next to nothing."""
         stat = self.stat(row)
         return stat is not None and stat.low is not None and stat.low > self.floor + NEAR
@@ -169,20 +169,20 @@ class Leak:
     def plot(self, board: Board, subject: Row, reference: Row) -> DotPlot:
         """Bits of a board, the two rows that matter marked."""
         tones = {subject.group: "subject", reference.group: "bad"}
-        dots = {row.group: dot(row, label, stat, self.known)
+        dots = {row.group: dot(row, label, stat, self.metric)
                 for row, label in zip(board, names(board).values(), strict=True)
                 if (stat := self.stat(row)) is not None and math.isfinite(stat.value)}  # fmt: skip
         mark = Mark("where nothing leaks", self.floor, number(self.floor))
-        return DotPlot(axis(self.known), spread(_toned(dots, tones), MOST_DOTS), (mark,))
+        return DotPlot(axis(self.metric), spread(_toned(dots, tones), MOST_DOTS), (mark,))
 
 
 def _leak(row: Row) -> Leak | None:
     """The first main metric in bits of the first attack that has one."""
     for attack in row.leakage:
-        for known in measured([row], "leakage", attack):
-            leaks = known.main and known.better == "lower" and known.unit == "bits"
-            if leaks and known.no_leak is not None:
-                return Leak(attack, known, known.no_leak)
+        for metric in measured([row], "leakage", attack):
+            leaks = metric.main and metric.better == "lower" and metric.unit == "bits"
+            if leaks and metric.no_leak is not None:
+                return Leak(attack, metric, metric.no_leak)
     return None
 
 
@@ -195,7 +195,7 @@ def leak_at_the_floor(board: Board) -> Sequence[Finding]:
     """The best row with a proven epsilon that surely leaks next to nothing, where training does."""
     bare = _upper_end(board)
     leak = None if bare is None else _leak(bare)
-    if bare is None or leak is None or not leak.told(bare):
+    if bare is None or leak is None or not leak.surely_leaks(bare):
         return []
     for row in board:  # the best utility first
         proven = guarantees(row, "proven")
@@ -203,12 +203,12 @@ def leak_at_the_floor(board: Board) -> Sequence[Finding]:
             break
     else:
         return []
-    known = leading_metric(row)
+    metric = leading_metric(row)
     parts = (
         f"{row.label} is the cheapest protection of {where(board)} that brings {leak.name} to "
         "where nothing leaks: ", leak.text(row),
         f" (proven ε = {number(proven[0].epsilon)} for {UNITS[proven[0].unit]}), where ordinary "
-        "training has ", leak.text(bare), f". It costs {known.label} ", leading_text(row),
+        "training has ", leak.text(bare), f". It costs {metric.label} ", leading_text(row),
         f" instead of {leading_text(bare)}.",
     )  # fmt: skip
     return [
@@ -229,7 +229,7 @@ def unproven_leaks(board: Board) -> Sequence[Finding]:
         for row in board
         if {one.unit for one in row.guarantees} - trained
         and not any(math.isfinite(one.epsilon) for one in row.guarantees)
-        and leak.told(row)
+        and leak.surely_leaks(row)
     ]
 
 
@@ -253,12 +253,12 @@ def _upper_end(board: Board) -> Row | None:
 
 
 def _utilities(board: Board) -> dict[str, Dot]:
-    """What ranks the rows of a board, by group."""
-    called, known = names(board), leading_metric(board[0])
-    found = ((row, leading(row)) for row in board)
+    """Values of the metric that ranks the rows of a board, by group."""
+    called, metric = names(board), leading_metric(board[0])
+    ranked = ((row, leading(row)) for row in board)
     return {
-        row.group: dot(row, called[row.group], stat, known)
-        for row, stat in found
+        row.group: dot(row, called[row.group], stat, metric)
+        for row, stat in ranked
         if stat is not None and math.isfinite(stat.value)
     }
 
@@ -272,10 +272,10 @@ def _utility_plot(
 
 
 def _floors(row: Row, only: Sequence[str] = ()) -> list[Mark]:
-    known = leading_metric(row)
-    scale = 100.0 if known.percent else 1.0
+    metric = leading_metric(row)
+    scale = 100.0 if metric.percent else 1.0
     return [
-        Mark(name, stat.value * scale, value_text(known, stat.value))
+        Mark(name, stat.value * scale, value_text(metric, stat.value))
         for name, stat in row.floors.items()
         if math.isfinite(stat.value) and (not only or name in only)
     ]
@@ -297,11 +297,11 @@ def best_for_persons(board: Board) -> Sequence[Finding]:
             break
     else:
         return []
-    known = leading_metric(row)
+    metric = leading_metric(row)
     parts = (
         f"{where(board)}: at a proven ε of ", number(proven[0].epsilon),
-        f" for a person, {row.label} reaches {known.label} ", leading_text(row),
-        f". Public text alone gives {value_text(known, public.value)}, ordinary training "
+        f" for a person, {row.label} reaches {metric.label} ", leading_text(row),
+        f". Public text alone gives {value_text(metric, public.value)}, ordinary training "
         f"{leading_text(bare)}: that is ", f"{number(100.0 * share)} %",
         f" of the way. {_still_found(row)}",
     )  # fmt: skip
@@ -312,9 +312,9 @@ def best_for_persons(board: Board) -> Sequence[Finding]:
 
 
 def _still_found(row: Row) -> str:
-    """Sentence on what attacks still find of a row."""
-    found = "; ".join(f"{what} {value}" for what, value in leaks(row))
-    return f"Attacks still find: {found}." if found else "No attack was run on it."
+    """Sentence on the leakage that attacks still find in a row."""
+    leaks_text = "; ".join(f"{what} {value}" for what, value in leaks(row))
+    return f"Attacks still find: {leaks_text}." if leaks_text else "No attack was run on it."
 
 
 def under_trained(board: Board) -> Sequence[Finding]:
@@ -323,11 +323,11 @@ def under_trained(board: Board) -> Sequence[Finding]:
     row = next((row for row in board if row.group in better and row.learned is not False), None)
     if row is None or bare is None:
         return []
-    known, (stat, first) = leading_metric(row), (leading(row), leading(bare))
+    metric, (stat, first) = leading_metric(row), (leading(row), leading(bare))
     if stat is None or first is None:
         return []
     parts = (
-        f"{where(board)}: {row.label} reaches {known.label} ", leading_text(row), ", ordinary "
+        f"{where(board)}: {row.label} reaches {metric.label} ", leading_text(row), ", ordinary "
         "training ", leading_text(bare), f". It is {BETTER}: {WHY}, and nothing there says what "
         "privacy costs.",
     )  # fmt: skip
@@ -358,13 +358,13 @@ def _idle(board: Board) -> Iterator[Finding]:
         name = (max if larger else min)(row.floors, key=lambda one: row.floors[one].value)
         floor = row.floors[name].value
         better, worse = (stat.value, floor) if larger else (floor, stat.value)
-        known = leading_metric(row)
+        metric = leading_metric(row)
         parts = (
             "At the ε = ", number(claims[0].epsilon),
             f" that it claims for {UNITS[claims[0].unit]}{_by_whom(claims[0])}, "
-            f"{called[row.group]} learns nothing of {where(board)}: {known.label} ",
+            f"{called[row.group]} learns nothing of {where(board)}: {metric.label} ",
             leading_text(row), f", where {FLOORS.get(name, name)} reaches ",
-            value_text(known, floor), ".",
+            value_text(metric, floor), ".",
         )  # fmt: skip
         plot = _utility_plot(board, dots, row, _floors(row, (name,)))
         strength = math.inf if better <= 0 else worse / better

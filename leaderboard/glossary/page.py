@@ -1,4 +1,4 @@
-"""What the page of the glossary shows, and where each column is explained on it."""
+"""Contents of the glossary page, and places of the columns explained on it."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ _ARXIV = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
 
 def papers(source: str) -> tuple[tuple[str, str], ...]:
     """The papers that a component's source names, in its order: (citation, address)."""
-    found = [(source.index(name), name, url) for name, url in _PAPERS.items() if name in source]
-    found += [
+    citations = [(source.index(name), name, url) for name, url in _PAPERS.items() if name in source]
+    citations += [
         (one.start(), one.group(0), f"https://arxiv.org/abs/{one.group(1)}")
         for one in _ARXIV.finditer(source)
     ]
-    return tuple((name, url) for _, name, url in sorted(found))
+    return tuple((name, url) for _, name, url in sorted(citations))
 
 
 _OURS = "uedp_bench."
@@ -79,7 +79,7 @@ class Entry:
 
 
 def entries(names: Sequence[str], registry: Registry[Any], pages: str = "") -> list[Entry]:
-    """What is known of components, by name.
+    """Facts about components, by name.
 
     Args:
         names: as results write them.
@@ -91,24 +91,24 @@ def entries(names: Sequence[str], registry: Registry[Any], pages: str = "") -> l
 
 def _entry(name: str, registry: Registry[Any], pages: str) -> Entry:
     try:
-        found = registry.get(name)
+        component = registry.get(name)
     except UedpBenchError:
         return Entry(name)
-    ours = found.__module__.startswith(_OURS)
+    ours = component.__module__.startswith(_OURS)
     return Entry(
         name=name,
-        summary=_summary(found),
-        source=found.source,
-        papers=papers(found.source),
-        module=found.__module__,
-        code=_file(found.__module__) if ours else "",
+        summary=_summary(component),
+        source=component.source,
+        papers=papers(component.source),
+        module=component.__module__,
+        code=_file(component.__module__) if ours else "",
         docs=f"{pages}/{name}.md" if ours and pages else "",
-        threat=threat_model(found),
+        threat=threat_model(component),
     )
 
 
-def _summary(found: type) -> str:
-    text = " ".join((inspect.getdoc(found) or "").partition("\n\n")[0].split())
+def _summary(component: type) -> str:
+    text = " ".join((inspect.getdoc(component) or "").partition("\n\n")[0].split())
     return text.replace("`", "")
 
 
@@ -118,32 +118,32 @@ def _file(module: str) -> str:
     return f"{path}.py"
 
 
-def threat_model(found: type) -> str:
-    """Who is trusted with private text, and what an adversary sees, by what a mechanism is."""
-    if issubclass(found, RepresentationMechanism):
+def threat_model(component: type) -> str:
+    """Trusted parties and the view of an adversary, by the kind of mechanism."""
+    if issubclass(component, RepresentationMechanism):
         return (
             "Trusted: whoever trains, and the owner of a text. The adversary sees the "
             "representation that leaves the owner, after the mechanism."
         )
-    if issubclass(found, PublishingMechanism):
+    if issubclass(component, PublishingMechanism):
         who = (
             "Trusted: nobody but the owner of a row, for every row is protected by itself."
-            if found.rowwise
+            if component.rowwise
             else "Trusted: whoever publishes, who sees all private rows."
         )
         return f"{who} The adversary sees all that is published."
-    if issubclass(found, ServingMechanism):
+    if issubclass(component, ServingMechanism):
         return (
             "Trusted: whoever trains. The adversary is a party of the protocol that answers, and "
             "sees its own input, the messages and the answer."
         )
-    if issubclass(found, TrainingMechanism):
-        shows = f" Parties of its protocol also see {found.shows}." if found.shows else ""
+    if issubclass(component, TrainingMechanism):
+        shows = f" Parties of its protocol also see {component.shows}." if component.shows else ""
         return (
             "Trusted: whoever computes updates from private text. The adversary sees the model "
             f"that is released, with its weights.{shows}"
         )
-    if issubclass(found, VocabularyMechanism):
+    if issubclass(component, VocabularyMechanism):
         return (
             "Trusted: whoever counts, who sees all private text. The adversary sees the vocabulary."
         )
@@ -251,14 +251,14 @@ TERMS = (*GUARANTEES, *MEASURES)
 
 def places(columns: Sequence[Mapping[str, Any]]) -> list[str]:
     """Ids of the metrics of some columns on the page; no two are the same."""
-    found: list[str] = []
+    ids: list[str] = []
     for column in columns:
         slug = re.sub(r"[^a-z0-9]+", "-", str(column["key"]).lower())[:60].strip("-")
         place = f"metric-{slug}"
-        while place in found:
+        while place in ids:
             place += "-x"
-        found.append(place)
-    return found
+        ids.append(place)
+    return ids
 
 
 def glossary_context(rows: Sequence[Row], columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -27,4 +27,4 @@ FLOORS = {
     "lexicon": "translating word by word from public text",
     "nothing": "a detector that finds nothing",
 }
-"""What floors are; a name that nobody knows stands as it is."""
+"""Explanations of floors; a floor without one keeps its name."""

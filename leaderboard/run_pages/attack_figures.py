@@ -54,34 +54,34 @@ _PROJECTION = TypeAdapter(_Projection)
 
 def projections(details: Details, metrics: Metrics) -> list[Figure]:
     """One map for each attribute, and one for the label of the main task."""
-    found = shaped(_PROJECTION, details.get("projection"))
-    if found is None:
+    projection = shaped(_PROJECTION, details.get("projection"))
+    if projection is None:
         return []
-    colours = dict(found.attributes)
-    maps = [_map(found, f"private attribute {name}", one) for name, one in colours.items()]
-    if found.labels is not None:
-        maps.append(_map(found, "label of the main task", found.labels))
+    colours = dict(projection.attributes)
+    maps = [_map(projection, f"private attribute {name}", one) for name, one in colours.items()]
+    if projection.labels is not None:
+        maps.append(_map(projection, "label of the main task", projection.labels))
     return [one for one in maps if one is not None]
 
 
-def _map(found: _Projection, by: str, classes: _Classes) -> Figure | None:
-    if len(classes.labels) != len(found.points) or not found.points:
+def _map(projection: _Projection, by: str, classes: _Classes) -> Figure | None:
+    if len(classes.labels) != len(projection.points) or not projection.points:
         return None
-    method = _NAMES.get(found.method, found.method)
+    method = _NAMES.get(projection.method, projection.method)
     groups: dict[int, list[tuple[float, float]]] = {}
-    for point, code in zip(found.points, classes.labels, strict=True):
+    for point, code in zip(projection.points, classes.labels, strict=True):
         groups.setdefault(code if 0 <= code < len(classes.classes) else -1, []).append(point)
     ordered = sorted(groups, key=lambda code: (code < 0, code))
     names = {code: "unknown" if code < 0 else classes.classes[code] for code in ordered}
     data = [_class(names[code], groups[code], code) for code in ordered]
-    shares = found.explained_variance
+    shares = projection.explained_variance
     ends = [f"{method} {at + 1}" + (f" ({100 * shares[at]:.3g} % of the variance)"
                                     if len(shares) == 2 else "") for at in range(2)]  # fmt: skip
-    perplexity = "" if found.perplexity is None else f" (perplexity {found.perplexity:g})"
+    perplexity = "" if projection.perplexity is None else f" (perplexity {projection.perplexity:g})"
     return Figure(
         f"{method} by {by}",
-        f"{method}{perplexity} of the released representations of {len(found.points):,} test rows, "
-        f"by {by}. Classes that lie apart can be told apart; where they are mixed here, an "
+        f"{method}{perplexity} of the released representations of {len(projection.points):,} test "
+        f"rows, by {by}. Classes that lie apart can be told apart; where they are mixed here, an "
         "attacker who sees all coordinates may still tell them apart.",
         {"data": data, "layout": layout(
             axis(plain(ends[0]), showticklabels=False), axis(plain(ends[1]), showticklabels=False),
@@ -138,15 +138,15 @@ def attack_figures(details: Details, metrics: Metrics) -> list[Figure]:
 def _sides(details: Details, metrics: Metrics) -> list[Figure]:
     """Scores of canaries that were in and of those that were out; of retrainings too."""
     titles = {"scores": "Scores of the audit's canaries", "retrainings": "Scores over retrainings"}
-    found = []
+    histograms = []
     for key, title in titles.items():
         sides = shaped(_SIDES, details.get(key))
         if sides is None or not sides.members or not sides.nonmembers:
             continue
         values = [*sides.members, *sides.nonmembers]
         if math.isfinite(max(values) - min(values)):
-            found.append(_histogram(title, sides, min(values), max(values)))
-    return found
+            histograms.append(_histogram(title, sides, min(values), max(values)))
+    return histograms
 
 
 def _histogram(title: str, sides: _Sides, low: float, high: float) -> Figure:
@@ -220,8 +220,8 @@ def _named(metrics: Metrics, prefix: str, names: Sequence[str]) -> list[Interval
     return [_interval(name, metrics[prefix + name]) for name in names if prefix + name in metrics]
 
 
-def _interval(label: str, found: Estimate) -> Interval:
-    return Interval(label, found.value, found.low, found.high)
+def _interval(label: str, estimate: Estimate) -> Interval:
+    return Interval(label, estimate.value, estimate.low, estimate.high)
 
 
 # -------------------------------------------------------------------------------------- attackers
@@ -252,9 +252,9 @@ def _attackers(details: Details, metrics: Metrics) -> list[Figure]:
 
 def _loss_curves(value: Any, path: tuple[str, ...]) -> list[tuple[str, list[float]]]:
     """Lists under the key `valid_loss`, by the keys around it."""
-    found: list[tuple[str, list[float]]] = []
+    curves: list[tuple[str, list[float]]] = []
     if not isinstance(value, Mapping) or len(path) > 4:
-        return found
+        return curves
     for key, part in value.items():
         inside = part if isinstance(part, Mapping) else {"": part}
         if key == "valid_loss":
@@ -262,7 +262,7 @@ def _loss_curves(value: Any, path: tuple[str, ...]) -> list[tuple[str, list[floa
                 read = shaped(_LOSSES, losses)
                 if read:
                     name = ", ".join(name for name in (*path, view) if name)
-                    found.append((name.removeprefix("attributes, ") or "attacker", read))
+                    curves.append((name.removeprefix("attributes, ") or "attacker", read))
         else:
-            found += _loss_curves(part, (*path, str(key)))
-    return found
+            curves += _loss_curves(part, (*path, str(key)))
+    return curves

@@ -84,7 +84,7 @@ def exposures(details: Details, metrics: Metrics) -> list[Figure]:
 
 
 def _bin(exposure: float, most: int) -> int:
-    """Which bin of a bit; the ends have what is beyond them. Logarithms are not exact."""
+    """Bin of an exposure in bits; the ends hold values beyond them. Logarithms are not exact."""
     return min(max(int(exposure + 1e-9), 0), most - 1)
 
 
@@ -104,15 +104,15 @@ def _null_shares(most: int, limit: float | None) -> list[float]:
 
 def references(details: Details, metrics: Metrics) -> list[Figure]:
     """Losses of one canary's random references, and of the canaries themselves."""
-    found = shaped(_REFERENCES, details.get("reference_losses"))
-    if found is None or len(found.edges) != len(found.counts) + 1 or not found.counts:
+    losses = shaped(_REFERENCES, details.get("reference_losses"))
+    if losses is None or len(losses.edges) != len(losses.counts) + 1 or not losses.counts:
         return []
-    edges, top = found.edges, max(found.counts)
+    edges, top = losses.edges, max(losses.counts)
     if not all(map(math.isfinite, edges)):
         return []
     middle = [(a + b) / 2 for a, b in pairwise(edges)]
     data: list[dict[str, Any]] = [{
-        "type": "bar", "name": "its references", "x": middle, "y": found.counts,
+        "type": "bar", "name": "its references", "x": middle, "y": losses.counts,
         "width": [b - a for a, b in pairwise(edges)],
         "marker": {"color": "var(--strong-line)", "opacity": 0.55},
         "hovertemplate": "%{y} references<extra></extra>",
@@ -120,7 +120,7 @@ def references(details: Details, metrics: Metrics) -> list[Figure]:
     canaries = shaped(_CANARIES, details.get("canaries")) or []
     for at, kind in enumerate(dict.fromkeys(one.kind for one in canaries)):
         data.append(_rug(kind, [one for one in canaries if one.kind == kind], top, at))
-    loss = finite(found.loss)
+    loss = finite(losses.loss)
     marks = [] if loss is None else [vertical(loss, "this canary")]
     frame = layout(
         axis("loss of the secret part (nats)"), axis("references", rangemode="tozero"), bargap=0,
@@ -128,10 +128,10 @@ def references(details: Details, metrics: Metrics) -> list[Figure]:
         margin={"l": 56, "r": 16, "t": 28, "b": 48},
     )  # fmt: skip
     rows = [(f"{a:.4g} to {b:.4g}", count)
-            for a, b, count in zip(edges, edges[1:], found.counts, strict=False)]  # fmt: skip
+            for a, b, count in zip(edges, edges[1:], losses.counts, strict=False)]  # fmt: skip
     return [Figure(
         "The most exposed canary among its references",
-        f"Bars: losses of the random references of “{found.canary}”; dotted: its own loss. A "
+        f"Bars: losses of the random references of “{losses.canary}”; dotted: its own loss. A "
         "canary that was memorised lies left of its references. Markers: losses of all canaries, "
         "whose own references are others.",
         {"data": data, "layout": frame},

@@ -110,14 +110,14 @@ def _tables(records: Sequence[Record], caption: str) -> Iterator[Table]:
     fits = {key: all(_cell(value.get(key)) for _, value in records) for key in keys}
     columns = [key for key in keys if fits[key]]
     if columns:
-        yield _of(records, columns, caption)
+        yield _table_of_records(records, columns, caption)
     for key in keys:
         if not fits[key]:
             inside = [(path, value) for path, value in records if key in value]
             yield from _deeper(inside, key, f"{caption}: {words(key)}" if caption else words(key))
 
 
-def _of(records: Sequence[Record], columns: list[str], caption: str) -> Table:
+def _table_of_records(records: Sequence[Record], columns: list[str], caption: str) -> Table:
     depth = len(records[0][0])
     if depth == 0:
         ((_, value),) = records

@@ -57,7 +57,7 @@ def plain(text: object) -> str:
 
 
 def finite(value: float | None) -> float | None:
-    """What Plotly can draw; None for infinities."""
+    """Value that Plotly can draw; None for infinities."""
     return value if value is not None and math.isfinite(value) else None
 
 

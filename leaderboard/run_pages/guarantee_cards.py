@@ -47,42 +47,42 @@ class Card:
     assumptions: tuple[str, ...]
 
 
-def card(found: Guarantee, epsilon_at: Mapping[str, Stat] = MappingProxyType({})) -> Card:
-    """What is known of a guarantee.
+def card(guarantee: Guarantee, epsilon_at: Mapping[str, Stat] = MappingProxyType({})) -> Card:
+    """Card of a guarantee.
 
     Args:
-        found: the guarantee.
+        guarantee: guarantee to show.
         epsilon_at: of metric DP, epsilon between the words of some pairs.
     """
     status = {
         "given": "given",
         "refused": "refused: no proof for what was executed",
         "refuted": "refuted: an attack bounds ε from below above this claim",
-    }[found.status]
-    tone = _TONES[found.status]
-    if (found.kind, found.status) == ("stated", "given"):
+    }[guarantee.status]
+    tone = _TONES[guarantee.status]
+    if (guarantee.kind, guarantee.status) == ("stated", "given"):
         status, tone = "stated, and not proven: it rests on what nobody reviewed", "warn"
-    if found.notion == "none" and found.status == "given":
+    if guarantee.notion == "none" and guarantee.status == "given":
         status, tone = "no protection", "warn"
     facts = [
-        ("δ", f"{found.delta:g}"),
-        ("neighbours differ by", found.adjacency),
-        ("notion", _NOTIONS[found.notion]),
-        ("accountant", found.accountant),
+        ("δ", f"{guarantee.delta:g}"),
+        ("neighbours differ by", guarantee.adjacency),
+        ("notion", _NOTIONS[guarantee.notion]),
+        ("accountant", guarantee.accountant),
     ]
-    if found.pure is not None:
-        facts.insert(1, ("ε at δ = 0", number(found.pure)))
-    if found.notion == "metric-dp":
+    if guarantee.pure is not None:
+        facts.insert(1, ("ε at δ = 0", number(guarantee.pure)))
+    if guarantee.notion == "metric-dp":
         facts += [("ε between words", text) for text in at_distances(epsilon_at)]
-    if found.source:
-        facts.append(("source", found.source))
-    if found.curve:
-        facts.append(("for entities", protected(found.protected)))
-    distance = f" {PER_DISTANCE}" if found.notion == "metric-dp" else ""
-    epsilon = f"ε = {number(found.epsilon)}{distance}"
+    if guarantee.source:
+        facts.append(("source", guarantee.source))
+    if guarantee.curve:
+        facts.append(("for entities", protected(guarantee.protected)))
+    distance = f" {PER_DISTANCE}" if guarantee.notion == "metric-dp" else ""
+    epsilon = f"ε = {number(guarantee.epsilon)}{distance}"
     return Card(
-        found.kind, epsilon, found.unit, status, tone, found.reason, found.note, tuple(facts),
-        found.assumptions,
+        guarantee.kind, epsilon, guarantee.unit, status, tone, guarantee.reason, guarantee.note,
+        tuple(facts), guarantee.assumptions,
     )  # fmt: skip
 
 
@@ -97,7 +97,7 @@ def protected(point: Protected | None) -> str:
     return f"that at most {users} mention{'s' * (point.spread == 1)}, in at most {rows} each"
 
 
-def bounds(found: tuple[LowerBound, ...]) -> Table:
+def bounds(lower_bounds: tuple[LowerBound, ...]) -> Table:
     """Table of the lower bounds that attacks gave."""
     head = ("attack", "unit", "neighbours differ by", "ε at least", "confidence", "strict ε", "δ",
             "spread", "sentences", "method", "must hold")  # fmt: skip
@@ -107,12 +107,12 @@ def bounds(found: tuple[LowerBound, ...]) -> Table:
             one.strict_epsilon, f"{one.delta:g}", one.spread, one.sentences, one.method,
             "; ".join(one.assumptions),
         )
-        for one in found
+        for one in lower_bounds
     ]  # fmt: skip
     return table("lower bounds on ε", head, rows, numbers=(4, 6))
 
 
-def events(found: tuple[PrivacyEvent, ...]) -> Table:
+def events(privacy_events: tuple[PrivacyEvent, ...]) -> Table:
     """Table of the events: what happened to private data."""
     rows = [
         (
@@ -120,7 +120,7 @@ def events(found: tuple[PrivacyEvent, ...]) -> Table:
             "; ".join(one.assumptions),
             "" if one.protected is None else f"entities {protected(one.protected)}",
         )
-        for one in found
+        for one in privacy_events
     ]  # fmt: skip
     head = ("stage", "unit", "neighbours differ by", "what happened", "assumptions", "protected")
     return table("privacy events: the accountants' only input", head, rows)

@@ -26,17 +26,17 @@ def result_lines(result: Result) -> Iterator[str]:
         yield sentence.text
     yield from _part("utility", result.utility)
     yield "\nguarantee"
-    for given in result.guarantees or ():
-        epsilon = "no epsilon" if math.isinf(given.epsilon) else f"epsilon {given.epsilon:.4g}"
-        why = f" ({DECLARED})" if given.accountant == DECLARED else ""
-        why += f" ({given.pure:.4g} at delta 0)" if given.pure is not None else ""
-        why += f": {given.reason}" if given.reason else ""
-        why += f" ({given.note})" if given.kind == "stated" else ""
-        yield f"  {given.kind:{WIDE}}{epsilon} for {given.unit}, delta {given.delta:g}{why}"
+    for one in result.guarantees or ():
+        epsilon = "no epsilon" if math.isinf(one.epsilon) else f"epsilon {one.epsilon:.4g}"
+        why = f" ({DECLARED})" if one.accountant == DECLARED else ""
+        why += f" ({one.pure:.4g} at delta 0)" if one.pure is not None else ""
+        why += f": {one.reason}" if one.reason else ""
+        why += f" ({one.note})" if one.kind == "stated" else ""
+        yield f"  {one.kind:{WIDE}}{epsilon} for {one.unit}, delta {one.delta:g}{why}"
     if not result.guarantees:
         yield "  none: private rows were not used"
-    for attack, found in result.leakage.items():
-        yield from _part(f"attack {attack}", found, result.ceilings.get(attack, {}))
+    for attack, estimates in result.leakage.items():
+        yield from _part(f"attack {attack}", estimates, result.ceilings.get(attack, {}))
         yield from (_refuted(each) for each in result.lower_bounds if each.attack == attack)
     for skipped in result.skipped_attacks:
         yield f"\nattack {skipped.name} was left out: {skipped.reason}"
@@ -61,12 +61,12 @@ def _refuted(bound: LowerBound) -> str:
 
 
 def _part(
-    title: str, found: dict[str, Estimate], ceilings: Mapping[str, float] | None = None
+    title: str, estimates: dict[str, Estimate], ceilings: Mapping[str, float] | None = None
 ) -> Iterator[str]:
     yield f"\n{title}"
     allowed = ceilings or {}
-    wide = max([WIDE, *(len(name) + 1 for name in found)])
-    for name, one in found.items():
+    wide = max([WIDE, *(len(name) + 1 for name in estimates)])
+    for name, one in estimates.items():
         low, high = one.low, one.high
         interval = "" if low is None or high is None else f" ({low:.4g} to {high:.4g})"
         most = f", proofs allow {allowed[name]:.4g}" if name in allowed else ""

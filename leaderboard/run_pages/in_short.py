@@ -21,11 +21,11 @@ _READING = ("metric", "this run", "95 % interval", "direction")
 
 @dataclass(frozen=True)
 class Short:
-    """What a run came to.
+    """Summary of a run.
 
     Attributes:
         title: mechanism, task, source, model and seed.
-        sentences: of its page.
+        sentences: sentences at the top of its page.
         tables: utility with its floors, guarantees, leakage and cost, as far as there are any.
     """
 
@@ -35,7 +35,7 @@ class Short:
 
 
 def in_short(result: Result, row: Row) -> Short:
-    """What a run came to.
+    """Summary of a run.
 
     Args:
         result: the run.
@@ -62,18 +62,18 @@ def in_short(result: Result, row: Row) -> Short:
         for bound in result.lower_bounds
     ]
     costs = result.cost.model_dump()
-    found = (
+    tables = (
         table("utility", _READING, utility, numbers=(1, 2)),
         _guarantees(result, row),
         table("leakage", ("attack", *_READING), leakage, numbers=(2, 3)),
         table("cost", ("measure", "this run"),
               [(words(n), text(costs[n])) for n in _COSTS if n in costs], numbers=(1,)),
     )  # fmt: skip
-    return Short(title, in_words(result), tuple(one for one in found if one.rows))
+    return Short(title, in_words(result), tuple(one for one in tables if one.rows))
 
 
 def _guarantees(result: Result, row: Row) -> Table:
-    cards = [card(found, row.epsilon_at) for found in result.guarantees]
+    cards = [card(guarantee, row.epsilon_at) for guarantee in result.guarantees]
     cells = [
         (one.kind, one.epsilon, one.unit, dict(one.facts)["δ"],
          f"{one.status}: {one.reason}" if one.reason else one.status)
@@ -83,9 +83,9 @@ def _guarantees(result: Result, row: Row) -> Table:
 
 
 def floor_cells(result: Result) -> Iterator[tuple[str, str]]:
-    """Names and values of what needs no private text, or next to none."""
-    known = result_metrics(result).metric(
+    """Names and values of the floors, which need no private text, or next to none."""
+    metric = result_metrics(result).metric(
         "utility", result.headline.metric if result.headline else ""
     )
-    scale, unit = (100.0, " %") if known.percent else (1.0, "")
+    scale, unit = (100.0, " %") if metric.percent else (1.0, "")
     yield from ((name, f"{number(value * scale)}{unit}") for name, value in result.floors.items())

@@ -35,8 +35,8 @@ class Leak:
     """
 
     attack: str
-    known: Metric
-    found: Estimate
+    metric: Metric
+    estimate: Estimate
     nothing: float
     share: float
     surely: bool
@@ -47,23 +47,23 @@ def in_words(result: Result) -> tuple[Sentence, ...]:
     if result.status != "finished":
         return ()
     worth, tone = _worth(result)
-    found = [Sentence(f"{promise(result.guarantees)}, {worth}.", tone)]
+    sentences = [Sentence(f"{promise(result.guarantees)}, {worth}.", tone)]
     leaks = sorted(_leaks(result), key=lambda one: (-one.surely, -one.share))
     if leaks:
-        found.append(_strongest(leaks[0]))
-    found += [
+        sentences.append(_strongest(leaks[0]))
+    sentences += [
         Sentence(f"The claim does not hold: {_refutation(one, result)}.", "bad")
         for one in result.guarantees
         if one.status == "refuted"
     ]
-    return tuple(found)
+    return tuple(sentences)
 
 
 # ---------------------------------------------------------------------------------------- promises
 
 
 def promise(guarantees: Sequence[Guarantee]) -> str:
-    """What is proven, or that nothing is."""
+    """Sentence on the proven guarantee, or on its absence."""
     order = list(UNITS)
     proven = [one for one in guarantees if one.kind == "proven" and math.isfinite(one.epsilon)]
     proven.sort(key=lambda one: order.index(one.unit))
@@ -76,24 +76,24 @@ def promise(guarantees: Sequence[Guarantee]) -> str:
     return f"At a proven ε of {_listed(data)}{hidden}"
 
 
-def _listed(found: Sequence[Guarantee]) -> str:
+def _listed(guarantees: Sequence[Guarantee]) -> str:
     """Epsilons with their units."""
     return " and ".join(
         f"{number(one.epsilon)} for {UNITS[one.unit]}"
         + (" per unit of distance" if one.notion == "metric-dp" else "")
-        for one in found
+        for one in guarantees
     )
 
 
 def _refutation(claim: Guarantee, result: Result) -> str:
-    """What is claimed, and what an attack found; the reason as it stands where no bound says."""
+    """Claim, and the bound that refutes it; the stored reason where no bound does."""
     bound = strictest_against(claim, result.lower_bounds)
     if bound is None:
         return claim.reason or "an attack found more"
     declared = f" ({DECLARED})" if claim.accountant == DECLARED else ""
-    said = f"it is ε = {number(claim.epsilon)} for {UNITS[claim.unit]}{declared}"
+    claimed = f"it is ε = {number(claim.epsilon)} for {UNITS[claim.unit]}{declared}"
     return (
-        f"{said}, and the attack {bound.attack} "
+        f"{claimed}, and the attack {bound.attack} "
         f"finds at least {number(bound.strict_epsilon or 0.0)} ({SURE} sure)"
     )
 
@@ -102,19 +102,19 @@ def _refutation(claim: Guarantee, result: Result) -> str:
 
 
 def _worth(result: Result) -> tuple[str, str]:
-    """How good the release is, beside its best floor."""
+    """Utility of the release, beside its best floor."""
     name = result.headline.metric if result.headline else next(iter(result.utility), "")
     if name not in result.utility:
         return "nothing says how good the result is", ""
-    known = result_metrics(result).metric("utility", name)
-    reached = f"{known.label} {value_text(known, result.utility[name].value)}"
+    metric = result_metrics(result).metric("utility", name)
+    reached = f"{metric.label} {value_text(metric, result.utility[name].value)}"
     floor = best(result.floors, result.headline)
     if floor is None:
         return f"it reaches {reached}", ""
     value = result.utility[name].value
     larger = bool(result.headline and result.headline.larger_is_better)
     ahead = value > result.floors[floor] if larger else value < result.floors[floor]
-    beside = f"{FLOORS.get(floor, floor)} ({value_text(known, result.floors[floor])})"
+    beside = f"{FLOORS.get(floor, floor)} ({value_text(metric, result.floors[floor])})"
     if result.learned is False:
         surely = "not surely" if ahead else "no"
         return f"the result is {surely} better than {beside}: {reached}", "warn"
@@ -130,40 +130,40 @@ def _leaks(result: Result) -> Iterator[Leak]:
     """The main metrics of the attacks of which it is known where nothing leaks."""
     metrics = result_metrics(result)
     for attack, values in result.leakage.items():
-        for name, found in values.items():
-            known = metrics.metric("leakage", name, attack)
-            top = _top(known, values)
-            nothing = _nothing(known, values)
-            if known.main and known.better == "lower" and nothing is not None and top:
-                share = (found.value - nothing) / (top - nothing) if top > nothing else 0.0
-                surely = found.low is not None and found.low > nothing
-                yield Leak(attack, known, found, nothing, share, surely)
+        for name, estimate in values.items():
+            metric = metrics.metric("leakage", name, attack)
+            top = _top(metric, values)
+            nothing = _nothing(metric, values)
+            if metric.main and metric.better == "lower" and nothing is not None and top:
+                share = (estimate.value - nothing) / (top - nothing) if top > nothing else 0.0
+                surely = estimate.low is not None and estimate.low > nothing
+                yield Leak(attack, metric, estimate, nothing, share, surely)
 
 
-def _nothing(known: Metric, values: Mapping[str, Estimate]) -> float | None:
+def _nothing(metric: Metric, values: Mapping[str, Estimate]) -> float | None:
     """Its value where nothing leaks."""
-    floor = values.get(known.floor_metric)
-    if known.no_leak is None or floor is None:
-        return known.no_leak
-    return max(known.no_leak, floor.value)
+    floor = values.get(metric.floor_metric)
+    if metric.no_leak is None or floor is None:
+        return metric.no_leak
+    return max(metric.no_leak, floor.value)
 
 
-def _top(known: Metric, values: Mapping[str, Estimate]) -> float | None:
+def _top(metric: Metric, values: Mapping[str, Estimate]) -> float | None:
     """Its value where everything leaks."""
-    if known.limit_metric in values:
-        return values[known.limit_metric].value
-    return known.high if math.isfinite(known.high) else None
+    if metric.limit_metric in values:
+        return values[metric.limit_metric].value
+    return metric.high if math.isfinite(metric.high) else None
 
 
 def _strongest(leak: Leak) -> Sentence:
-    told = (
-        f"The strongest attack, {leak.attack}, reaches {leak.known.label} "
-        f"{value_text(leak.known, leak.found.value)}, where "
-        f"{value_text(leak.known, leak.nothing)} is expected if nothing leaks"
+    text = (
+        f"The strongest attack, {leak.attack}, reaches {leak.metric.label} "
+        f"{value_text(leak.metric, leak.estimate.value)}, where "
+        f"{value_text(leak.metric, leak.nothing)} is expected if nothing leaks"
     )
     if leak.surely:
-        return Sentence(f"{told}: it finds something.", "bad" if leak.share > _MUCH else "warn")
-    return Sentence(f"{told}: this is not surely more than chance.")
+        return Sentence(f"{text}: it finds something.", "bad" if leak.share > _MUCH else "warn")
+    return Sentence(f"{text}: this is not surely more than chance.")
 
 
 _MUCH = 0.5

@@ -59,21 +59,21 @@ def readings(
     )
 
 
-def _reading(known: Metric, found: Estimate, over: Stat | None) -> Reading:
-    scale = 100.0 if known.percent else 1.0
-    unit = " %" if known.percent else f" {known.unit}" if known.unit else ""
+def _reading(metric: Metric, estimate: Estimate, over: Stat | None) -> Reading:
+    scale = 100.0 if metric.percent else 1.0
+    unit = " %" if metric.percent else f" {metric.unit}" if metric.unit else ""
     interval = ""
-    if found.low is not None and found.high is not None:
-        interval = f"{number(found.low * scale)} to {number(found.high * scale)}{unit}"
-    limits = known.low, known.high
+    if estimate.low is not None and estimate.high is not None:
+        interval = f"{number(estimate.low * scale)} to {number(estimate.high * scale)}{unit}"
+    limits = metric.low, metric.high
     return Reading(
-        known.label,
-        known.about,
-        number(found.value * scale) + unit,
+        metric.label,
+        metric.about,
+        number(estimate.value * scale) + unit,
         interval,
         "" if over is None else f"{stat_text(over, scale, False, limits)}{unit} (n = {over.n})",
         {"lower": "lower is better", "higher": "higher is better", None: "for reference"}[
-            known.better
+            metric.better
         ],
     )
 
@@ -81,11 +81,11 @@ def _reading(known: Metric, found: Estimate, over: Stat | None) -> Reading:
 def tiles(result: Result, row: Row) -> dict[str, Any]:
     """Utility, epsilons and the main leakage, each beside all seeds of the row."""
     metrics = result_metrics(result)
-    known = [metrics.metric("utility", name) for name in result.utility]
-    main = [one.name for one in known if one.better]
+    utilities = [metrics.metric("utility", name) for name in result.utility]
+    main = [one.name for one in utilities if one.better]
     first = headline(row)[0]
     names = list(dict.fromkeys([*([first] if first in result.utility else []), *main]))[:2]
-    names += [one.name for one in flattering(known)]
+    names += [one.name for one in flattering(utilities)]
     leakage = [
         (
             attack,
@@ -103,12 +103,12 @@ def tiles(result: Result, row: Row) -> dict[str, Any]:
     stated = any(one.kind == "stated" for one in result.guarantees)
     for kind in ("claimed", "proven", *(["stated"] if stated else [])):
         mine, over = (
-            [guarantee_text(one) for one in found.guarantees if one.kind == kind]
-            for found in (result, row)
+            [guarantee_text(one) for one in promising.guarantees if one.kind == kind]
+            for promising in (result, row)
         )
         epsilons.append(_epsilons(f"{kind} ε", "guarantee", mine, over))
     if result.lower_bounds or row.lower_bounds:
-        mine, over = ([*map(bound_text, found.lower_bounds)] for found in (result, row))
+        mine, over = ([*map(bound_text, promising.lower_bounds)] for promising in (result, row))
         epsilons.append(_epsilons("ε at least", "attacks", mine, over))
     return {
         "utility": [
@@ -130,7 +130,7 @@ def _epsilons(
 
 def _main(metrics: Declared, attack: str, values: Mapping[str, Estimate]) -> dict[str, Estimate]:
     """The metrics of an attack that say most; of one without a main metric, its first one."""
-    known = {name: metrics.metric("leakage", name, attack) for name in values}
-    main = [name for name in values if known[name].main and known[name].better]
+    metric_of = {name: metrics.metric("leakage", name, attack) for name in values}
+    main = [name for name in values if metric_of[name].main and metric_of[name].better]
     main.sort(key=lambda name: metrics.place("leakage", name, attack))
     return {name: values[name] for name in (main or list(values)[:1])[:_PER_ATTACK]}

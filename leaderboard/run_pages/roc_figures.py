@@ -36,7 +36,7 @@ _ROC = TypeAdapter(list[tuple[float, float]])
 
 def rocs(details: Details, metrics: Metrics) -> list[Figure]:
     """ROC curves of all scores of an attack, and of users."""
-    found = []
+    figures = []
     scores = shaped(_SCORES, details.get("scores")) or {}
     main, strongest = details.get("main_score"), details.get("strongest_score")
     roles = {main: "main", strongest: "strongest"}
@@ -46,12 +46,12 @@ def rocs(details: Details, metrics: Metrics) -> list[Figure]:
               for name, score in scores.items() if score.roc}  # fmt: skip
     if curves:
         marked = _reported(metrics, "tpr_at")
-        found.append(_roc("ROC of records, by score", "records", curves, marked, "roc"))
+        figures.append(_roc("ROC of records, by score", "records", curves, marked, "roc"))
     users = shaped(_ROC, details.get("roc_user"))
     if users:
         curves, marked = {str(main or "score"): users}, _reported(metrics, "tpr_user_at")
-        found.append(_roc("ROC of users", "users", curves, marked, "roc_user"))
-    return found
+        figures.append(_roc("ROC of users", "users", curves, marked, "roc_user"))
+    return figures
 
 
 def _reported(metrics: Metrics, name: str) -> list[tuple[float, float]]:
@@ -89,7 +89,7 @@ def _roc(title: str, unit: str, curves: Mapping[str, Points], marked: Points, ke
 
 
 def _floor(curves: Mapping[str, Points]) -> float:
-    """Where axes begin: below the least rate that is not 0."""
+    """Start of the axes, below the least rate that is not 0."""
     rates = [rate for points in curves.values() for point in points for rate in point]
     least = min((rate for rate in rates if _LEAST < rate <= 1), default=0.1)
     return max(_LEAST, min(least, 0.1) / 1.5)
@@ -126,9 +126,11 @@ _GRID = (0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 
 def _numbers(title: str, curves: Mapping[str, Points]) -> Any:
     """True positive rates at some false positive rates."""
-    rows = [(f"{limit:g}", *(_at(points, limit) for points in curves.values())) for limit in _GRID]
+    rows = [
+        (f"{limit:g}", *(_rate_at(points, limit) for points in curves.values())) for limit in _GRID
+    ]
     return table(f"{title}: TPR at no more than this FPR", ("FPR", *curves), rows)
 
 
-def _at(points: Sequence[tuple[float, float]], limit: float) -> float:
+def _rate_at(points: Sequence[tuple[float, float]], limit: float) -> float:
     return max((y for x, y in points if x <= limit), default=0.0)

@@ -21,30 +21,30 @@ from uedp_bench.leaderboard.run_pages.figures import (
 )
 
 NOBODY = 0.4
-"""Where a log axis shows a spread of 0."""
+"""Place of a spread of 0 on a log axis."""
 
 _ONLY = "Simulation only: a real deployment could not print this."
 
 
 def curves(result: Result) -> list[Figure]:
     """Epsilon against the spread of the entity, of all guarantees that have a curve."""
-    given = [found for found in result.guarantees if found.curve]
-    if not given:
+    with_curve = [guarantee for guarantee in result.guarantees if guarantee.curve]
+    if not with_curve:
         return []
     data = []
-    for at, found in enumerate(given):
-        data += _curve(found, at)
+    for at, guarantee in enumerate(with_curve):
+        data += _curve(guarantee, at)
     bounds = [bound for bound in result.lower_bounds if bound.spread is not None]
     data += [_bounds(bounds)] if any(bound.epsilon > 0 for bound in bounds) else []
-    spreads = sorted({point.spread for found in given for point in found.curve})
+    spreads = sorted({point.spread for guarantee in with_curve for point in guarantee.curve})
     frame = layout(
         axis("spread (other users)", type="log",
              tickvals=[_place(spread) for spread in spreads],
              ticktext=[f"{spread:,}" for spread in spreads]),
         axis("ε", type="log", exponentformat="power", dtick=1),
     )  # fmt: skip
-    rows = [(_name(found), point.spread, _sentences(point), point.epsilon)
-            for found in given for point in found.curve]  # fmt: skip
+    rows = [(_name(guarantee), point.spread, _sentences(point), point.epsilon)
+            for guarantee in with_curve for point in guarantee.curve]  # fmt: skip
     return [Figure(
         "ε by the spread of the entity",
         "What is promised to a user together with an entity that at most so many other users "
@@ -55,15 +55,21 @@ def curves(result: Result) -> list[Figure]:
     )]  # fmt: skip
 
 
-def _curve(found: Guarantee, at: int) -> list[dict[str, Any]]:
-    points = [(_place(point.spread), _drawn(point.epsilon)) for point in found.curve]
-    told = [f"spread {point.spread:,}, {_sentences(point)} sentences" for point in found.curve]
-    traces = [line(points, _name(found), at, text=told, mode="lines+markers",
+def _curve(guarantee: Guarantee, at: int) -> list[dict[str, Any]]:
+    points = [(_place(point.spread), _drawn(point.epsilon)) for point in guarantee.curve]
+    labels = [
+        f"spread {point.spread:,}, {_sentences(point)} sentences" for point in guarantee.curve
+    ]
+    traces = [line(points, _name(guarantee), at, text=labels, mode="lines+markers",
                    hovertemplate="ε %{y:.4g}, %{text}")]  # fmt: skip
-    if found.protected is not None and found.epsilon > 0 and math.isfinite(found.epsilon):
+    if (
+        guarantee.protected is not None
+        and guarantee.epsilon > 0
+        and math.isfinite(guarantee.epsilon)
+    ):
         traces.append({
             "type": "scatter", "mode": "markers", "name": "protected point",
-            "x": [_place(found.protected.spread)], "y": [found.epsilon],
+            "x": [_place(guarantee.protected.spread)], "y": [guarantee.epsilon],
             "marker": {"symbol": "circle-open", "size": 16, "color": colour(at),
                        "line": {"width": 3}},
             "hovertemplate": "ε %{y:.4g}<extra>protected point</extra>",
@@ -91,8 +97,8 @@ def _drawn(epsilon: float) -> float:
     return epsilon if epsilon > 0 else math.inf
 
 
-def _name(found: Guarantee) -> str:
-    return f"{found.kind}, {found.unit} ({found.accountant})"
+def _name(guarantee: Guarantee) -> str:
+    return f"{guarantee.kind}, {guarantee.unit} ({guarantee.accountant})"
 
 
 def _sentences(point: CurvePoint) -> str:

@@ -1,4 +1,4 @@
-"""What the page of a run shows: everything in its result, in the order in which readers ask.
+"""Contents of a run's page: everything in its result, in the order of readers' questions.
 
 Samples of what leaked: planted texts that a release gives back, and text that attacks read.
 
@@ -69,18 +69,22 @@ def samples(result: Result) -> Samples:
     return Samples(tuple(_planted(result.details)), tuple(_read(result.samples)))
 
 
-def _read(found: Mapping[str, Sequence[Sample]]) -> Iterator[Table]:
+def _read(samples: Mapping[str, Sequence[Sample]]) -> Iterator[Table]:
     """A table for every attack that read something."""
     head = ("private text", "what the attacker saw", "what it read, and rightly")
-    for attack, read in found.items():
+    for attack, read in samples.items():
         if read:
             yield table(attack, head, [(one.private, one.seen, one.read) for one in read])
 
 
 def _planted(details: Mapping[str, Any]) -> Iterator[Table]:
     """A table for every attack whose planted texts the release gives back, the rarest first."""
-    for attack, told in details.items():
-        planted = shaped(_PLANTED, told.get("canaries")) if isinstance(told, Mapping) else None
+    for attack, attack_details in details.items():
+        planted = (
+            shaped(_PLANTED, attack_details.get("canaries"))
+            if isinstance(attack_details, Mapping)
+            else None
+        )
         # First among all references, or said by the model itself.
         back = [one for one in planted or () if one.rank == 1 or one.beam_search]
         back.sort(key=lambda one: (not one.beam_search, one.occurrences or 0, one.text))
@@ -108,16 +112,16 @@ _ROWS = (
 
 
 def taking_part(result: Result) -> Table | None:
-    """What the run noted of its units; None where it noted nothing that can be read."""
-    found: Any = result.diagnostics.get(NOTE)
-    if not isinstance(found, Mapping):
+    """Table of the run's notes on its units; None without readable notes."""
+    noted: Any = result.diagnostics.get(NOTE)
+    if not isinstance(noted, Mapping):
         return None
     rows = [
-        (what, f"{found[name]:,.6g}")
+        (what, f"{noted[name]:,.6g}")
         for name, what in _ROWS
-        if isinstance(found.get(name), int | float)
+        if isinstance(noted.get(name), int | float)
     ]
-    unit = found.get("unit")
+    unit = noted.get("unit")
     named = unit if isinstance(unit, str) else "units"
     return table(f"{named} that take part", (named, "number"), rows, numbers=(1,)) if rows else None
 
@@ -140,10 +144,10 @@ class _Figures:
     def __init__(self) -> None:
         self.all: dict[str, Figure] = {}
 
-    def add(self, found: Sequence[Figure]) -> tuple[str, ...]:
+    def add(self, figures: Sequence[Figure]) -> tuple[str, ...]:
         """Their ids."""
-        ids = tuple(f"figure-{len(self.all) + at}" for at in range(1, len(found) + 1))
-        self.all |= dict(zip(ids, found, strict=True))
+        ids = tuple(f"figure-{len(self.all) + at}" for at in range(1, len(figures) + 1))
+        self.all |= dict(zip(ids, figures, strict=True))
         return ids
 
 
@@ -168,7 +172,7 @@ def run_context(result: Result, row: Row, beside: Sequence[Sentence] = ()) -> di
         "source_generated": is_generated(result.spec),
         "summary": tiles(result, row),
         "finished": len(row.seeds),
-        "cards": [guarantee_cards.card(found, row.epsilon_at) for found in result.guarantees],
+        "cards": [guarantee_cards.card(one, row.epsilon_at) for one in result.guarantees],
         "curves": figures.add(run_figures.curves(result)),
         "bounds": guarantee_cards.bounds(result.lower_bounds),
         "events": guarantee_cards.events(result.events),
@@ -198,8 +202,8 @@ def run_context(result: Result, row: Row, beside: Sequence[Sentence] = ()) -> di
     context["figures"] = figures.all
     context["data"] = {
         "figures": [
-            {"id": key, "title": found.title, "about": found.about, "figure": found.figure}
-            for key, found in figures.all.items()
+            {"id": key, "title": one.title, "about": one.about, "figure": one.figure}
+            for key, one in figures.all.items()
         ]
     }
     return context
@@ -271,24 +275,26 @@ def _links(row: Row) -> dict[str, str]:
 
 
 def _attacks(result: Result, row: Row, figures: _Figures) -> list[AttackPart]:
-    found = []
+    parts = []
     names = dict.fromkeys([*result.leakage, *result.details])
     for at, name in enumerate(names, 1):
         metrics = result.leakage.get(name, {})
         details = result.details.get(name, {})
         drawn = attack_figures(details, metrics)
         notes = details.get("notes")
-        known = isinstance(notes, list) and all(isinstance(note, str) for note in notes)
-        hidden = {key for figure in drawn for key in figure.draws} | ({"notes"} if known else set())
-        found.append(AttackPart(
+        readable = isinstance(notes, list) and all(isinstance(note, str) for note in notes)
+        hidden = {key for figure in drawn for key in figure.draws} | (
+            {"notes"} if readable else set()
+        )
+        parts.append(AttackPart(
             name,
             f"attack-{at}-{_slug(name)}",
             readings(row.metrics, "leakage", metrics, row.leakage.get(name, {}), name),
             figures.add(drawn),
             tuple(tables(_without(details, hidden), "")),
-            tuple(notes) if isinstance(notes, list) and known else (),
+            tuple(notes) if isinstance(notes, list) and readable else (),
         ))  # fmt: skip
-    return found
+    return parts
 
 
 def _slug(name: str) -> str:
@@ -316,12 +322,12 @@ def _diagnostics(result: Result) -> list[Table]:
     elsewhere = sorted(name for name in only if name not in flat)
     drawn = run_figures.drawable(result.diagnostics)
     left = {key: value for key, value in nested.items() if key not in drawn}
-    found = [
+    candidates = [
         table("", ("diagnostic", "value", "could a deployment print it?"), rows, numbers=(1,)),
         table("", ("simulation only, too",), [(name,) for name in elsewhere]),
         *tables(left, ""),
     ]
-    return [one for one in found if one.rows]
+    return [one for one in candidates if one.rows]
 
 
 def _cost(result: Result, row: Row) -> Table:

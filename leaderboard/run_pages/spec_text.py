@@ -20,13 +20,13 @@ COMMAND = "uedp-bench run spec.yaml --out runs"
 
 @dataclass(frozen=True)
 class Repeat:
-    """How a run is repeated.
+    """Directions for repeating a run.
 
     Attributes:
-        yaml: a spec that `uedp-bench run` reads.
-        link: the same as a link that browsers save.
-        command: reads it from `spec.yaml`.
-        needs: what must be there first, in words.
+        yaml: spec that `uedp-bench run` reads.
+        link: spec as a link that browsers save.
+        command: command that runs `spec.yaml`.
+        needs: files and packages needed first, in words.
         set: parameters of the mechanism that differ from their defaults, as text.
         parameters: all of them with their meaning.
     """
@@ -43,8 +43,10 @@ def repeat(spec: RunSpec) -> Repeat:
     """Everything that a reader needs to repeat a run."""
     written = spec_yaml(spec)
     parts = list(_components(spec))
-    known = {(kind, part.name): _fields(kind, part.name) for kind, part in parts}
-    strangers = [f"{kind} {part.name}" for kind, part in parts if known[kind, part.name] is None]
+    fields_of = {(kind, part.name): _fields(kind, part.name) for kind, part in parts}
+    strangers = [
+        f"{kind} {part.name}" for kind, part in parts if fields_of[kind, part.name] is None
+    ]
     needs = [f"{name} is no component of this installation: give the file that registers it, "
              "--plugin FILE" for name in dict.fromkeys(strangers)]  # fmt: skip
     needs += [
@@ -52,13 +54,13 @@ def repeat(spec: RunSpec) -> Repeat:
         f"it must be there, or change {name} in the spec"
         for kind, part in parts
         for name, value in part.params.items()
-        if value and _is_path(name, value, known[kind, part.name])
+        if value and _is_path(name, value, fields_of[kind, part.name])
     ]
-    given = [f"{name} = {exact(value)}" for kind, part in parts if kind == "mechanism"
+    differing = [f"{name} = {exact(value)}" for kind, part in parts if kind == "mechanism"
              for name, value in part.params.items()
-             if not _at_default(name, value, known[kind, part.name])]  # fmt: skip
+             if not _at_default(name, value, fields_of[kind, part.name])]  # fmt: skip
     rows = [
-        (kind, part.name, name, exact(value), _meaning(name, known[kind, part.name]))
+        (kind, part.name, name, exact(value), _meaning(name, fields_of[kind, part.name]))
         for kind, part in parts
         for name, value in part.params.items()
     ]
@@ -68,7 +70,7 @@ def repeat(spec: RunSpec) -> Repeat:
         f"data:text/yaml;charset=utf-8,{quote(written, errors='replace')}",
         COMMAND,
         tuple(dict.fromkeys(needs)),
-        tuple(given),
+        tuple(differing),
         table("all parameters, defaults among them", head, rows),
     )
 

@@ -1,1 +1,1 @@
-"""What is checked of a submitted result, one kind of check a file; see `leaderboard.validate`."""
+"""Checks of a submitted result, one kind a file; see `leaderboard.validate`."""

@@ -62,12 +62,12 @@ def check_audit(result: Result) -> Iterator[Problem]:
             yield error(place(("details", AUDIT, *each["loc"])), each["msg"])
         return
     yield from _counts(result, details, named)
-    if named.found is None:
+    if named.component is None:
         yield note("lower_bounds", "not computed again: no such audit is installed")
         return
     again = _again(result, details, named, at)
     metrics_again = _metrics(details, again)
-    if _version(result) != named.found.version:
+    if _version(result) != named.component.version:
         yield note("lower_bounds", "those with assumptions are not computed again: the audit is "
                    "of another version")  # fmt: skip
         at = [number for number in at if not result.lower_bounds[number].assumptions]
@@ -120,24 +120,24 @@ def _counts(result: Result, details: _Details, named: Named) -> Iterator[Problem
         yield error(f"details.{AUDIT}.delta", what)
 
 
-def _sides(given: _Sides) -> Any:
+def _sides(sides: _Sides) -> Any:
     import numpy as np
 
     from uedp_bench.bounds.audits import Sides
 
-    return Sides(np.array(given.members), np.array(given.nonmembers))
+    return Sides(np.array(sides.members), np.array(sides.nonmembers))
 
 
-def _trials(given: _Retrainings) -> Any:
+def _trials(retrainings: _Retrainings) -> Any:
     import numpy as np
 
     from uedp_bench.bounds.audits import Trials
 
-    if given.included is None:
-        return Trials(_sides(given))
-    included = np.array(given.included)
+    if retrainings.included is None:
+        return Trials(_sides(retrainings))
+    included = np.array(retrainings.included)
     scores = np.empty(len(included))
-    scores[included], scores[~included] = given.members, given.nonmembers
+    scores[included], scores[~included] = retrainings.members, retrainings.nonmembers
     return Trials.in_order(scores, included, early=True)
 
 
@@ -147,7 +147,7 @@ def _again(
     """The bounds that the scores give, in the order in which the audit gives them."""
     from uedp_bench.bounds.audits import Target, lower_bounds
 
-    params: Any = named.found.create(named.ref.params).params if named.found else None
+    params: Any = named.component.create(named.ref.params).params if named.component else None
     if params.canary == "entity":
         spread = params.spread or 0
         targets = [Target("user-entity", "add-or-remove", spread, spread * params.sentences)]
@@ -161,18 +161,20 @@ def _again(
     return lower_bounds(_sides(details.scores), trials, targets, details.delta, normal=normal)
 
 
-def _same(where: str, given: LowerBound, again: LowerBound) -> Iterator[Problem]:
+def _same(where: str, stored: LowerBound, again: LowerBound) -> Iterator[Problem]:
     for name in ("unit", "adjacency", "delta", "spread", "sentences", "confidence", "assumptions"):
-        here, there = getattr(given, name), getattr(again, name)
-        if here != there:
-            what = f"{shown(here)} is not the {shown(there)} that the audit bounds"
+        stored_value, own_value = getattr(stored, name), getattr(again, name)
+        if stored_value != own_value:
+            what = f"{shown(stored_value)} is not the {shown(own_value)} that the audit bounds"
             yield error(f"{where}.{name}", what)
     for name in ("epsilon", "strict_epsilon"):
-        here, there = getattr(given, name), getattr(again, name)
-        if (here is None) != (there is None) or (here is not None and not _near(here, there)):
-            what = f"{shown(here)} is not the {shown(there)} that its scores give"
+        stored_value, own_value = getattr(stored, name), getattr(again, name)
+        if (stored_value is None) != (own_value is None) or (
+            stored_value is not None and not _near(stored_value, own_value)
+        ):
+            what = f"{shown(stored_value)} is not the {shown(own_value)} that its scores give"
             yield error(f"{where}.{name}", what)
-    if given.evidence != again.evidence:
+    if stored.evidence != again.evidence:
         yield error(f"{where}.evidence", "is not what its scores give")
 
 

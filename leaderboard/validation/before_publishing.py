@@ -1,4 +1,4 @@
-"""What a submitter should know before a result is published: whom and what its texts name.
+"""Notes for a submitter before publication: people, machines and texts that a result names.
 
 None of it is an error. What everybody who publishes shares (`told`) is said once for all files.
 """
@@ -34,16 +34,16 @@ def check_publishing(result: Result) -> Iterator[Problem]:
     data = result.model_dump(mode="json")
     for field in _NAMED:
         yield from _people(data[field], (field,))
-    here = _here()
+    local_names = _local_names()
     for where, text in _texts(data, ()):
-        if found := _ADDRESS.search(text):
-            yield note(place(where), f"holds an address, {shown(found.group())}")
-        for what, name in here:
+        if match := _ADDRESS.search(text):
+            yield note(place(where), f"holds an address, {shown(match.group())}")
+        for what, name in local_names:
             if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE):
                 yield note(place(where), f"{shown(text)} holds the name of {what}, {shown(name)}")
 
 
-def told(result: Result) -> tuple[str, ...]:
+def private_text_notes(result: Result) -> tuple[str, ...]:
     """Sentences about private text: in the folder of the run, and in the result itself."""
     out = [f"the folder of the run holds {kind}: {text}" for kind, text in result.stored.items()
            if isinstance(text, str)]  # fmt: skip
@@ -110,25 +110,25 @@ def _is_name(part: str) -> bool:
 def _known_names() -> frozenset[str]:
     from faker.providers.person.en_US import Provider
 
-    found: set[str] = set()
+    names_in_lower_case: set[str] = set()
     for names in (Provider.first_names, Provider.last_names):
-        found |= {str(name).lower() for name in names}
-    return frozenset(found)
+        names_in_lower_case |= {str(name).lower() for name in names}
+    return frozenset(names_in_lower_case)
 
 
 # ------------------------------------------------------------------------------ machines and texts
 
 
-def _here() -> list[tuple[str, str]]:
-    """Names of this machine and of who checks: most results are checked where they were made."""
-    found = []
+def _local_names() -> list[tuple[str, str]]:
+    """Names of this machine and account: most results are checked where they were made."""
+    names = []
     with suppress(Exception):  # some systems have no account of that number
-        found.append(("your account", getpass.getuser()))
+        names.append(("your account", getpass.getuser()))
     with suppress(OSError):
-        found.append(("this machine", socket.gethostname()))
+        names.append(("this machine", socket.gethostname()))
     return [
         (what, name)
-        for what, name in found
+        for what, name in names
         if len(name) >= _TOO_SHORT and name.lower() not in _NOBODY
     ]
 
@@ -147,6 +147,8 @@ def _texts(value: Any, where: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...]
 def _canaries(details: Mapping[str, Any]) -> bool:
     return any(
         isinstance(part, dict) and isinstance(part.get("text"), str)
-        for found in details.values()
-        for part in (found.get("canaries") if isinstance(found.get("canaries"), list) else ())
+        for part_details in details.values()
+        for part in (
+            part_details.get("canaries") if isinstance(part_details.get("canaries"), list) else ()
+        )
     )

@@ -63,18 +63,18 @@ def _counts(attack: str, metrics: Mapping[str, Estimate], judged: JudgedUsers) -
             yield error(f"leakage.{attack}.{name}", what)
 
 
-def _same(given: float | None, own: float | None) -> bool:
-    return given is not None and own is not None and math.isclose(given, own, abs_tol=_OFF)
+def _same(stored: float | None, own: float | None) -> bool:
+    return stored is not None and own is not None and math.isclose(stored, own, abs_tol=_OFF)
 
 
 def _compared(
-    attack: str, given: Mapping[str, float], again: Mapping[str, float]
+    attack: str, stored: Mapping[str, float], again: Mapping[str, float]
 ) -> Iterator[Problem]:
-    for name in dict.fromkeys((*given, *again)):
+    for name in dict.fromkeys((*stored, *again)):
         where = f"ceilings.{attack}.{name}"
         if name not in again:
             yield error(where, "is there, and no proof bounds it")
-        elif name not in given:
+        elif name not in stored:
             yield error(where, f"is missing: proofs allow {shown(again[name])}")
-        elif not close(given[name], again[name]):
-            yield error(where, f"{shown(given[name])} is not the {shown(again[name])} of proofs")
+        elif not close(stored[name], again[name]):
+            yield error(where, f"{shown(stored[name])} is not the {shown(again[name])} of proofs")

@@ -41,19 +41,19 @@ def _planned(result: Result, derived: Derived) -> Iterator[Problem]:
     proofs = [g for g in result.guarantees if g.kind != "claimed"]
     if all(g.status == "refused" for g in proofs) and proofs:
         return  # where events are not those planned, a run refuses its proofs
-    here, there = len(result.events), len(derived.events)
-    if here != there:
-        yield error("events", f"has {here} events, and the mechanisms plan {there}")
+    count, plan_count = len(result.events), len(derived.events)
+    if count != plan_count:
+        yield error("events", f"has {count} events, and the mechanisms plan {plan_count}")
         return
     for at, (fact, plan) in enumerate(zip(result.events, derived.events, strict=True)):
-        differs = _difference(_told(plan, fact), _told(fact, fact), ())
+        differs = _difference(_compared_part(plan, fact), _compared_part(fact, fact), ())
         if differs is not None:
             where, planned, happened = differs
             what = f"is {shown(happened)}, and its mechanism plans {shown(planned)}"
             yield error(place(("events", at, *where)), what)
 
 
-def _told(event: PrivacyEvent, fact: PrivacyEvent) -> dict[str, Any]:
+def _compared_part(event: PrivacyEvent, fact: PrivacyEvent) -> dict[str, Any]:
     """The part of an event in which both must agree; older versions named no stage."""
     return event.model_dump(exclude={"assumptions"} | (set() if fact.stage else {"stage"}))
 
@@ -74,8 +74,10 @@ def _difference(
         numbers = isinstance(plan, int | float) and isinstance(fact, int | float)
         same = close(plan, fact) if numbers else plan == fact
         return None if same else (where, plan, fact)
-    found = (_difference(planned, told, (*where, name)) for name, planned, told in parts)
-    return next(filter(None, found), None)
+    differences = (
+        _difference(planned, happened, (*where, name)) for name, planned, happened in parts
+    )
+    return next(filter(None, differences), None)
 
 
 def _refusals(result: Result, derived: Derived) -> Iterator[Problem]:
@@ -85,8 +87,12 @@ def _refusals(result: Result, derived: Derived) -> Iterator[Problem]:
     private = isinstance(vocabulary, dict) and vocabulary.get("private") is True
     if private and result.events and derived.processed is False:
         reasons = (*reasons, "the vocabulary comes from private text")
-    for at, given in enumerate(result.guarantees):
-        proof = given.kind != "claimed" and given.status == "given" and math.isfinite(given.epsilon)
+    for at, guarantee in enumerate(result.guarantees):
+        proof = (
+            guarantee.kind != "claimed"
+            and guarantee.status == "given"
+            and math.isfinite(guarantee.epsilon)
+        )
         if proof and reasons:
             what = f"'given' must be 'refused': {plain('; '.join(reasons), 200)}"
             yield error(f"guarantees.{at}.status", what)
@@ -94,7 +100,7 @@ def _refusals(result: Result, derived: Derived) -> Iterator[Problem]:
 
 def _claims(result: Result, derived: Derived) -> Iterator[Problem]:
     """Compares claims with what the papers compute at the parameters of the spec."""
-    at = [n for n, given in enumerate(result.guarantees) if given.kind == "claimed"]
+    at = [n for n, stored in enumerate(result.guarantees) if stored.kind == "claimed"]
     again = claims_at(derived, result.spec.delta)
     if isinstance(again, Unknown):
         if at:
@@ -105,17 +111,17 @@ def _claims(result: Result, derived: Derived) -> Iterator[Problem]:
         yield error("guarantees", what)
         return
     for number, claim in zip(at, again, strict=True):
-        given, where = result.guarantees[number], f"guarantees.{number}"
+        stored, where = result.guarantees[number], f"guarantees.{number}"
         for name in ("unit", "adjacency", "notion", "accountant"):
-            if getattr(given, name) != getattr(claim, name):
-                what = f"{shown(getattr(given, name))} is not the {getattr(claim, name)!r} claimed"
+            if getattr(stored, name) != getattr(claim, name):
+                what = f"{shown(getattr(stored, name))} is not the {getattr(claim, name)!r} claimed"
                 yield error(f"{where}.{name}", what)
         for name in ("epsilon", "delta"):
-            if not close(getattr(given, name), getattr(claim, name)):
-                what = f"{shown(getattr(given, name))} is not the {shown(getattr(claim, name))} "
+            if not close(getattr(stored, name), getattr(claim, name)):
+                what = f"{shown(getattr(stored, name))} is not the {shown(getattr(claim, name))} "
                 yield error(f"{where}.{name}", f"{what}that the paper's accountant gives")
-        if (given.status == "refused") != (claim.status == "refused"):
-            yield error(f"{where}.status", f"{given.status!r} should be {claim.status!r}")
+        if (stored.status == "refused") != (claim.status == "refused"):
+            yield error(f"{where}.status", f"{stored.status!r} should be {claim.status!r}")
 
 
 def claims_at(derived: Derived, delta: float) -> tuple[Guarantee, ...] | Unknown:
@@ -144,45 +150,51 @@ def _bounds(result: Result) -> Iterator[Problem]:
 
 def _refuted(result: Result, derived: Derived) -> Iterator[Problem]:
     """Problems where a claim below a bound is not marked as refuted, or another one is."""
-    at = [n for n, given in enumerate(result.guarantees) if given.kind == "claimed"]
+    at = [n for n, stated in enumerate(result.guarantees) if stated.kind == "claimed"]
     claims = [result.guarantees[number] for number in at]
     unrefuted = [
         claim.model_copy(update={"status": "given"}) if claim.status == "refuted" else claim
         for claim in claims
     ]
-    known = not isinstance(claims_at(derived, result.spec.delta), Unknown)
+    claims_known = not isinstance(claims_at(derived, result.spec.delta), Unknown)
 
     def claimed_at(delta: float) -> Sequence[Guarantee]:
-        found = claims_at(derived, delta)
-        return unrefuted if isinstance(found, Unknown) or len(found) != len(at) else found
+        claims_at_delta = claims_at(derived, delta)
+        return (
+            unrefuted
+            if isinstance(claims_at_delta, Unknown) or len(claims_at_delta) != len(at)
+            else claims_at_delta
+        )
 
-    judged = check_bounds(result.lower_bounds, unrefuted, _infinite, claimed_at if known else None)
-    yield from _marks(at, claims, judged, sure=known)
-    at = [n for n, given in enumerate(result.guarantees) if given.kind == "stated"]
-    given = [result.guarantees[number] for number in at]
+    judged = check_bounds(
+        result.lower_bounds, unrefuted, _infinite, claimed_at if claims_known else None
+    )
+    yield from _marks(at, claims, judged, sure=claims_known)
+    at = [n for n, stated in enumerate(result.guarantees) if stated.kind == "stated"]
+    stated = [result.guarantees[number] for number in at]
     unmarked = [
         one.model_copy(update={"status": "given"}) if one.status == "refuted" else one
-        for one in given
+        for one in stated
     ]
     try:
         verdicts = check_bounds(result.lower_bounds, unmarked, partial(proven_at, result.events))
     except Exception:  # the check of events said it already
         return
-    yield from _marks(at, given, verdicts, sure=True)
+    yield from _marks(at, stated, verdicts, sure=True)
 
 
 def _marks(
-    at: Sequence[int], given: Sequence[Guarantee], judged: Sequence[Guarantee], *, sure: bool
+    at: Sequence[int], stored: Sequence[Guarantee], judged: Sequence[Guarantee], *, sure: bool
 ) -> Iterator[Problem]:
     """Problems where a guarantee is not marked as refuted and a bound refutes it, or is and none.
 
     Args:
         at: places of the guarantees in the file.
-        given: as the file has them.
+        stored: guarantees in the file.
         judged: the same, refuted where a bound lies above them.
         sure: True if what they promise at every delta is known.
     """
-    for number, claim, verdict in zip(at, given, judged, strict=True):
+    for number, claim, verdict in zip(at, stored, judged, strict=True):
         where = f"guarantees.{number}.status"
         if verdict.status == "refuted" and claim.status != "refuted":
             what = f"{claim.status!r} must be 'refuted': {plain(verdict.reason, 300)}"
@@ -193,5 +205,5 @@ def _marks(
 
 
 def _infinite(**_: Any) -> float:
-    """What is proven, to those who ask for claims alone."""
+    """Proven epsilon where claims alone are wanted: infinity."""
     return math.inf

@@ -19,43 +19,43 @@ class Named(NamedTuple):
     Attributes:
         where: its field in the result ("spec.mechanism.0").
         kind: where its name is registered.
-        found: its class; None where it is not installed, or does not load.
+        component: its class; None where it is not installed, or does not load.
         reason: why there is no class.
     """
 
     where: str
     ref: ComponentSpec
     kind: registry.Registry[Any]
-    found: type[Component[Any]] | None
+    component: type[Component[Any]] | None
     reason: str = ""
 
     @property
     def source(self) -> str | None:
         """Digest of the lone file that it comes from; None of a package, or if it is not here."""
-        return None if self.found is None else self.kind.digest(self.ref.name)
+        return None if self.component is None else self.kind.digest(self.ref.name)
 
     @property
-    def known(self) -> bool:
+    def has_all_parameters(self) -> bool:
         """True if it is installed, and has every parameter that the spec gives."""
         return (
-            self.found is not None
-            and self.ref.params.keys() <= self.found.Params.model_fields.keys()
+            self.component is not None
+            and self.ref.params.keys() <= self.component.Params.model_fields.keys()
         )
 
     def names_file(self, parameter: str) -> bool:
         """True if a parameter may name files or folders, whatever its value."""
-        if self.found is None or parameter not in self.found.Params.model_fields:
+        if self.component is None or parameter not in self.component.Params.model_fields:
             return False
-        return path_mark(self.found, parameter) is not None
+        return path_mark(self.component, parameter) is not None
 
     def files(self) -> tuple[str, ...]:
         """Its parameters whose values may be files or folders."""
         return tuple(name for name, value in self.ref.params.items() if self._file(name, value))
 
     def _file(self, name: str, value: Any) -> bool:
-        if self.found is None or name not in self.found.Params.model_fields:
+        if self.component is None or name not in self.component.Params.model_fields:
             return False
-        mark = path_mark(self.found, name)
+        mark = path_mark(self.component, name)
         return mark is not None and value not in (None, [], *mark.words)
 
 
@@ -87,14 +87,14 @@ def check_components(result: Result) -> Iterator[Problem]:
             "spec.mechanism", "is empty: a run has at least one mechanism (noiseless is one)"
         )
     for named in components(result.spec):
-        if named.found is None:
+        if named.component is None:
             hint = "give its file with --plugin, or install its package"
             yield note(
                 f"{named.where}.name", f"{named.reason}, so nothing of it is checked; {hint}"
             )
             continue
         try:
-            named.found.create(named.ref.params)
+            named.component.create(named.ref.params)
         except InputError as reason:
             yield error(f"{named.where}.params", str(reason))
         except Exception as reason:  # a validator raised it, which may be anybody's code

@@ -44,7 +44,7 @@ def _status(result: Result) -> Iterator[Problem]:
         return
     if result.error is not None:
         yield error("error", "is there: a finished run has none")
-    task = components(result.spec)[0].found
+    task = components(result.spec)[0].component
     if task is not None and task_version(result) in (None, task.version):
         optional = getattr(task, "optional", ())
         names = [one.name for one in task.metrics if "*" not in one.name]
@@ -62,11 +62,11 @@ def _learned(result: Result) -> Iterator[Problem]:
         if result.learned is not None or result.floors:
             yield error("headline", "is missing: floors are values of it")
         return
-    found = result.utility.get(headline.metric)
-    if found is None:
+    estimate = result.utility.get(headline.metric)
+    if estimate is None:
         yield error("headline.metric", f"{shown(headline.metric)} is not in utility")
         return
-    says = has_learned(found, result.floors.values(), headline.larger_is_better)
+    says = has_learned(estimate, result.floors.values(), headline.larger_is_better)
     # Schema version 1 does not say where the model saw public text.
     unknown = says and result.learned is None and PUBLIC_ONLY not in result.floors
     if result.learned is not says and not unknown:
@@ -118,8 +118,8 @@ def _stages(result: Result) -> Iterator[Problem]:
     for at, event in enumerate(result.events):
         silent |= not event.stage
         if event.stage and re.sub(r" [1-9]\d*$", "", event.stage) not in names:
-            known = ", ".join(sorted(names))
-            what = f"{shown(event.stage)} is no mechanism of the spec: {known}"
+            listed = ", ".join(sorted(names))
+            what = f"{shown(event.stage)} is no mechanism of the spec: {listed}"
             yield error(f"events.{at}.stage", what)
     if silent:
         yield note(
@@ -143,21 +143,23 @@ def _growing(attack: str, metrics: Mapping[str, Estimate]) -> Iterator[Problem]:
 
 def check_provenance(result: Result) -> Iterator[Problem]:
     """Problems with what a result says of where it comes from."""
-    found = result.provenance
+    provenance = result.provenance
     for name in ("package", "python", "created"):
-        if not isinstance(found.get(name), str) or not found[name]:
-            yield error(f"provenance.{name}", f"{shown(found.get(name))}: it must be a text")
-    if "commit" not in found:
+        if not isinstance(provenance.get(name), str) or not provenance[name]:
+            yield error(f"provenance.{name}", f"{shown(provenance.get(name))}: it must be a text")
+    if "commit" not in provenance:
         yield error("provenance.commit", "is missing")
-    elif found["commit"] is None:
+    elif provenance["commit"] is None:
         yield note("provenance.commit", "is null: nobody can tell which code made this result")
-    elif not isinstance(found["commit"], str) or not re.fullmatch(r"[0-9a-f]{40}", found["commit"]):
+    elif not isinstance(provenance["commit"], str) or not re.fullmatch(
+        r"[0-9a-f]{40}", provenance["commit"]
+    ):
         yield error(
-            "provenance.commit", f"{shown(found['commit'])} is no commit: 40 of 0-9 and a-f"
+            "provenance.commit", f"{shown(provenance['commit'])} is no commit: 40 of 0-9 and a-f"
         )
     if result.status == "finished" and not fingerprint(result):
         yield error("provenance.corpus.fingerprint", "is missing: nobody can tell the corpus")
-    yield from _created(found.get("created"))
+    yield from _created(provenance.get("created"))
     yield from _private(result)
 
 

@@ -36,7 +36,7 @@ def check_declarations(result: Result) -> Iterator[Problem]:
             lists.append((where, own.leakage.get(name, ()), [attacks[name]]))
     for where, listed, parts in lists:
         yield from _form(where, listed)
-        if listed and all(each.found is not None for each in parts):
+        if listed and all(each.component is not None for each in parts):
             yield from _compared(where, listed, parts, result)
     if result.headline is not None:
         ranks = "higher" if result.headline.larger_is_better else "lower"
@@ -62,7 +62,7 @@ def _compared(
     """Problems where declarations are not those of the components, which are installed."""
     declared: dict[str, Metric] = {}
     for each in parts:
-        declared |= {one.name: one for one in each.found.metrics} if each.found else {}
+        declared |= {one.name: one for one in each.component.metrics} if each.component else {}
     who = " and ".join(each.ref.name for each in parts)
     same = all(is_installed(result, each) for each in parts)
     if same and [one.name for one in listed] != list(declared):

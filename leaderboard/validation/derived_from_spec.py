@@ -1,4 +1,4 @@
-"""What follows from a spec alone: the events that its mechanisms plan, claims, and refusals.
+"""Consequences of a spec alone: the events that its mechanisms plan, claims, and refusals.
 
 No file that a spec names is opened: a result of a stranger must not decide what is read. What
 depends on a corpus in files is therefore not derived.
@@ -41,13 +41,13 @@ class Unknown:
 
 @dataclass(frozen=True)
 class Derived:
-    """What follows from a spec.
+    """Consequences of a spec.
 
     Attributes:
-        events: that a run emits.
-        claims: of the papers.
-        refusals: why nothing can be proven, as far as mechanisms and source know.
-        processed: only what was published with protection is seen by vocabulary and training.
+        events: events that a run emits.
+        claims: claims of the papers.
+        refusals: reasons why nothing can be proven, as far as mechanisms and source know.
+        processed: True if vocabulary and training see only text published with protection.
     """
 
     events: Events | Unknown
@@ -64,9 +64,9 @@ class Sizes(CorpusStats):
     """Public sizes of a corpus, as far as they are known without its files."""
 
     @staticmethod
-    def of(**known: Any) -> Sizes:
+    def public_only(**sizes: Any) -> Sizes:
         """The sizes that are known; asking for another is an error."""
-        every: dict[str, Any] = {f.name: known.get(f.name) for f in fields(CorpusStats)}
+        every: dict[str, Any] = {f.name: sizes.get(f.name) for f in fields(CorpusStats)}
         return Sizes(**every)
 
     def __getattribute__(self, name: str) -> Any:
@@ -84,10 +84,10 @@ class Sizes(CorpusStats):
 
 
 def derive(result: Result) -> Derived:
-    """What follows from the spec of a result, asked once for all results of equal specs."""
+    """Derive the consequences of a result's spec, once for all results of equal specs."""
     named = components(result.spec)
     for each in named:
-        if not each.known and not each.where.startswith("spec.attacks"):
+        if not each.has_all_parameters and not each.where.startswith("spec.attacks"):
             why = Unknown(f"{each.where} is not known")
             return Derived(why, why, why, why)
     if (older := of_other_versions(result)) is not None:
@@ -121,9 +121,13 @@ def sizes_of(
         clients: how the rows are dealt.
     """
     second, shares = second_source(task), _shares(clients)
-    downstream = None if second is None else Sizes.of(**{**_known(second, 0), "clients": ()})
-    known = _known(source, held_out)
-    return Sizes.of(**{**known, "downstream": downstream, "clients": shares})
+    downstream = (
+        None
+        if second is None
+        else Sizes.public_only(**{**_documented_sizes(second, 0), "clients": ()})
+    )
+    source_sizes = _documented_sizes(source, held_out)
+    return Sizes.public_only(**{**source_sizes, "downstream": downstream, "clients": shares})
 
 
 def _shares(clients: Clients | None) -> tuple[float, ...] | None:
@@ -135,7 +139,7 @@ def _shares(clients: Clients | None) -> tuple[float, ...] | None:
     return tuple(clients.shares().mean(axis=0).tolist())
 
 
-def _known(source: ComponentSpec, held_out: int | None) -> dict[str, Any]:
+def _documented_sizes(source: ComponentSpec, held_out: int | None) -> dict[str, Any]:
     live = registry.sources.create(source.name, source.params)
     if getattr(live.params, "selects", False):
         return {"public": False}  # counted, then
@@ -144,8 +148,10 @@ def _known(source: ComponentSpec, held_out: int | None) -> dict[str, Any]:
     documented = live.documented()
     if documented is None:
         return {"public": False}
-    known = {field.name: getattr(documented, field.name) for field in fields(CorpusStats)}
-    return known | {"users": None if held_out is None else documented.users - held_out}
+    documented_sizes = {
+        field.name: getattr(documented, field.name) for field in fields(CorpusStats)
+    }
+    return documented_sizes | {"users": None if held_out is None else documented.users - held_out}
 
 
 def held_out_users(result: Result) -> int | None:
@@ -158,9 +164,9 @@ def _held_out(result: Result, named: list[Named]) -> int | None:
     for each in named:
         if not each.where.startswith("spec.attacks"):
             continue
-        if each.found is None:
+        if each.component is None:
             return None
-        if getattr(each.found, "holds_out", False):
+        if getattr(each.component, "holds_out", False):
             users = result.details.get(each.ref.name, {}).get("users")
             count = users.get("non_members") if isinstance(users, dict) else None
             if not isinstance(count, int):

@@ -29,8 +29,8 @@ def fingerprint(result: Result) -> str | None:
 
 def _fingerprint(result: Result, name: str) -> str | None:
     corpus = result.provenance.get(name)
-    found = corpus.get("fingerprint") if isinstance(corpus, dict) else None
-    return found if isinstance(found, str) else None
+    fingerprint = corpus.get("fingerprint") if isinstance(corpus, dict) else None
+    return fingerprint if isinstance(fingerprint, str) else None
 
 
 def check_identity(result: Result) -> Iterator[Problem]:
@@ -38,18 +38,18 @@ def check_identity(result: Result) -> Iterator[Problem]:
     for name, value in (("id", result.id), ("group", result.group)):
         if not HASH.fullmatch(value):
             yield error(name, f"{shown(value)} is no id: 16 of the characters 0-9 and a-f")
-    found = result.provenance.get("identity")
-    if found is None:
+    recorded = result.provenance.get("identity")
+    if recorded is None:
         yield from _recomputed(result)
         return
     try:
-        parts = Parts.from_record(found)
+        parts = Parts.from_record(recorded)
     except ValidationError as wrong:
         for each in wrong.errors(include_url=False, include_context=False):
             message = "is missing" if each["type"] == "missing" else each["msg"]
             yield error(place((RECORDED, *each["loc"])), message)
         return
-    yield from _hashed(result, found)
+    yield from _hashed(result, recorded)
     yield from _agrees(result, parts)
     if parts.engine != ENGINE:
         yield note(
@@ -65,7 +65,7 @@ def of_other_versions(result: Result) -> Named | None:
     """A mechanism or source that the result records in another version or file than is here."""
     for named in components(result.spec):
         decides = named.where.startswith(("spec.mechanism", "spec.source"))
-        if decides and named.found is not None and not is_installed(result, named):
+        if decides and named.component is not None and not is_installed(result, named):
             return named
     return None
 
@@ -74,9 +74,9 @@ def is_installed(result: Result, named: Named) -> bool:
     """True unless the result records a component in another version or file than is here."""
     parts = parts_of(result)
     part = dict(parts.components()).get(named.where.removeprefix("spec.")) if parts else None
-    if part is None or named.found is None:
-        return named.found is not None
-    return (part.version, part.source) == (named.found.version, named.source)
+    if part is None or named.component is None:
+        return named.component is not None
+    return (part.version, part.source) == (named.component.version, named.source)
 
 
 def task_version(result: Result) -> int | None:
@@ -84,54 +84,58 @@ def task_version(result: Result) -> int | None:
     if (recorded := parts_of(result)) is not None:
         return recorded.task.version
     corpus = fingerprint(result)
-    if corpus is None or not all(each.known for each in components(result.spec)):
+    if corpus is None or not all(each.has_all_parameters for each in components(result.spec)):
         return None
     parts = _match(_unrecorded(result, corpus), result.id)
     return None if parts is None else int(parts["task"][1])
 
 
-def _pairs(said: list[Named], parts: Parts) -> Iterator[tuple[Named, tuple[str, Part]]]:
+def _pairs(spec_components: list[Named], parts: Parts) -> Iterator[tuple[Named, tuple[str, Part]]]:
     """Components of the spec with those recorded at the same place."""
     recorded = dict(parts.components())
-    for named in said:
+    for named in spec_components:
         where = named.where.removeprefix("spec.")
         if where in recorded:
             yield named, (f"{RECORDED}.{where}", recorded[where])
 
 
-def _hashed(result: Result, found: Mapping[str, Any]) -> Iterator[Problem]:
-    identifier, group = identity_of(found)
-    for name, said, hashed in (("id", result.id, identifier), ("group", result.group, group)):
-        if said != hashed:
-            yield error(name, f"{shown(said)} is not the hash of {RECORDED}, which is {hashed!r}")
+def _hashed(result: Result, recorded: Mapping[str, Any]) -> Iterator[Problem]:
+    identifier, group = identity_of(recorded)
+    for name, stored, hashed in (("id", result.id, identifier), ("group", result.group, group)):
+        if stored != hashed:
+            yield error(name, f"{shown(stored)} is not the hash of {RECORDED}, which is {hashed!r}")
 
 
-def _agrees(result: Result, found: Parts) -> Iterator[Problem]:
+def _agrees(result: Result, parts: Parts) -> Iterator[Problem]:
     """Problems where recorded parts are not those of the spec; components aside."""
     spec = result.spec
     selection = None if spec.selection is None else spec.selection.declared()
     clients = None if spec.clients is None else spec.clients.model_dump(mode="json")
     corpus = fingerprint(result)
     if corpus is None and result.status == "failed":
-        corpus = found.corpus  # the run failed before there was one, or did not say
+        corpus = parts.corpus  # the run failed before there was one, or did not say
     second = _fingerprint(result, "downstream")
     if second is None and result.status == "failed":
-        second = found.downstream
-    for name, recorded, said, where in (
-        ("seed", found.seed, spec.seed, "spec.seed"),
-        ("delta", found.delta, spec.delta, "spec.delta"),
-        ("noise_source", found.noise_source, spec.noise_source, "spec.noise_source"),
-        ("clients", found.clients, clients, "spec.clients"),
-        ("selection", found.selection, selection, "spec.selection"),
-        ("corpus", found.corpus, corpus, "provenance.corpus.fingerprint"),
-        ("downstream", found.downstream, second, "provenance.downstream.fingerprint"),
+        second = parts.downstream
+    for name, recorded, specified, where in (
+        ("seed", parts.seed, spec.seed, "spec.seed"),
+        ("delta", parts.delta, spec.delta, "spec.delta"),
+        ("noise_source", parts.noise_source, spec.noise_source, "spec.noise_source"),
+        ("clients", parts.clients, clients, "spec.clients"),
+        ("selection", parts.selection, selection, "spec.selection"),
+        ("corpus", parts.corpus, corpus, "provenance.corpus.fingerprint"),
+        ("downstream", parts.downstream, second, "provenance.downstream.fingerprint"),
     ):
-        if recorded != said:
-            yield error(where, f"{shown(said)} is not the {shown(recorded)} of {RECORDED}.{name}")
+        if recorded != specified:
+            yield error(
+                where, f"{shown(specified)} is not the {shown(recorded)} of {RECORDED}.{name}"
+            )
     for name in ("mechanism", "attacks"):
-        here, there = len(getattr(spec, name)), len(getattr(found, name))
-        if here != there:
-            yield error(f"spec.{name}", f"has {here} components, and {RECORDED}.{name} has {there}")
+        in_spec, in_parts = len(getattr(spec, name)), len(getattr(parts, name))
+        if in_spec != in_parts:
+            yield error(
+                f"spec.{name}", f"has {in_spec} components, and {RECORDED}.{name} has {in_parts}"
+            )
 
 
 def _component(named: Named, where: str, part: Part) -> Iterator[Problem]:
@@ -142,58 +146,80 @@ def _component(named: Named, where: str, part: Part) -> Iterator[Problem]:
             f"{named.where}.name", f"{shown(named.ref.name)} is not the {shown(name)} of {where}"
         )
         return
-    if named.found is not None and version != named.found.version:
+    if named.component is not None and version != named.component.version:
         yield note(
             where,
             f"the {named.kind.kind} {name} had version {version}, and version "
-            f"{named.found.version} is installed: results of different versions do not compare",
+            f"{named.component.version} is installed: results of different versions do not compare",
         )
     elif source != named.source:
         yield note(where, _other_source(named, source))
     for parameter in sorted({*params, *named.ref.params}):
         recorded = params.get(parameter, _LEFT_OUT)
-        said = named.ref.params.get(parameter, _LEFT_OUT)
-        if recorded == said or (named.names_file(parameter) and _stands_for(recorded, said)):
+        specified = named.ref.params.get(parameter, _LEFT_OUT)
+        if recorded == specified or (
+            named.names_file(parameter) and _stands_for(recorded, specified)
+        ):
             continue
-        if _is_source(recorded, said):
+        if _is_source(recorded, specified):
             continue
         at = f"{named.where}.params.{parameter}"
-        if named.found is None and _stands_for(recorded, said):
-            yield note(at, f"is {shown(said)}, and {shown(recorded)} in {where}: a file, perhaps")
+        if named.component is None and _stands_for(recorded, specified):
+            yield note(
+                at, f"is {shown(specified)}, and {shown(recorded)} in {where}: a file, perhaps"
+            )
         else:
-            yield error(at, f"{shown(said)} is not the {shown(recorded)} of {where}")
+            yield error(at, f"{shown(specified)} is not the {shown(recorded)} of {where}")
 
 
 def _other_source(named: Named, source: str | None) -> str:
-    """What to say where the file that a component came from is not the one that is here."""
+    """Message that a component came from another file than the installed one."""
     what = f"the {named.kind.kind} {named.ref.name}"
-    if named.found is None:
+    if named.component is None:
         return f"{what} came from a lone file ({source}): give it with --plugin to check the rest"
-    here = "a package" if named.source is None else f"a file with the digest {named.source}"
-    there = "a package" if source is None else f"a file with the digest {source}"
-    return f"{what} came from {there}, and is {here} here: results of different code do not compare"
+    installed = "a package" if named.source is None else f"a file with the digest {named.source}"
+    origin = "a package" if source is None else f"a file with the digest {source}"
+    return (
+        f"{what} came from {origin}, and is {installed} here: "
+        "results of different code do not compare"
+    )
 
 
 _LEFT_OUT = "missing"
 
 
-def _stands_for(recorded: Any, said: Any) -> bool:
+def _stands_for(recorded: Any, specified: Any) -> bool:
     """True if a recorded value may be what the files hold that a parameter names."""
-    if isinstance(recorded, list) and isinstance(said, list) and len(recorded) == len(said):
-        return all(a == b or _stands_for(a, b) for a, b in zip(recorded, said, strict=True))
+    if (
+        isinstance(recorded, list)
+        and isinstance(specified, list)
+        and len(recorded) == len(specified)
+    ):
+        return all(a == b or _stands_for(a, b) for a, b in zip(recorded, specified, strict=True))
     digest = isinstance(recorded, str) and HASH.fullmatch(recorded) is not None
     return digest or recorded == _LEFT_OUT
 
 
-def _is_source(recorded: Any, said: Any) -> bool:
+def _is_source(recorded: Any, specified: Any) -> bool:
     """True if a recorded second source may be the one that a parameter names, but for paths."""
-    if not isinstance(said, dict) or not isinstance(recorded, list) or len(recorded) not in (3, 4):
+    if (
+        not isinstance(specified, dict)
+        or not isinstance(recorded, list)
+        or len(recorded) not in (3, 4)
+    ):
         return False
     name, _, params, *_ = recorded
-    given = said.get("params")
-    if name != said.get("name") or not isinstance(params, dict) or not isinstance(given, dict):
+    specified_params = specified.get("params")
+    if (
+        name != specified.get("name")
+        or not isinstance(params, dict)
+        or not isinstance(specified_params, dict)
+    ):
         return False
-    return all(name in given and given[name] == value for name, value in params.items())
+    return all(
+        name in specified_params and specified_params[name] == value
+        for name, value in params.items()
+    )
 
 
 def _recomputed(result: Result) -> Iterator[Problem]:
@@ -202,7 +228,7 @@ def _recomputed(result: Result) -> Iterator[Problem]:
     corpus = fingerprint(result)
     if corpus is None and result.status == "finished":
         return  # another check says what is missing
-    unknown = [each for each in named if not each.known]
+    unknown = [each for each in named if not each.has_all_parameters]
     if unknown:
         yield note("id", f"not checked: {RECORDED} is missing, and {unknown[0].where} is not known")
         return

@@ -18,11 +18,11 @@ def check_backing(result: Result) -> Iterator[Problem]:
     """
     for named in components(result.spec):
         attack, metrics = named.ref.name, result.leakage.get(named.ref.name, {})
-        if named.found is None or not named.where.startswith("spec.attacks") or not metrics:
+        if named.component is None or not named.where.startswith("spec.attacks") or not metrics:
             continue
         try:
             details = result.details.get(attack, {})
-            for where, what in named.found.contradictions(metrics, details):  # type: ignore[attr-defined]
+            for where, what in named.component.contradictions(metrics, details):  # type: ignore[attr-defined]
                 field, _, rest = where.partition(".")
                 yield error(f"{field}.{attack}.{rest}", what)
         except ValidationError as wrong:

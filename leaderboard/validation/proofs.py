@@ -42,84 +42,84 @@ def check_proofs(result: Result) -> Iterator[Problem]:
     for kind in dict.fromkeys(kind for kinds in strange.values() for kind in kinds):
         yield note("events", unknown_kind(kind))
     seen: set[tuple[str, str]] = set()
-    for at, given in enumerate(result.guarantees):
-        if given.kind == "claimed":
+    for at, guarantee in enumerate(result.guarantees):
+        if guarantee.kind == "claimed":
             continue
-        where, key = f"guarantees.{at}", (given.unit, given.adjacency)
-        if given.kind == "proven" and strangers and math.isfinite(given.epsilon):
+        where, key = f"guarantees.{at}", (guarantee.unit, guarantee.adjacency)
+        if guarantee.kind == "proven" and strangers and math.isfinite(guarantee.epsilon):
             yield error(f"{where}.kind", f"'proven' must be 'stated': {not_reviewed(strangers)}")
-        elif given.kind == "stated" and strangers == (STATED_THERE,):
+        elif guarantee.kind == "stated" and strangers == (STATED_THERE,):
             yield note(f"{where}.kind", "is 'stated', and all of its components are reviewed here")
         if key in seen:
-            yield error(where, f"{given.unit} ({given.adjacency}) is proven twice")
+            yield error(where, f"{guarantee.unit} ({guarantee.adjacency}) is proven twice")
         seen.add(key)
         again = left.pop(key, None)
-        if given.status == "refused":
+        if guarantee.status == "refused":
             continue  # a run may know more reasons than its events
         if key in strange:
             kinds = ", ".join(shown(kind) for kind in strange[key])
             yield note(where, f"cannot be computed again here: events of the kind {kinds}")
             continue
         if again is None:
-            yield error(where, f"no event speaks of {given.unit} ({given.adjacency})")
+            yield error(where, f"no event speaks of {guarantee.unit} ({guarantee.adjacency})")
         elif again.status == "refused":
             what = plain(again.reason, 200)
             yield error(f"{where}.status", f"is given, and its events are refused: {what}")
         else:
-            yield from _proof(result, where, given, again)
+            yield from _proof(result, where, guarantee, again)
     # Without events nothing happened, and what was planned says for which units that is refused.
     for unit, adjacency in left:
         what = f"proven, {unit} ({adjacency}), is missing: events speak of it"
         yield error("guarantees", what)
 
 
-def _proof(result: Result, where: str, given: Guarantee, again: Guarantee) -> Iterator[Problem]:
+def _proof(result: Result, where: str, stored: Guarantee, again: Guarantee) -> Iterator[Problem]:
     """Compares one proof with what its events are worth."""
-    if states_none(given.assumptions):
-        again = _as_then(given, again)
-    if _adds_up(given) and not _adds_up(again):
+    if states_none(stored.assumptions):
+        again = _as_then(stored, again)
+    if _adds_up(stored) and not _adds_up(again):
         what = (
             f"adds promises up; composed they are worth {shown(again.epsilon)} at {again.delta:g}"
         )
         yield note(where, what)
-        again = _summed(given, again)
-    if given.protected != again.protected:
+        again = _summed(stored, again)
+    if stored.protected != again.protected:
         yield error(f"{where}.protected", "is not the point that the events declare")
-    finite = not (math.isinf(given.epsilon) and math.isinf(again.epsilon))
-    if finite and given.notion != again.notion:
+    finite = not (math.isinf(stored.epsilon) and math.isinf(again.epsilon))
+    if finite and stored.notion != again.notion:
         yield error(
-            f"{where}.notion", f"{given.notion!r} is not the {again.notion!r} of its events"
+            f"{where}.notion", f"{stored.notion!r} is not the {again.notion!r} of its events"
         )
-    if finite and not close(given.delta, again.delta):
-        what = f"{shown(given.delta)} is not the {shown(again.delta)} that its events are worth"
+    if finite and not close(stored.delta, again.delta):
+        what = f"{shown(stored.delta)} is not the {shown(again.delta)} that its events are worth"
         yield error(f"{where}.delta", what)
-    said = {text for event in result.events for text in event.assumptions}
+    event_assumptions = {text for event in result.events for text in event.assumptions}
     for text in again.assumptions:
-        if text in said and text not in given.assumptions:
+        if text in event_assumptions and text not in stored.assumptions:
             yield error(f"{where}.assumptions", f"lack one of its events: {shown(text)}")
-    if math.isfinite(given.epsilon):
-        yield from _general(where, given, result.spec.noise_source)
-    if result.spec.selection is not None and math.isfinite(given.epsilon):
+    if math.isfinite(stored.epsilon):
+        yield from _general(where, stored, result.spec.noise_source)
+    if result.spec.selection is not None and math.isfinite(stored.epsilon):
         return  # what the choice of settings adds is checked where it is recorded
-    yield from same_epsilons(where, given, again)
+    yield from same_epsilons(where, stored, again)
 
 
-def _adds_up(given: Guarantee) -> bool:
-    return "basic" in given.accountant.split(" + ")
+def _adds_up(guarantee: Guarantee) -> bool:
+    return "basic" in guarantee.accountant.split(" + ")
 
 
-def _summed(given: Guarantee, again: Guarantee) -> Guarantee:
+def _summed(stored: Guarantee, again: Guarantee) -> Guarantee:
     """Today's proof, or the sum of older versions where that is no less: it still holds."""
-    then = {(p.spread, p.sentences): p.epsilon for p in given.curve}
+    then = {(p.spread, p.sentences): p.epsilon for p in stored.curve}
     curve = tuple(
         point.model_copy(
             update={"epsilon": max(point.epsilon, then.get((point.spread, point.sentences), 0.0))}
         )
         for point in again.curve
     )
-    if given.delta == 0.0 and again.pure is not None:
+    if stored.delta == 0.0 and again.pure is not None:
         again = again.model_copy(update={"delta": 0.0, "epsilon": again.pure})
-    epsilon = max(given.epsilon, again.epsilon)
+    epsilon = max(stored.epsilon, again.epsilon)
     return again.model_copy(update={"epsilon": epsilon, "curve": curve})
 
 
@@ -127,14 +127,14 @@ _FAR = 20.0
 """Epsilon from which the end of the sampler of noise may count."""
 
 
-def _as_then(given: Guarantee, again: Guarantee) -> Guarantee:
+def _as_then(stored: Guarantee, again: Guarantee) -> Guarantee:
     """Today's proof, less what the end of the sampler of noise has raised since.
 
     Older versions did not count it: a note says so, and such a value is no sign of a changed file.
     """
-    if again.epsilon > given.epsilon > _FAR:
-        again = again.model_copy(update={"epsilon": given.epsilon, "notion": given.notion})
-    then = {(p.spread, p.sentences): p.epsilon for p in given.curve}
+    if again.epsilon > stored.epsilon > _FAR:
+        again = again.model_copy(update={"epsilon": stored.epsilon, "notion": stored.notion})
+    then = {(p.spread, p.sentences): p.epsilon for p in stored.curve}
     curve = []
     for point in again.curve:
         value = then.get((point.spread, point.sentences), 0.0)
@@ -143,38 +143,40 @@ def _as_then(given: Guarantee, again: Guarantee) -> Guarantee:
     return again.model_copy(update={"curve": tuple(curve)})
 
 
-def _general(where: str, given: Guarantee, source: NoiseSource) -> Iterator[Problem]:
+def _general(where: str, guarantee: Guarantee, source: NoiseSource) -> Iterator[Problem]:
     """The assumptions that every proof has; older versions stated none of them."""
-    if states_none(given.assumptions):
+    if states_none(guarantee.assumptions):
         what = (
             "are of a version that did not state what all proofs assume of noise and seeds, "
             "nor count the end of its sampler in delta"
         )
         yield note(f"{where}.assumptions", what)
         return
-    for text in missing(given.assumptions, source, given.notion):
+    for text in missing(guarantee.assumptions, source, guarantee.notion):
         yield error(f"{where}.assumptions", f"lack one of every proof: {shown(text)}")
 
 
 def same_epsilons(
-    where: str, given: Guarantee, again: Guarantee, of: str = "its events"
+    where: str, stored: Guarantee, again: Guarantee, origin: str = "its events"
 ) -> Iterator[Problem]:
     """Compares epsilon and the points of the curve with those computed again from `of`."""
-    if not close(given.epsilon, again.epsilon):
-        how = "less" if given.epsilon < again.epsilon else "more"
-        what = f"proven epsilon {shown(given.epsilon)} is {how} than {shown(again.epsilon)}"
-        yield error(f"{where}.epsilon", f"{what}, which {of} are worth at delta {given.delta:g}")
+    if not close(stored.epsilon, again.epsilon):
+        difference = "less" if stored.epsilon < again.epsilon else "more"
+        what = f"proven epsilon {shown(stored.epsilon)} is {difference} than {shown(again.epsilon)}"
+        yield error(
+            f"{where}.epsilon", f"{what}, which {origin} are worth at delta {stored.delta:g}"
+        )
     points = {(p.spread, p.sentences): p.epsilon for p in again.curve}
-    if {(p.spread, p.sentences) for p in given.curve} != set(points):
-        what = f"has {len(given.curve)} points, and not the {len(points)} that its events have"
+    if {(p.spread, p.sentences) for p in stored.curve} != set(points):
+        what = f"has {len(stored.curve)} points, and not the {len(points)} that its events have"
         yield error(f"{where}.curve", what)
         return
-    for number, point in enumerate(given.curve):
+    for number, point in enumerate(stored.curve):
         value = points[point.spread, point.sentences]
         if not close(point.epsilon, value):
-            how = "less" if point.epsilon < value else "more"
-            what = f"{shown(point.epsilon)} is {how} than {shown(value)}, which {of} are worth"
-            yield error(f"{where}.curve.{number}.epsilon", what)
+            difference = "less" if point.epsilon < value else "more"
+            what = f"{shown(point.epsilon)} is {difference} than {shown(value)}"
+            yield error(f"{where}.curve.{number}.epsilon", f"{what}, which {origin} are worth")
 
 
 @lru_cache(maxsize=256)

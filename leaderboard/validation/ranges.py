@@ -32,8 +32,8 @@ def check_ranges(result: Result) -> Iterator[Problem]:
     # A file may declare wider limits than the component has.
     declarations = result_metrics(result, installed=True)
     for name, estimate in result.utility.items():
-        known = declarations.metric("utility", name)
-        bounds = known.low, known.high
+        metric = declarations.metric("utility", name)
+        bounds = metric.low, metric.high
         yield from _estimate(f"utility.{name}", name, estimate, bounds)
     for attack, metrics in result.leakage.items():
         for name, estimate in metrics.items():
@@ -45,9 +45,9 @@ def check_ranges(result: Result) -> Iterator[Problem]:
         if not (_is_number(value) and 0.0 <= value < math.inf):
             yield error(f"cost.{name}", f"{shown(value)} is no cost: 0 or more, and finite")
     for name, value in result.diagnostics.items():
-        known = declarations.metric("diagnostics", name)
-        if _is_number(value) and not known.low - SLACK <= value <= known.high + SLACK:
-            yield error(f"diagnostics.{name}", _outside(value, known.low, known.high))
+        metric = declarations.metric("diagnostics", name)
+        if _is_number(value) and not metric.low - SLACK <= value <= metric.high + SLACK:
+            yield error(f"diagnostics.{name}", _outside(value, metric.low, metric.high))
     yield from _series(result)
     yield from _guarantees(result)
     for at, bound in enumerate(result.lower_bounds):
@@ -64,11 +64,11 @@ def _is_number(value: Any) -> bool:
 # ---------------------------------------------------------------------------- utility and leakage
 
 
-def _bounds(known: Metric, beside: dict[str, Estimate]) -> tuple[float, float]:
+def _bounds(metric: Metric, beside: dict[str, Estimate]) -> tuple[float, float]:
     """Smallest and largest value; `beside` are the other metrics of the attack."""
-    if not known.limit_metric or known.unit != "bits":
-        return known.low, known.high
-    limit = beside.get(known.limit_metric)
+    if not metric.limit_metric or metric.unit != "bits":
+        return metric.low, metric.high
+    limit = beside.get(metric.limit_metric)
     bits = math.inf if limit is None else limit.value
     # Exposure by rank: the worst of n references has rank n + 1.
     least = -math.log2(1.0 + 2.0**-bits) if bits >= 0.0 else -1.0
@@ -178,30 +178,34 @@ def _is_point(point: Any) -> bool:
 
 
 def _guarantees(result: Result) -> Iterator[Problem]:
-    for at, given in enumerate(result.guarantees):
+    for at, guarantee in enumerate(result.guarantees):
         where = f"guarantees.{at}"
-        if given.delta >= 1.0:
-            yield error(f"{where}.delta", f"{shown(given.delta)} promises nothing: it is below 1")
-        finite = math.isfinite(given.epsilon)
-        if given.status == "refused" and finite:
-            what = f"{shown(given.epsilon)} is refused: epsilon is infinite then"
+        if guarantee.delta >= 1.0:
+            yield error(
+                f"{where}.delta", f"{shown(guarantee.delta)} promises nothing: it is below 1"
+            )
+        finite = math.isfinite(guarantee.epsilon)
+        if guarantee.status == "refused" and finite:
+            what = f"{shown(guarantee.epsilon)} is refused: epsilon is infinite then"
             yield error(f"{where}.epsilon", what)
-        if given.status != "given" and not given.reason:
-            yield error(f"{where}.reason", f"is empty: what is {given.status} has a reason")
-        if given.status == "refuted" and given.kind == "proven":
+        if guarantee.status != "given" and not guarantee.reason:
+            yield error(f"{where}.reason", f"is empty: what is {guarantee.status} has a reason")
+        if guarantee.status == "refuted" and guarantee.kind == "proven":
             yield error(
                 f"{where}.status",
                 "'refuted' is for what is claimed or stated: what is proven holds",
             )
-        if finite == (given.notion == "none"):
-            what = f"{shown(given.notion)} does not fit epsilon {shown(given.epsilon)}"
+        if finite == (guarantee.notion == "none"):
+            what = f"{shown(guarantee.notion)} does not fit epsilon {shown(guarantee.epsilon)}"
             yield error(
                 f"{where}.notion", f"{what}: 'none' where epsilon is infinite, and only there"
             )
-        elif finite and (given.notion == "simulation") != (given.unit == COMPUTATION):
-            what = f"{shown(given.notion)} does not fit the unit {given.unit}"
+        elif finite and (guarantee.notion == "simulation") != (guarantee.unit == COMPUTATION):
+            what = f"{shown(guarantee.notion)} does not fit the unit {guarantee.unit}"
             yield error(
                 f"{where}.notion", f"{what}: 'simulation' is of {COMPUTATION}, and it alone"
             )
-        if given.notion == "simulation" and given.epsilon != 0.0:
-            yield error(f"{where}.epsilon", f"{shown(given.epsilon)}: a simulation has none, but 0")
+        if guarantee.notion == "simulation" and guarantee.epsilon != 0.0:
+            yield error(
+                f"{where}.epsilon", f"{shown(guarantee.epsilon)}: a simulation has none, but 0"
+            )

@@ -25,11 +25,11 @@ _NEEDED = ("id", "group", "status", "spec")
 
 @dataclass(frozen=True)
 class Reading:
-    """What a file holds.
+    """Contents of a file.
 
     Attributes:
         result: None where it is no result.
-        problems: of the file and of its schema.
+        problems: problems of the file and of its schema.
     """
 
     result: Result | None = None
@@ -48,8 +48,8 @@ def read(file: Path | Line) -> Reading:
         return Reading(problems=(error("", str(reason)),))
     version = data.get("schema_version", 1)
     if isinstance(version, int) and not 1 <= version <= SCHEMA_VERSION:
-        known = f"versions 1 to {SCHEMA_VERSION}"
-        what = f"{shown(version)} is unknown: this version of uedp-bench reads {known}"
+        versions = f"versions 1 to {SCHEMA_VERSION}"
+        what = f"{shown(version)} is unknown: this version of uedp-bench reads {versions}"
         return Reading(problems=(*problems, error("schema_version", what)))
     data = migrated(data)
     try:
@@ -79,21 +79,21 @@ def _parsed(text: str) -> tuple[list[Problem], dict[str, Any]]:
     return problems, data
 
 
-def _explained(found: Any) -> Problem:
-    where = place(found["loc"])
-    message = found["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-    if found["type"] == "missing":
+def _explained(details: Any) -> Problem:
+    where = place(details["loc"])
+    message = details["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    if details["type"] == "missing":
         return error(where, "is missing")
-    if found["type"] == "extra_forbidden":
+    if details["type"] == "extra_forbidden":
         return error(where, "is no field of a result")
-    if message != found["msg"]:
-        message = f"it must be {message}" if "Input" in found["msg"] else message
-    return error(where, f"{shown(found['input'])}: {plain(message, 200)}")
+    if message != details["msg"]:
+        message = f"it must be {message}" if "Input" in details["msg"] else message
+    return error(where, f"{shown(details['input'])}: {plain(message, 200)}")
 
 
-def _new(listed: list[Problem], known: list[Problem]) -> list[Problem]:
+def _new(listed: list[Problem], reported: list[Problem]) -> list[Problem]:
     """Problems of fields that are not reported yet: NaN is no valid number either."""
-    places = {problem.where for problem in known}
+    places = {problem.where for problem in reported}
     return [p for p in listed if p.where not in places and "NaN" not in p.what]
 
 
@@ -106,8 +106,8 @@ def _coerced(raw: Any, read: Any, where: tuple[Any, ...]) -> Iterator[Problem]:
         for number, (a, b) in enumerate(zip(raw, read, strict=False)):
             yield from _coerced(a, b, (*where, number))
     elif _differ(raw, read):
-        told = plain(json.dumps(raw)) if isinstance(raw, float) else shown(raw)
-        yield error(place(where), f"{told} must be written as {json.dumps(read)}")
+        written = plain(json.dumps(raw)) if isinstance(raw, float) else shown(raw)
+        yield error(place(where), f"{written} must be written as {json.dumps(read)}")
 
 
 def _differ(raw: Any, read: Any) -> bool:

@@ -1,4 +1,4 @@
-"""What is wrong with a file: problems, each at a field, and how texts of strangers are shown."""
+"""Problems of a file, each at a field, and safe display of texts of strangers."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ class Problem(_Frozen):
 
 
 class Report(_Frozen):
-    """Everything that is wrong with one file, or with one line of a bundle.
+    """Problems of one file, or of one line of a bundle.
 
     Attributes:
-        path: of the file, as it was given; with the line of a bundle before it.
-        id: of the result, where it has a usable one.
+        path: path of the file, as named by the caller; with the line of a bundle before it.
+        id: id of the result, where it has a usable one.
         problems: errors first.
-        told: what everybody should know who publishes the file; a sentence each.
+        publication_notes: sentences for whoever publishes the file.
         numbers: of a finished run, by which results of one id are told apart.
     """
 
     path: str
     id: str | None = None
     problems: tuple[Problem, ...] = ()
-    told: tuple[str, ...] = ()
+    publication_notes: tuple[str, ...] = ()
     numbers: dict[str, float] = Field(default={}, repr=False)
 
     @property

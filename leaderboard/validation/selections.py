@@ -66,10 +66,10 @@ def check_selection(result: Result) -> Iterator[Problem]:
             yield error(place(("selection", *each["loc"])), each["msg"])
         return
     declared = selection.model_dump(mode="json", exclude_none=True)
-    said = {**declared, "settings": selection.size}
+    expected = {**declared, "settings": selection.size}
     if record.seeds is not None or selection.seeds is not None:
-        said["seeds"] = selection.each
-    for name, value in said.items():
+        expected["seeds"] = selection.each
+    for name, value in expected.items():
         if result.selection.get(name) != value:
             yield error(f"selection.{name}", "is not what spec.selection declares")
     if record.seeds is None and any(entry.charged for entry in record.guarantees):
@@ -85,14 +85,18 @@ def _entries(result: Result, record: _Record, selection: Selection) -> Iterator[
     except Exception:  # the check of events said it already
         return
     charged: dict[tuple[str, str], Guarantee] | Unknown | None = None
-    for number, given in enumerate(result.guarantees):
-        key, where = (given.unit, given.adjacency), f"guarantees.{number}"
-        if given.kind == "claimed" or given.status != "given" or math.isinf(given.epsilon):
+    for number, guarantee in enumerate(result.guarantees):
+        key, where = (guarantee.unit, guarantee.adjacency), f"guarantees.{number}"
+        if (
+            guarantee.kind == "claimed"
+            or guarantee.status != "given"
+            or math.isinf(guarantee.epsilon)
+        ):
             continue
-        if given.notion == "simulation":
+        if guarantee.notion == "simulation":
             continue  # what nobody sees costs nothing to choose among
         if key not in entries:
-            yield error("selection.guarantees", f"lack {given.unit} ({given.adjacency})")
+            yield error("selection.guarantees", f"lack {guarantee.unit} ({guarantee.adjacency})")
             continue
         at, entry = entries[key]
         field = f"selection.guarantees.{at}"
@@ -103,45 +107,45 @@ def _entries(result: Result, record: _Record, selection: Selection) -> Iterator[
             what = f"{shown(entry.epsilon_of_one_trial)} is not the {shown(alone.epsilon)}"
             yield error(f"{field}.epsilon_of_one_trial", f"{what} that the events are worth")
         for name in ("epsilon", "delta"):
-            if not close(getattr(entry, name), getattr(given, name)):
+            if not close(getattr(entry, name), getattr(guarantee, name)):
                 what = f"{shown(getattr(entry, name))} is not that of {where}"
                 yield error(f"{field}.{name}", what)
         if not entry.charged:
-            yield from _not_charged(where, field, given, entry)
-            yield from same_epsilons(where, given, alone)
+            yield from _not_charged(where, field, guarantee, entry)
+            yield from same_epsilons(where, guarantee, alone)
             continue
         if charged is None:
             charged = _charged(result, selection, tuple(single.values()))
-        yield from _cost(where, given, alone, charged)
+        yield from _cost(where, guarantee, alone, charged)
 
 
-def _not_charged(where: str, field: str, given: Guarantee, entry: _Entry) -> Iterator[Problem]:
+def _not_charged(where: str, field: str, guarantee: Guarantee, entry: _Entry) -> Iterator[Problem]:
     if not entry.reason:
         yield error(f"{field}.reason", "is empty: what is not charged has a reason")
-    if not any("not charged" in text for text in given.assumptions):
+    if not any("not charged" in text for text in guarantee.assumptions):
         yield error(f"{where}.assumptions", "do not say that the choice of settings is not charged")
 
 
 def _cost(
     where: str,
-    given: Guarantee,
+    guarantee: Guarantee,
     alone: Guarantee,
     charged: dict[tuple[str, str], Guarantee] | Unknown,
 ) -> Iterator[Problem]:
     """A charged proof against its charge computed again; it is never below that of one trial."""
     if isinstance(charged, Unknown):
-        if given.epsilon < alone.epsilon and not close(given.epsilon, alone.epsilon):
-            what = f"{shown(given.epsilon)} is less than {shown(alone.epsilon)} of one trial"
+        if guarantee.epsilon < alone.epsilon and not close(guarantee.epsilon, alone.epsilon):
+            what = f"{shown(guarantee.epsilon)} is less than {shown(alone.epsilon)} of one trial"
             yield error(f"{where}.epsilon", what)
         if charged.impossible:
             yield error("spec.selection", charged.reason)
         else:
             yield note(f"{where}.epsilon", f"its charge is not computed again: {charged.reason}")
         return
-    again = charged.get((given.unit, given.adjacency))
+    again = charged.get((guarantee.unit, guarantee.adjacency))
     if again is not None:
-        of = "its events and the choice of settings"
-        yield from same_epsilons(where, given, again, of)
+        origin = "its events and the choice of settings"
+        yield from same_epsilons(where, guarantee, again, origin)
 
 
 def _charged(
@@ -164,5 +168,5 @@ def _charge(
         pipelines = [pipeline_of(run.mechanism, run.task) for run in tried_runs(result.spec)]
     except InputError as reason:
         raise InputError(plain(str(reason), 200)) from None
-    made, _ = charge(single, trials_of(selection, pipelines, sizes))
-    return {(g.unit, g.adjacency): g for g in made}
+    charged, _ = charge(single, trials_of(selection, pipelines, sizes))
+    return {(g.unit, g.adjacency): g for g in charged}

@@ -223,8 +223,8 @@ class DeepCandidate(DocumentMechanism[DeepCandidateParams, Candidates]):
                 raise InputError(
                     f"{self.name}.{parameter} is {least}, and of {public} public documents "
                     f"(of at least {p.min_sentences} sentences) {available} {what}are there to "
-                    "make them from; make more of the source public (source.public_share=0.4, say) or "
-                    f"lower {self.name}.{parameter}"
+                    "make them from; make more of the source public "
+                    f"(source.public_share=0.4, say) or lower {self.name}.{parameter}"
                 )
 
     def _trained(self, train: Documents, held_out: Documents, run: Run) -> Trained:

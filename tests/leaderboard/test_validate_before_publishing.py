@@ -12,7 +12,10 @@ from uedp_bench.contracts.results import Result
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.validate import check
 from uedp_bench.leaderboard.validation import before_publishing
-from uedp_bench.leaderboard.validation.before_publishing import check_publishing, told
+from uedp_bench.leaderboard.validation.before_publishing import (
+    check_publishing,
+    private_text_notes,
+)
 
 QUICKSTART = Path(__file__).parents[2] / "leaderboard/results/quickstart"
 AUTHORS = ["AaronPressman", "AlanCrosby", "AlexanderSmith", "BenjaminKangLim"]
@@ -94,7 +97,9 @@ def test_what_is_stored_is_said_once_for_all_files(sound, tmp_path, capsys):
         (tmp_path / str(at)).mkdir()
         path = tmp_path / str(at) / "result.json"
         path.write_text(changed(sound, stored=stored).model_dump_json())
-    assert any("holds release" in line for line in told(changed(sound, stored=stored)))
+    assert any(
+        "holds release" in line for line in private_text_notes(changed(sound, stored=stored))
+    )
     assert run_cli(["leaderboard", "validate", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     assert said.count("holds release") == 1

@@ -111,7 +111,7 @@ def _summary(reports: Sequence[Report]) -> str:
 
 def _told(reports: Sequence[Report]) -> list[str]:
     """Sentences that a submitter should know of all files, each once."""
-    counts = Counter(text for report in reports for text in report.told)
+    counts = Counter(text for report in reports for text in report.publication_notes)
     if not counts:
         return []
     many = len(reports) > 1
@@ -124,7 +124,7 @@ def _told(reports: Sequence[Report]) -> list[str]:
 def _plain(report: Report) -> dict[str, object]:
     return {"path": report.path, "id": report.id, "valid": report.valid,
             "problems": [problem.model_dump() for problem in report.problems],
-            "told": list(report.told)}  # fmt: skip
+            "told": list(report.publication_notes)}  # fmt: skip
 
 
 Runs = Annotated[
