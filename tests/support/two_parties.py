@@ -40,7 +40,7 @@ def both(
     recorder = Recorder()
     dry_run(protocol(Party(recorder, **options), *map(torch.zeros_like, values)))
     supplies = [Supply(party, each) for party, each in enumerate(seeds_of(stream))]
-    supplies[0].begin(0, Dealer(stream, {}).deal(0, recorder.asked))
+    supplies[0].begin(0, Dealer(stream, {}).deal(0, recorder.correlations))
     supplies[1].begin(0)
     ours = [anything(*x.shape, seed=seed + 1 + at) for at, x in enumerate(values)]
     theirs = [x - a for x, a in zip(values, ours, strict=True)]
