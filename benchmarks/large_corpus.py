@@ -194,10 +194,10 @@ def step(name: str, folder: Path, given: argparse.Namespace) -> dict[str, Any]:
         return {"phases": phase.found, "fingerprint": fingerprint, "rows": told["rows"]}
     how, meter = Execution(folder / "out", device="cpu"), Meter(no_progress)
     with phase("plant"):
-        known = Identity.of(spec, fingerprint)
+        known = Identity.from_spec(spec, fingerprint)
         ready = prepare(spec, how, (sources, data), known, meter)
     with phase("vocabulary"):
-        parts, whole = ready.parts, ready.there.corpus
+        parts, whole = ready.parts, ready.planted_corpus.corpus
         vocabulary = parts.task.vocabulary(whole.only("public"))
     train = engine.train_federated
 

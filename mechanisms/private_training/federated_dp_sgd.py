@@ -215,7 +215,7 @@ class FederatedDPSGD(TrainingMechanism[FederatedDPSGDParams]):
             learner,
             run,
         )
-        by_round = _by_round(trained.told, len(shares), p.rounds)
+        by_round = _by_round(trained.unit_events, len(shares), p.rounds)
         return trained.module, self._event(by_round)
 
     def _local(self, run: Run) -> PrivateSteps:

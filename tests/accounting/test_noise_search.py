@@ -119,19 +119,21 @@ GROUP = {"sampling_rate": 0.1, "rounds": 60, "sentences_per_user": 6, "protected
 
 
 def test_uedp_group_needs_no_number_of_users() -> None:
-    found = solve(PlannedMechanism.of("uedp-group", GROUP), Target(8.0, 1e-5))
+    found = solve(PlannedMechanism.from_settings("uedp-group", GROUP), Target(8.0, 1e-5))
     own = sentence_noise(0.1, 60, 6, Protected(spread=3), (8.0, 1e-5))
     assert found.value == pytest.approx(own, rel=2e-4)
     assert found.point is not None
     assert (found.point.spread, found.point.sentences) == (3, 3)
     assert 7.99 < found.epsilon <= 8.0
-    many = solve(PlannedMechanism.of("uedp-group", {**GROUP, "users": 5000}), Target(8.0, 1e-5))
+    many = solve(
+        PlannedMechanism.from_settings("uedp-group", {**GROUP, "users": 5000}), Target(8.0, 1e-5)
+    )
     assert many.value == found.value
 
 
 def test_an_explicit_noise_overrides_a_mechanisms_own_calibration() -> None:
     settings = {**GROUP, "noise_multiplier": 3.0, "users": 50}
-    planned = PlannedMechanism.of("uedp-group", settings)
+    planned = PlannedMechanism.from_settings("uedp-group", settings)
     rounds = solve(planned, Target(8.0, 1e-5), "rounds")
     assert 1 < rounds.value < 60
     more = solve(planned.replaced(noise_multiplier=6.0), Target(8.0, 1e-5), "rounds")
@@ -146,7 +148,9 @@ def test_an_explicit_noise_overrides_a_mechanisms_own_calibration() -> None:
     ],
 )
 def test_solutions_are_the_last_that_hold(parameter: str, given: dict[str, float]) -> None:
-    planned = PlannedMechanism.of("uedp", {"users": 300, "rounds": 20, "estimator": "f_E", **given})
+    planned = PlannedMechanism.from_settings(
+        "uedp", {"users": 300, "rounds": 20, "estimator": "f_E", **given}
+    )
     found = solve(planned, Target(2.0, 1e-5, 3), parameter)
 
     def epsilon(value: float) -> float:
@@ -159,21 +163,25 @@ def test_solutions_are_the_last_that_hold(parameter: str, given: dict[str, float
 
 
 def test_counts_end_at_their_population() -> None:
-    small = PlannedMechanism.of("dp-sgd", {"records": 200, "steps": 3, "noise_multiplier": 2.0})
+    small = PlannedMechanism.from_settings(
+        "dp-sgd", {"records": 200, "steps": 3, "noise_multiplier": 2.0}
+    )
     batch = solve(small, Target(1.0, 1e-5), "batch_size").value
     assert 1 < batch < 200
     assert solve(small, Target(50.0, 1e-5), "batch_size").value == 200
     # The published noise is in proportion to the users of a round.
     settings = {"users": 300, "rounds": 20, "estimator": "f_E", "noise_multiplier": 0.5}
     everybody = solve(
-        PlannedMechanism.of("uedp", settings), Target(2.0, 1e-5, 3), "users_per_round"
+        PlannedMechanism.from_settings("uedp", settings), Target(2.0, 1e-5, 3), "users_per_round"
     )
     assert everybody.value == 300
     assert everybody.epsilon <= 2.0
 
 
 def test_a_curve_is_calibrated_at_the_spread_asked_for() -> None:
-    planned = PlannedMechanism.of("uedp", {"users": 200, "users_per_round": 20, "estimator": "f_E"})
+    planned = PlannedMechanism.from_settings(
+        "uedp", {"users": 200, "users_per_round": 20, "estimator": "f_E"}
+    )
     noises = [
         solve(planned, Target(4.0, 1e-5, spread), "noise_multiplier").value
         for spread in (0, 1, 10, None)
@@ -183,7 +191,7 @@ def test_a_curve_is_calibrated_at_the_spread_asked_for() -> None:
 
 
 def test_word_level_systems_solve_for_epsilon() -> None:
-    planned = PlannedMechanism.of("dpnr", {"epsilon": 1})
+    planned = PlannedMechanism.from_settings("dpnr", {"epsilon": 1})
     found = solve(planned, Target(8.0, 1e-5), "epsilon")
     assert found.value > 5 * 8.0 / 768  # the epsilons of 768 coordinates add up at delta 0 alone
     assert 7.99 < found.epsilon <= 8.0
@@ -204,7 +212,7 @@ def test_refusals(
     name: str, settings: dict[str, object], target: Target, parameter: str, said: str
 ) -> None:
     with pytest.raises(InputError, match=said):
-        solve(PlannedMechanism.of(name, settings), target, parameter)
+        solve(PlannedMechanism.from_settings(name, settings), target, parameter)
 
 
 @settings(deadline=None, max_examples=100)

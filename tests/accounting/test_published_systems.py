@@ -16,7 +16,7 @@ from uedp_bench.one_run.planning.planned_mechanisms import PlannedMechanism
 
 def both(name: str, delta: float = 1e-5, **settings: object) -> tuple[Guarantee, Guarantee]:
     """The claimed and the proven guarantee."""
-    planned = PlannedMechanism.of(name, settings)
+    planned = PlannedMechanism.from_settings(name, settings)
     claimed, proven = (g for g in account(planned, delta) if g.unit == planned.unit)
     assert (claimed.kind, proven.kind) == ("claimed", "proven")
     assert claimed.unit == proven.unit
@@ -75,10 +75,10 @@ def test_metric_dp_is_per_unit_of_distance() -> None:
     assert claimed.epsilon == proven.epsilon == 3.0
     assert claimed.notion == proven.notion == "metric-dp"
     readings = dict(
-        PlannedMechanism.of("metric-dp", {"epsilon": 3.0, "distances": [2.0]}).readings()
+        PlannedMechanism.from_settings("metric-dp", {"epsilon": 3.0, "distances": [2.0]}).readings()
     )
     assert list(readings.values()) == [6.0]
-    rows = PlannedMechanism.of(
+    rows = PlannedMechanism.from_settings(
         "metric-dp", {"epsilon": 3.0, "distances": [2.0], "words": 10}
     ).readings()
     assert [value for _, value in rows] == [6.0, 60.0]
@@ -120,7 +120,7 @@ def test_fixed_size_rounds_of_the_federated_secret_sharer() -> None:
     assert claimed.epsilon == pytest.approx(2.4925, abs=1e-4)
     assert proven.epsilon == pytest.approx(3.8490, abs=1e-3)
     assert proven.adjacency == "replace-one"
-    planned = PlannedMechanism.of("federated-secret-sharer", settings)
+    planned = PlannedMechanism.from_settings("federated-secret-sharer", settings)
     assert (planned.name, planned.component().params.sampling) == (planned.name, "fixed")
     with pytest.raises(InputError, match=r"federated-secret-sharer\.rounds is 0"):
-        PlannedMechanism.of("federated-secret-sharer", {**settings, "rounds": 0})
+        PlannedMechanism.from_settings("federated-secret-sharer", {**settings, "rounds": 0})

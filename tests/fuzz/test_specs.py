@@ -27,7 +27,7 @@ def nothing_runs(monkeypatch):
 
     def counted(data, options, as_json):
         for run in expand(parse_spec(data), options.max_runs)[:3]:
-            Identity.of(run, "")
+            Identity.from_spec(run, "")
 
     monkeypatch.setattr("uedp_bench.cli.run.benchmark", counted)
 

@@ -19,7 +19,7 @@ from uedp_bench.spec.identity import Identity
 
 @pytest.fixture
 def jobs():
-    return [Job(Identity.of(spec), spec) for spec in runs(USER_DP, seeds=[1, 2])]
+    return [Job(Identity.from_spec(spec), spec) for spec in runs(USER_DP, seeds=[1, 2])]
 
 
 def result(job):

@@ -187,7 +187,7 @@ def subject_of(name: str, case: Case) -> Subject:
 def run_and_ask(subject: Subject) -> None:
     """Trains, serves, asks the release, and compares what happened with the plan."""
     made = again(subject)
-    answers(made.release, made.ready.there.corpus)
+    answers(made.release, made.ready.planted_corpus.corpus)
     check_plan(made.ready.parts.pipeline.plan(made.ready.run.stats), made.release.events)
 
 

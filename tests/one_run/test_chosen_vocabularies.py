@@ -98,7 +98,7 @@ def test_training_without_noise_is_not_protected_by_the_vocabulary(tmp_path):
 
 def made(folder, *mechanisms, **fields) -> tuple[Prepared, Release]:
     ready = prepared(spec(*mechanisms, **fields), folder)
-    return ready, protect(ready.parts, ready.there.trained_on, ready.run)
+    return ready, protect(ready.parts, ready.planted_corpus.trained_on, ready.run)
 
 
 def test_a_public_stage_is_that_of_the_chosen_vocabulary(tmp_path):
@@ -133,7 +133,7 @@ def test_a_reference_model_reads_by_the_vocabulary_under_attack(tmp_path, monkey
         raise AssertionError("the vocabulary was chosen again")
 
     monkeypatch.setattr(DPVocabulary, "choose", never)
-    users = np.ones(ready.there.corpus.user_count, dtype=bool)
+    users = np.ones(ready.planted_corpus.corpus.user_count, dtype=bool)
     again = retraining.bound().retrain(users, mechanism="same", seed=5)
     assert again.vocabulary.fingerprint == found.vocabulary.fingerprint
 

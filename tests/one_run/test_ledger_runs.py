@@ -230,10 +230,10 @@ def test_the_seeds_of_a_benchmark_are_trials_unless_it_says_otherwise():
 def test_a_selection_enters_the_identity_only_where_there_is_one():
     plain = runs(USER_DP)[0]
     chosen = runs(USER_DP, selection={"tried": {"model.units": [8, 4]}})[0]
-    assert Identity.of(plain, "c") != Identity.of(chosen, "c")
+    assert Identity.from_spec(plain, "c") != Identity.from_spec(chosen, "c")
     old = json.loads(plain.model_dump_json())
     del old["selection"]
-    assert Identity.of(RunSpec.model_validate(old), "c") == Identity.of(plain, "c")
+    assert Identity.from_spec(RunSpec.model_validate(old), "c") == Identity.from_spec(plain, "c")
     assert expand(parse_spec(chosen.model_dump(mode="json"))) == [chosen]
     assert build(chosen)
 

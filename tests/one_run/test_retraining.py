@@ -46,8 +46,8 @@ def trainings(monkeypatch):
 def made(spec, cache):
     """A run of a spec that can retrain, without running it."""
     ready = replace(prepared(spec, cache), cache=cache)
-    vocabulary = ready.parts.task.vocabulary(ready.there.corpus)
-    return Retraining(ready, vocabulary).bound(), ready.there.corpus
+    vocabulary = ready.parts.task.vocabulary(ready.planted_corpus.corpus)
+    return Retraining(ready, vocabulary).bound(), ready.planted_corpus.corpus
 
 
 def scores(release, corpus):
@@ -180,12 +180,12 @@ def test_rows_of_other_splits_stay_out_where_splits_are_named(tmp_path, monkeypa
     monkeypatch.setattr("uedp_bench.one_run.retraining.protect", spy)
     (spec,) = runs(USER_DP)
     ready = prepared(spec, tmp_path)
-    corpus = ready.there.data.corpus
+    corpus = ready.planted_corpus.data.corpus
     (author,) = np.unique(corpus.only("train").users)[:1]
     mine = np.flatnonzero(corpus.users == author)
     tested = np.isin(np.arange(len(corpus)), mine[:1])
     mixed = corpus.with_split(tested, "test")
-    there = replace(ready.there, corpus=mixed)
+    there = replace(ready.planted_corpus, corpus=mixed)
     run = Retraining(replace(ready, there=there), None).bound()
     users = np.arange(mixed.user_count) == author
     for splits, rows in ((("train", "held_out"), mine[1:]), (SPLITS, mine)):

@@ -330,7 +330,7 @@ def test_what_private_rows_have_moved_is_kept_for_no_other_run(tmp_path):
 def test_reference_models_go_through_all_stages(tmp_path):
     spec = spec_of(downstream=SECOND, **TWICE)
     ready = prepared(spec, tmp_path)
-    corpus, downstream = ready.there.data
+    corpus, downstream = ready.planted_corpus.data
     users = np.zeros(corpus.user_count, dtype=bool)
     users[np.unique(corpus.users[corpus.where("train")])[:30]] = True
     found = []

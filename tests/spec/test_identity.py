@@ -44,7 +44,10 @@ class Listed(Noiseless):
 def test_parts_hash_to_the_id_and_without_the_seed_to_the_group():
     first, second = runs(USER_DP, seeds=[1, 2])
     one, two = identity_parts(first, "c"), identity_parts(second, "c")
-    assert identity_of(one) == (Identity.of(first, "c").id, Identity.of(first, "c").group)
+    assert identity_of(one) == (
+        Identity.from_spec(first, "c").id,
+        Identity.from_spec(first, "c").group,
+    )
     assert identity_of(one)[0] != identity_of(two)[0]
     assert identity_of(one)[1] == identity_of(two)[1]
     version = registry.mechanisms.get("user-dp").version
@@ -94,16 +97,16 @@ def test_a_file_that_is_there_is_recorded_by_what_it_holds(tmp_path):
     parts = recorded(identity_parts(spec, "c"))
     assert parts is not None
     assert str(tmp_path) not in json.dumps(parts)
-    assert identity_of(parts)[0] == Identity.of(spec, "c").id
+    assert identity_of(parts)[0] == Identity.from_spec(spec, "c").id
 
 
 def test_no_path_of_this_machine_is_recorded(tmp_path):
     missing = str(tmp_path / "not there.txt")
     (spec,) = runs(task={"name": "next-word", "params": {"vocabulary": missing}})
     error = RunError(type="t", message="m", phase="load")
-    result = failed(spec, Identity.of(spec, "c"), error, stored={})
+    result = failed(spec, Identity.from_spec(spec, "c"), error, stored={})
     assert "identity" not in result.provenance
-    assert result.id == Identity.of(spec, "c").id
+    assert result.id == Identity.from_spec(spec, "c").id
     plugin = tmp_path / "listed.py"
     plugin.write_text(PLUGIN)
     with plugged(plugin):

@@ -192,25 +192,27 @@ def test_the_spec_of_a_run_runs_again_to_the_same_identity(tmp_path):
         file.write_text(json.dumps(run.model_dump(mode="json")))
         (again,) = expand(parse_spec(read_spec(str(file))))
         assert again == run
-        assert Identity.of(again, "f") == Identity.of(run, "f")
+        assert Identity.from_spec(again, "f") == Identity.from_spec(run, "f")
 
 
 def test_the_group_is_the_identity_without_the_seed():
     first, second = runs(seeds=[1, 2])
-    assert Identity.of(first, "f").id != Identity.of(second, "f").id
-    assert Identity.of(first, "f").group == Identity.of(second, "f").group
-    assert Identity.of(first, "f").id != Identity.of(first, "f").group
+    assert Identity.from_spec(first, "f").id != Identity.from_spec(second, "f").id
+    assert Identity.from_spec(first, "f").group == Identity.from_spec(second, "f").group
+    assert Identity.from_spec(first, "f").id != Identity.from_spec(first, "f").group
 
 
 def test_everything_that_defines_a_run_changes_both():
-    base = Identity.of(runs()[0], "f")
+    base = Identity.from_spec(runs()[0], "f")
     others = [
-        Identity.of(runs()[0], "g"),
-        Identity.of(runs(delta=1e-6)[0], "f"),
-        Identity.of(runs(NOISELESS)[0], "f"),
-        Identity.of(runs({"name": "user-dp", "params": {**ROUNDS, "clip": 0.5}})[0], "f"),
-        Identity.of(runs(attacks=["secret-sharer"])[0], "f"),
-        Identity.of(runs(task={"name": "next-word", "params": {"preprocessing": "paper"}})[0], "f"),
+        Identity.from_spec(runs()[0], "g"),
+        Identity.from_spec(runs(delta=1e-6)[0], "f"),
+        Identity.from_spec(runs(NOISELESS)[0], "f"),
+        Identity.from_spec(runs({"name": "user-dp", "params": {**ROUNDS, "clip": 0.5}})[0], "f"),
+        Identity.from_spec(runs(attacks=["secret-sharer"])[0], "f"),
+        Identity.from_spec(
+            runs(task={"name": "next-word", "params": {"preprocessing": "paper"}})[0], "f"
+        ),
     ]
     assert len({one.id for one in (base, *others)}) == 7
     assert len({one.group for one in (base, *others)}) == 7
@@ -223,10 +225,10 @@ def test_everything_that_defines_a_run_changes_both():
 )  # fmt: skip
 def test_a_new_version_of_any_component_changes_both(monkeypatch, kind, name):
     (run,) = runs(attacks=["secret-sharer"])
-    before = Identity.of(run, "f")
+    before = Identity.from_spec(run, "f")
     component = registry.REGISTRIES[kind].get(name)
     monkeypatch.setattr(component, "version", component.version + 1)
-    after = Identity.of(run, "f")
+    after = Identity.from_spec(run, "f")
     assert before.id != after.id
     assert before.group != after.group
 
@@ -234,11 +236,13 @@ def test_a_new_version_of_any_component_changes_both(monkeypatch, kind, name):
 def test_paths_of_a_source_are_no_part_of_it():
     def of(path):
         source = {"name": "conll2003", "params": {"path": path, "public": [f"{path}/extra.txt"]}}
-        return Identity.of(expand(parse_spec(tiny(source=source)))[0], "f")
+        return Identity.from_spec(expand(parse_spec(tiny(source=source)))[0], "f")
 
     assert of("a") == of("/somewhere/else")
     hub = [
-        Identity.of(expand(parse_spec(tiny(source={"name": "hub", "params": {"path": p}})))[0], "f")
+        Identity.from_spec(
+            expand(parse_spec(tiny(source={"name": "hub", "params": {"path": p}})))[0], "f"
+        )
         for p in ("owner/name", "/a/copy/of/it")
     ]
     assert hub[0] == hub[1]
@@ -247,7 +251,7 @@ def test_paths_of_a_source_are_no_part_of_it():
 def test_other_files_count_by_what_they_hold(tmp_path):
     def of(path):
         task = {"name": "next-word", "params": {"vocabulary": str(path)}}
-        return Identity.of(runs(task=task)[0], "f")
+        return Identity.from_spec(runs(task=task)[0], "f")
 
     files = [tmp_path / name for name in ("a.txt", "b.txt", "c.txt")]
     for file, text in zip(files, ("some words", "some words", "other words"), strict=True):
@@ -259,10 +263,10 @@ def test_other_files_count_by_what_they_hold(tmp_path):
 
 
 def test_a_reserved_word_is_never_a_path(tmp_path, monkeypatch):
-    before = Identity.of(runs()[0], "f")
+    before = Identity.from_spec(runs()[0], "f")
     monkeypatch.chdir(tmp_path)
     Path("public").write_text("a file called like the split")
-    assert Identity.of(runs()[0], "f") == before
+    assert Identity.from_spec(runs()[0], "f") == before
 
 
 def test_folders_count_by_names_and_contents(tmp_path, monkeypatch):

@@ -171,7 +171,7 @@ def test_what_a_process_left_is_told_and_what_a_finished_run_left_is_removed(tmp
     (spec,) = runs(LONG)
     killed(spec, tmp_path, "train", 3)
     (folder,) = tmp_path.glob("*/checkpoint")
-    job = Job(Identity.of(spec), spec)
+    job = Job(Identity.from_spec(spec), spec)
     (tmp_path / job.id).mkdir(exist_ok=True)
     folder.rename(tmp_path / job.id / "checkpoint")
     crash = Crash(DIED, "was ended by signal 9", ("train", 3, 6, ()))

@@ -65,7 +65,9 @@ def test_guarantee_is_not_the_analysed_one(kind, params):
     assert "search is hnsw" in event.event.reason
     assert ["search is hnsw" in claim.note for claim in near.claims(STATS)] == [True]
     assert ["search is hnsw" in claim.note for claim in exact.claims(STATS)] == [False]
-    planned = PlannedMechanism.of(kind.name, {"epsilon": 2.0, "search": "hnsw", **params})
+    planned = PlannedMechanism.from_settings(
+        kind.name, {"epsilon": 2.0, "search": "hnsw", **params}
+    )
     (proven,) = [g for g in account(planned, 1e-5) if g.kind == "proven"]
     assert proven.epsilon == np.inf
     assert "search is hnsw" in str(proven)

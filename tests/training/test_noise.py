@@ -22,7 +22,7 @@ from uedp_bench.training.federated import train_federated
 from uedp_bench.training.federation import Federation
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.noise import GaussianNoise, IndependentGaussian, Noise
-from uedp_bench.training.sampling import PoissonSampler, Told
+from uedp_bench.training.sampling import PoissonSampler, RoundSampling
 from uedp_bench.training.server import SgdServer
 
 
@@ -54,8 +54,8 @@ class TakenBack:
         self._last = drawn
         return noisy
 
-    def events(self, told: Sequence[Told]) -> tuple[NonPrivate, ...]:
-        assert len(told) == len(self.steps)
+    def events(self, samplings: Sequence[RoundSampling]) -> tuple[NonPrivate, ...]:
+        assert len(samplings) == len(self.steps)
         return (NonPrivate(reason="nobody has proven what this is worth"),)
 
 
@@ -75,8 +75,8 @@ def test_less_noise_than_planned_is_told_round_by_round() -> None:
         noise.multiplier = multiplier
         noise.add(torch.zeros(1), 0.3, step, rng)
     noise.multiplier = 1.5
-    told = PoissonSampler(10, 0.1).event
-    assert noise.events([told] * 3) == tuple(
+    samplings = PoissonSampler(10, 0.1).event
+    assert noise.events([samplings] * 3) == tuple(
         Repeated(count=count, event=PoissonSampled(rate=0.1, event=Gaussian(noise_multiplier=z)))
         for count, z in ((2, 1.5), (1, 0.75))
     )

@@ -38,7 +38,7 @@ def test_cohorts_take_part_in_turns_and_draw_nothing() -> None:
 def test_a_round_by_itself_is_one_in_which_anybody_may_be() -> None:
     schedule = Participation(separation=2, participations=1, population=4)
     guarded = Guarded(CyclicCohorts(np.array([0, 1]), 2), schedule, 2)
-    assert guarded.draw(RNG).told is schedule
+    assert guarded.draw(RNG).sampling is schedule
     assert guarded.event(GAUSSIAN) == schedule(GAUSSIAN) == GAUSSIAN
 
 

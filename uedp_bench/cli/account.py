@@ -79,7 +79,11 @@ def account_command(
     name = mechanism or ""
     given, delta = _settings(name, settings, delta)
     planned: PlannedMechanism | PlannedPipeline
-    planned = PlannedPipeline.of(name, given) if "+" in name else PlannedMechanism.of(name, given)
+    planned = (
+        PlannedPipeline.from_settings(name, given)
+        if "+" in name
+        else PlannedMechanism.from_settings(name, given)
+    )
     guarantees = account(planned, DELTA if delta is None else delta, points)
     told = {"readings": planned.readings(), "solved": solved_noise(planned, points)}
     _print(guarantees, told, as_json)
@@ -133,7 +137,7 @@ def calibrate_command(
     # Required parameters need a value before they are solved for; any will do.
     start = [f"{parameter}=1"] if needs_parameter(mechanism, parameter) else []
     given, delta = _settings(mechanism, [*start, *(settings or [])], delta)
-    planned = PlannedMechanism.of(mechanism, given, "calibrate")
+    planned = PlannedMechanism.from_settings(mechanism, given, "calibrate")
     target = Target(epsilon, DELTA if delta is None else delta, spread)
     _print_solution(solve_for(planned, target, parameter), as_json)
 

@@ -53,6 +53,6 @@ def plant_command(
     echo(f"{out}/corpus: {rows} rows. Whoever trains needs this folder alone: train on its split "
          "train, and on all of it")  # fmt: skip
     echo(f"{out}/{COINS}: which canaries are in. Keep it from whoever trains")
-    for line in written.said:
+    for line in written.summary:
         echo(line)
     echo(f"next: uedp-bench run {out}/{ATTACK} --set model.pretrained=FOLDER")

@@ -256,7 +256,7 @@ def _private(
     name: str, params: dict[str, Any], delta: float, said: str, size: str, count: int
 ) -> Part:
     """A mechanism with the least noise that proves the target."""
-    planned = PlannedMechanism.of(name, params | {"noise_multiplier": 1.0}, "calibrate")
+    planned = PlannedMechanism.from_settings(name, params | {"noise_multiplier": 1.0}, "calibrate")
     noise = solve(planned, Target(EPSILON, delta)).value
     sets = " ".join(
         f"--set {key}={params[key]}"

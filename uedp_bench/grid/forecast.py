@@ -19,7 +19,7 @@ from uedp_bench.one_run.components import Components, build
 from uedp_bench.one_run.guaranteeing import planned_guarantees
 from uedp_bench.one_run.planted_elsewhere import planted_for
 from uedp_bench.one_run.planting import PlantedCorpus, load_data
-from uedp_bench.one_run.public_sizes import PublicSizes, UnitsThere, unit_sizes
+from uedp_bench.one_run.public_sizes import PublicSizes, TrainingUnits, unit_sizes
 from uedp_bench.one_run.rehearsal import Rehearsed, rehearse
 
 MOST_MEASURED = 60.0
@@ -279,8 +279,8 @@ def _units(parts: Components, there: PlantedCorpus) -> tuple[PublicSizes, ...]:
     second = there.data.visible_downstream
     sizes = unit_sizes(
         parts.pipeline,
-        UnitsThere.of(there.corpus),
-        None if second is None else UnitsThere.of(second),
+        TrainingUnits.in_corpus(there.corpus),
+        None if second is None else TrainingUnits.in_corpus(second),
         there.stats,
     )
     return tuple(each for each in sizes if each is not None)

@@ -166,12 +166,12 @@ def _job_of(spec: RunSpec, parts: Components, planting: Planting) -> Job:
     """
     from uedp_bench.one_run.preparing import check_read
 
-    known = planting.of(spec, parts)
+    known = planting.rows_of(spec, parts)
     check_read(parts, known.columns)
     unit_sizes(parts.pipeline, known.units, known.downstream, known.stats)
     planned = parts.pipeline.plan(known.stats)
     skipped = (*known.unplanted, *left_out(parts, planned))
-    return Job(Identity.of(spec, known.fingerprint), spec, skipped)
+    return Job(Identity.from_spec(spec, known.fingerprint), spec, skipped)
 
 
 def resume(jobs: Sequence[Job], out: Path, *, retry_failed: bool = False) -> list[Job]:

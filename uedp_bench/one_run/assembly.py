@@ -35,7 +35,7 @@ class Outcome:
         stored: the private data that the folder of the run holds, by kind.
     """
 
-    made: Protected
+    protected: Protected
     scored: Scored
     attacked: Attacked
     guarantees: tuple[Guarantee, ...]
@@ -44,39 +44,42 @@ class Outcome:
     stored: dict[str, str]
 
 
-def assemble(ready: Prepared, found: Outcome, cost: dict[str, Any]) -> Result:
-    """The result, with the names of what only a simulation may print.
+def assemble(ready: Prepared, outcome: Outcome, cost: dict[str, Any]) -> Result:
+    """Assemble the result, with the names of what only a simulation may print.
 
     Args:
-        ready: the run.
-        found: by its steps.
-        cost: what it took, beside what it counted itself.
+        ready: prepared run.
+        outcome: outcomes of its steps.
+        cost: costs beside those that the run counted itself.
     """
-    run, task, scored = ready.run, ready.parts.task, found.scored
+    run, task, scored = ready.run, ready.parts.task, outcome.scored
     result = Result(
         id=ready.identity.id,
         group=ready.identity.group,
         status="finished",
         spec=ready.spec,
         utility=dict(scored.utility),
-        metrics=_metrics(ready, found.attacked),
+        metrics=_metrics(ready, outcome.attacked),
         **judged(task, scored.utility, scored.public_only),
-        guarantees=found.guarantees,
-        ceilings=found.ceilings,
-        events=found.made.release.events,
-        pretraining=dict(found.made.trained.pretraining),
-        stages=found.made.trained.record,
+        guarantees=outcome.guarantees,
+        ceilings=outcome.ceilings,
+        events=outcome.protected.release.events,
+        pretraining=dict(outcome.protected.trained.pretraining),
+        stages=outcome.protected.trained.record,
         series=dict(run.series),
         diagnostics=dict(run.diagnostics),
-        selection=found.selection,
-        stored=found.stored,
+        selection=outcome.selection,
+        stored=outcome.stored,
         cost=Cost(
             **cost, **run.counts, **run.diary.ways, **run.diary.messages.cost(), **_resumed(run)
         ),
         provenance=provenance(ready.identity.parts)
-        | _corpus_sizes(ready.there.data, ready.there.corpus)
-        | {"vocabulary": _told(found.made.vocabulary), "release": found.made.release.view},
-        **vars(found.attacked) | {"details": _details(task.name, found)},
+        | _corpus_sizes(ready.planted_corpus.data, ready.planted_corpus.corpus)
+        | {
+            "vocabulary": _vocabulary_record(outcome.protected.vocabulary),
+            "release": outcome.protected.release.view,
+        },
+        **vars(outcome.attacked) | {"details": _details(task.name, outcome)},
     )
     counted = counts_sizes(ready.parts.pipeline, run.stats)
     return marked(result, type(task), counted_sizes=counted)
@@ -115,18 +118,18 @@ def _metrics(ready: Prepared, attacked: Attacked) -> Declared:
     )
 
 
-def _details(task: str, found: Outcome) -> dict[str, Any]:
-    """What the task tells beside its utility, and every attack beside its metrics."""
-    told = dict(found.scored.details)
-    return ({task: told} if told else {}) | dict(found.attacked.details)
+def _details(task: str, outcome: Outcome) -> dict[str, Any]:
+    """Details of the task beside its utility, and of every attack beside its metrics."""
+    task_details = dict(outcome.scored.details)
+    return ({task: task_details} if task_details else {}) | dict(outcome.attacked.details)
 
 
 def _resumed(run: Run) -> dict[str, int]:
-    """How often the run went on from a checkpoint; nothing for one that was never interrupted."""
+    """Count of resumptions from a checkpoint; empty for a run that was never interrupted."""
     return {"resumed": run.checkpoints.resumed} if run.checkpoints.resumed else {}
 
 
-def _told(vocabulary: Vocabulary | None) -> dict[str, Any] | None:
+def _vocabulary_record(vocabulary: Vocabulary | None) -> dict[str, Any] | None:
     if vocabulary is None:
         return None
     return {"size": vocabulary.size, "fingerprint": vocabulary.fingerprint,

@@ -47,8 +47,8 @@ def before_training(attack: Attack[Any], step: str) -> Iterator[None]:
     What it plants decides what all mechanisms train on, so that nothing can go on without it.
 
     Args:
-        attack: that may fail inside the block.
-        step: what it does there, for the message ("plant").
+        attack: attack that may fail inside the block.
+        step: its step inside the block, for the message ("plant").
 
     Raises:
         InputError: for any error but of memory, with the place where it was raised.
@@ -59,8 +59,8 @@ def before_training(attack: Attack[Any], step: str) -> Iterator[None]:
         raise
     except Exception as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
-        said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        description = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         raise InputError(
-            f"the attack {attack.name} cannot {step}: {said} ({Path(frame.filename).name}, line "
-            f"{frame.lineno}); mend it, or leave the attack out"
+            f"the attack {attack.name} cannot {step}: {description} "
+            f"({Path(frame.filename).name}, line {frame.lineno}); mend it, or leave the attack out"
         ) from error

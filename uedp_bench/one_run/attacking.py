@@ -87,24 +87,24 @@ def run_attack(
     """Measures the leakage of a release by one attack, or says why there is no measurement.
 
     Args:
-        attack: of the run.
-        ready: the run.
-        release: as the adversary meets it.
-        run: its context, which the attack may ask for models.
+        attack: attack of the run.
+        ready: prepared run.
+        release: release as the adversary meets it.
+        run: context of the run, which the attack may ask for models.
 
     Raises:
         Exception: what is no failure of the attack (`failure_of_attack`).
     """
-    planted = ready.there
+    planted = ready.planted_corpus
     try:
         reason = reason_against(attack, ready, release)
         if reason is not None:
             return SkippedAttack(name=attack.name, reason=reason)
         within = run.within(f"attack {attack.name}")
         measured = attack.run(release, planted.planted[attack.name], planted.corpus, within)
-        found = _valid(measured)
-        refuse_undeclared(f"the attack {attack.name}", attack.metrics, found.metrics)
-        return found
+        leakage = _valid(measured)
+        refuse_undeclared(f"the attack {attack.name}", attack.metrics, leakage.metrics)
+        return leakage
     except Exception as error:
         return failure_of_attack(attack.name, error, ready.cache.parent)
 
@@ -146,9 +146,9 @@ def _first_line(error: Exception) -> str:
 
 def reason_against(attack: Attack[Any], ready: Prepared, release: Release) -> str | None:
     """Why an attack of a run does not apply to its release; None if it does."""
-    parts, corpus = ready.parts, ready.there.corpus
+    parts, corpus = ready.parts, ready.planted_corpus.corpus
     return (
-        ready.there.unplanted.get(attack.name)
+        ready.planted_corpus.unplanted.get(attack.name)
         or lacks(attack.needs, release)
         or withheld(attack.needs, release)
         or not_carried(attack, parts.pipeline, parts.task)

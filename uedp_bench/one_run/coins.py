@@ -1,4 +1,4 @@
-"""What was planted before somebody trained elsewhere: the coins, and the corpus that they made.
+"""Coins that fell before somebody trained elsewhere, and the corpus that they made.
 
 Coins fall by a secret key of the operating system, never by the seed of a spec: whoever trains may
 know the source, the spec and the planted corpus, and learns nothing of the canaries that are out.
@@ -77,7 +77,7 @@ def write_coins(coins: Coins, path: Path) -> None:
 
 
 def read_coins(path: Path) -> Coins:
-    """The coins of a file.
+    """Read the coins of a file.
 
     Raises:
         InputError: if there is none, or it is not what `write_coins` wrote.
@@ -93,8 +93,8 @@ def read_coins(path: Path) -> Coins:
         raise InputError(f"trained-elsewhere.coins: {path}: {error.strerror}") from None
     except ValidationError as error:
         first = error.errors(include_input=False)[0]
-        said = ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
-        raise InputError(f"{path} holds no coins of `uedp-bench plant`: {said}") from None
+        description = ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
+        raise InputError(f"{path} holds no coins of `uedp-bench plant`: {description}") from None
 
 
 def check_attacks(coins: Coins, attacks: tuple[Attack[Any], ...], where: Path) -> None:
@@ -103,16 +103,17 @@ def check_attacks(coins: Coins, attacks: tuple[Attack[Any], ...], where: Path) -
     Raises:
         InputError: naming the first parameter that differs, and the value that it planted with.
     """
-    known = {ref.name: ref.params for ref in coins.attacks}
+    planted_params = {ref.name: ref.params for ref in coins.attacks}
     for attack in attacks:
-        if attack.name not in known:
+        if attack.name not in planted_params:
             continue
-        now = attack.params.model_dump(mode="json")
-        before = type(attack).create(known[attack.name]).params.model_dump(mode="json")
-        differs = [name for name in now if now[name] != before.get(name)]
+        params = attack.params.model_dump(mode="json")
+        before = type(attack).create(planted_params[attack.name]).params.model_dump(mode="json")
+        differs = [name for name in params if params[name] != before.get(name)]
         if differs:
             name = differs[0]
             raise InputError(
-                f"{attack.name}.{name} is {now[name]!r}, and the canaries of {where} were planted "
-                f"with {before.get(name)!r}: --set attack.{attack.name}.{name}={before.get(name)}"
+                f"{attack.name}.{name} is {params[name]!r}, and the canaries of {where} were "
+                f"planted with {before.get(name)!r}: "
+                f"--set attack.{attack.name}.{name}={before.get(name)}"
             )

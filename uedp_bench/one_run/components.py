@@ -23,11 +23,11 @@ from uedp_bench.spec.identity import UNPROTECTED
 
 
 class Sources(NamedTuple):
-    """Where the rows of a run come from.
+    """Sources of the rows of a run.
 
     Attributes:
-        first: of the corpus that mechanisms protect.
-        second: of the rows of the task's last stage, where it names a second source.
+        first: source of the corpus that mechanisms protect.
+        second: source of the rows of the task's last stage, where it names a second one.
     """
 
     first: Source[Any]

@@ -1,4 +1,4 @@
-"""How a run is carried out: where, on what device, how fast; never what is run."""
+"""Settings of an execution: folder, device, speed; never what is run."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from uedp_bench.contracts.run_context import Points, Progress, Speed, no_points,
 
 @dataclass(frozen=True)
 class Execution:
-    """How to run, never what: nothing here enters a run's identity.
+    """Settings of an execution; none of them enters a run's identity.
 
     Attributes:
         out: folder of results; a run writes into `out/<id>/`.
         device: "auto", "cpu", "cuda" or any torch device.
-        failures: how often the run has failed before, other than on bad input.
-        keep_release: what was released is kept beside the result, and checkpoints of a run that
+        failures: number of earlier failures of the run, other than on bad input.
+        keep_release: True to keep the release beside the result, and checkpoints of a run that
             failed.
         state: folder of checkpoints and of models that runs share, where they are kept whatever
             `keep_release` says; None: `out`.
-        pace: how often trainings are written down.
-        points: hears of the series of a run while it trains.
+        pace: interval between checkpoints of a training.
+        points: receiver of the series of a run while it trains.
     """
 
     out: Path

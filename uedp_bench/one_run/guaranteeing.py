@@ -69,17 +69,17 @@ PLANTED = "neighbours have the same canaries, and the same users held out, by th
 """Assumptions."""
 
 
-def conditions(there: PlantedCorpus, *, generated: bool = False) -> tuple[Condition, ...]:
+def conditions(planted_corpus: PlantedCorpus, *, generated: bool = False) -> tuple[Condition, ...]:
     """Conditions of all guarantees about a planted corpus.
 
     Args:
-        there: the corpus.
-        generated: its source made it up: names of rows are not at issue.
+        planted_corpus: corpus of the run.
+        generated: True if its source made it up, so that names of rows are not at issue.
     """
-    corpus = there.corpus
+    corpus = planted_corpus.corpus
     quotas = [Condition(text) for text in corpus.quotas]
     named = () if generated else _named(corpus)
-    planted = [Condition(PLANTED)] if there.planted and _changed(there) else []
+    planted = [Condition(PLANTED)] if planted_corpus.planted and _changed(planted_corpus) else []
     return (*_shared(corpus), *named, *quotas, *planted)
 
 
@@ -114,48 +114,55 @@ def _named(corpus: Corpus) -> Iterator[Condition]:
         yield Condition(REPLACED_ROWS, USER_UNITS, "replace-one")
 
 
-def _changed(there: PlantedCorpus) -> bool:
+def _changed(planted_corpus: PlantedCorpus) -> bool:
     """True if an attack changed rows or updates, held some users out, or may have."""
-    source = there.data.corpus.split
-    moved = len(source) != len(there.corpus) or not np.array_equal(source, there.corpus.split)
-    silent = bool(there.injected) or bool(there.strangers)  # rows need not tell of either
-    return moved or silent or bool((there.corpus.origin < 0).any())
+    source = planted_corpus.data.corpus.split
+    moved = len(source) != len(planted_corpus.corpus) or not np.array_equal(
+        source, planted_corpus.corpus.split
+    )
+    silent = bool(planted_corpus.injected) or bool(
+        planted_corpus.strangers
+    )  # rows need not tell of either
+    return moved or silent or bool((planted_corpus.corpus.origin < 0).any())
 
 
 def guarantees(
-    ready: Prepared, made: Protected, bounds: Sequence[LowerBound]
+    ready: Prepared, protected: Protected, bounds: Sequence[LowerBound]
 ) -> tuple[tuple[Guarantee, ...], dict[str, Any]]:
-    """The guarantees of a run with the cost of choosing it, and the record of the choice.
+    """Return the guarantees of a run with the cost of choosing it, and the record of the choice.
 
     Args:
-        ready: the run.
-        made: what was released, and its events.
-        bounds: from below, that attacks found: no guarantee may be smaller.
+        ready: prepared run.
+        protected: release of the run, and its events.
+        bounds: lower bounds of attacks, below which no guarantee may lie.
     """
     spec, stats = ready.spec, ready.run.stats
-    claims, events = ready.parts.pipeline.claims(stats), made.release.events
-    given = check_bounds(
+    claims, events = ready.parts.pipeline.claims(stats), protected.release.events
+    checked = check_bounds(
         bounds,
-        (*claimed(claims, spec.delta), *_proven(ready, made)),
+        (*claimed(claims, spec.delta), *_proven(ready, protected)),
         partial(proven_at, events),
         partial(claimed, claims),
     )
     if spec.selection is None:
-        return given, {}
+        return checked, {}
     from uedp_bench.accounting.selection import charge
 
-    return charge(given, trials_of(spec.selection, ready.parts.tried, stats))
+    return charge(checked, trials_of(spec.selection, ready.parts.tried, stats))
 
 
 def checked_ceilings(
-    given: Sequence[Guarantee], events: Events, attacked: Attacked
+    guarantees: Sequence[Guarantee], events: Events, attacked: Attacked
 ) -> dict[str, dict[str, float]]:
-    """Ceilings that proofs set to metrics, by attack and metric; compares the metrics with them.
+    """Return the ceilings that proofs set to metrics, and compare the metrics with them.
 
     Args:
-        given: guarantees of the run.
-        events: of its release.
-        attacked: measurements.
+        guarantees: guarantees of the run.
+        events: privacy events of its release.
+        attacked: measurements of the attacks.
+
+    Returns:
+        Ceilings by attack and metric.
 
     Raises:
         PrivacyError: if a metric lies above its ceiling by more than chance.
@@ -164,58 +171,62 @@ def checked_ceilings(
     for attack, metrics in attacked.leakage.items():
         judged = JudgedUsers.from_details(attacked.details[attack])
         if judged is not None:
-            limits[attack] = ceilings(metrics, judged, given, events)
-            check_measured(metrics, judged, given, events, attack)
+            limits[attack] = ceilings(metrics, judged, guarantees, events)
+            check_measured(metrics, judged, guarantees, events, attack)
     return {attack: values for attack, values in limits.items() if values}
 
 
 def planned_guarantees(
-    parts: Components, spec: RunSpec, there: PlantedCorpus, vocabulary: Vocabulary | None
+    parts: Components, spec: RunSpec, planted_corpus: PlantedCorpus, vocabulary: Vocabulary | None
 ) -> tuple[Guarantee, ...]:
-    """The guarantees that a run will have if it does what it plans, before anything is trained.
+    """Guarantees that a run will have if it does what it plans, before anything is trained.
 
     Args:
-        parts: of the run.
-        spec: of the run.
-        there: its corpus.
-        vocabulary: of the release; None where nobody knows it yet.
+        parts: components of the run.
+        spec: spec of the run.
+        planted_corpus: corpus of the run.
+        vocabulary: vocabulary of the release; None before it is chosen.
     """
-    pipeline, stats = parts.pipeline, there.stats
+    pipeline, stats = parts.pipeline, planted_corpus.stats
     private = vocabulary is not None and vocabulary.private
-    asked = _Asked(parts, spec, there, vocabulary.origin if vocabulary and private else None)
-    given = (*claimed(pipeline.claims(stats), spec.delta), *asked.proven(pipeline.plan(stats)))
+    proofs = _Proofs(
+        parts, spec, planted_corpus, vocabulary.origin if vocabulary and private else None
+    )
+    planned = (*claimed(pipeline.claims(stats), spec.delta), *proofs.proven(pipeline.plan(stats)))
     if spec.selection is None:
-        return given
+        return planned
     from uedp_bench.accounting.selection import charge
 
-    return charge(given, trials_of(spec.selection, parts.tried, stats))[0]
+    return charge(planned, trials_of(spec.selection, parts.tried, stats))[0]
 
 
-def _proven(ready: Prepared, made: Protected) -> tuple[Guarantee, ...]:
-    """Proven from what happened, unless a condition is broken."""
-    words = made.vocabulary
+def _proven(ready: Prepared, protected: Protected) -> tuple[Guarantee, ...]:
+    """Guarantees proven from the reported events, unless a condition is broken."""
+    words = protected.vocabulary
     private = words.origin if words is not None and words.private else None
-    return _Asked(ready.parts, ready.spec, ready.there, private).proven(made.release.events)
+    return _Proofs(ready.parts, ready.spec, ready.planted_corpus, private).proven(
+        protected.release.events
+    )
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """What is proven of a run on a corpus.
+class _Proofs:
+    """Proofs of guarantees of a run on a corpus.
 
     Attributes:
-        parts, spec: of the run.
-        there: its corpus.
+        parts, spec: components and spec of the run.
+        planted_corpus: corpus of the run.
         private_words: origin of a vocabulary that is private; None for any other.
     """
 
     parts: Components
     spec: RunSpec
-    there: PlantedCorpus
+    planted_corpus: PlantedCorpus
     private_words: str | None
 
     def proven(self, events: Events) -> tuple[Guarantee, ...]:
-        """From events, unless a condition is broken."""
-        stats, pipeline = self.there.stats, self.parts.pipeline
+        """Prove guarantees from events, unless a condition is broken."""
+        stats, pipeline = self.planted_corpus.stats, self.parts.pipeline
         sources, task = self.parts.sources, self.parts.task
         refusals = [*pipeline.refusals(stats), *sources.first.all_refusals()]
         if sources.second is not None and "downstream" in task.private_rows():
@@ -230,15 +241,15 @@ class _Asked:
         except PrivacyError as error:
             refusals.append(str(error))
         # If nothing was reported, the plan names the unit for which the proof is refused.
-        found = events or planned
+        reported = events or planned
         spec, generated = self.spec, sources.first.generated
         return proven(
-            found,
+            reported,
             delta=spec.delta,
             refusals=refusals,
             source=spec.noise_source,
-            conditions=conditions(self.there, generated=generated),
-            unreviewed=(*unreviewed(spec), *self.there.strangers),
+            conditions=conditions(self.planted_corpus, generated=generated),
+            unreviewed=(*unreviewed(spec), *self.planted_corpus.strangers),
         )
 
     def _undeclared(self) -> list[str]:
@@ -246,16 +257,16 @@ class _Asked:
         sources, clients = self.parts.sources, self.spec.clients
         kinds = self.parts.task.classes_of()
         # The last stage of a task with two sources learns the classes of the second.
-        found = kinds & (sources.second or sources.first).undeclared()
+        undeclared = kinds & (sources.second or sources.first).undeclared()
         if clients is not None and clients.by == "dirichlet":
-            corpus = self.there.data.corpus
+            corpus = self.planted_corpus.data.corpus
             by = "entities" if corpus.labels is None else "labels"
             if by == "labels" or corpus.entity_types:
-                found |= {by} & sources.first.undeclared()
+                undeclared |= {by} & sources.first.undeclared()
         return [
             f"the classes of {name} were collected from private rows, so that the network (or a "
             "client's share) shows one that a single row has; list them: source.label_names (an "
             "attribute can be read as source.label_column), source.entity_types, or task.types of "
             "tagging"
-            for name in sorted(found)
+            for name in sorted(undeclared)
         ]

@@ -35,9 +35,9 @@ def expected(task: Task[Any]) -> tuple[type, ...]:
 
 
 def cannot_apply(attack: Attack[Any], task: Task[Any], pipeline: Pipeline) -> str | None:
-    """The reason why an attack cannot apply to a run; None if it can, or nobody knows yet."""
-    said = not task.roles() or bool(task.releases)
-    if not said or pipeline.servers:  # what is served may offer other capabilities
+    """Reason why an attack cannot apply to a run; None if it can, or that is not known yet."""
+    declared = not task.roles() or bool(task.releases)
+    if not declared or pipeline.servers:  # what is served may offer other capabilities
         return None
     offered = [*expected(task), Transcript]  # any mechanism may send
     if task.roles():
@@ -73,13 +73,15 @@ def impossible_pairs(runs: Iterable[tuple[RunSpec, tuple[str, ...]]]) -> tuple[s
     """One line for each attack that some runs leave out, with the mechanisms of these runs.
 
     Args:
-        runs: to be started, each with what `left_out` said of it.
+        runs: runs to start, each with the reasons of `left_out`.
     """
-    found: dict[str, dict[str, None]] = {}
+    mechanisms_by_reason: dict[str, dict[str, None]] = {}
     for spec, reasons in runs:
         for reason in reasons:
-            found.setdefault(reason, {})["+".join(ref.name for ref in spec.mechanism)] = None
+            mechanisms_by_reason.setdefault(reason, {})[
+                "+".join(ref.name for ref in spec.mechanism)
+            ] = None
     return tuple(
         f"{reason}: left out of runs of {', '.join(mechanisms)}"
-        for reason, mechanisms in found.items()
+        for reason, mechanisms in mechanisms_by_reason.items()
     )

@@ -1,4 +1,4 @@
-"""What is counted of the rows of runs before any starts, once for all runs of the same rows."""
+"""Counts of the rows of runs before any starts, made once for all runs of the same rows."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from uedp_bench.errors import InputError
 from uedp_bench.one_run.components import Components
 from uedp_bench.one_run.planted_elsewhere import planted_for
 from uedp_bench.one_run.planting import Data, load_data
-from uedp_bench.one_run.public_sizes import UnitsThere
+from uedp_bench.one_run.public_sizes import TrainingUnits
 
 
 @dataclass(frozen=True)
 class KnownRows:
-    """What is known of the rows of a run before it starts.
+    """Counts of the rows of a run, known before it starts.
 
     Attributes:
-        fingerprint: of its data.
+        fingerprint: fingerprint of its data.
         stats: public sizes.
-        columns: of the data, without rows.
-        units: that train.
-        downstream: the same of the task's second source.
-        unplanted: why attacks could not plant.
+        columns: columns of the data, without rows.
+        units: numbers of units that train.
+        downstream: numbers of units that train, of the task's second source.
+        unplanted: reasons why attacks could not plant.
     """
 
     fingerprint: str
     stats: CorpusStats
     columns: Data
-    units: UnitsThere
-    downstream: UnitsThere | None
+    units: TrainingUnits
+    downstream: TrainingUnits | None
     unplanted: tuple[str, ...]
 
 
@@ -43,37 +43,39 @@ class Planting:
     """
 
     def __init__(self) -> None:
-        self._known: dict[str, KnownRows | InputError] = {}
+        self._rows: dict[str, KnownRows | InputError] = {}
 
-    def of(self, spec: RunSpec, parts: Components) -> KnownRows:
-        """What is known of the rows of a run.
+    def rows_of(self, spec: RunSpec, parts: Components) -> KnownRows:
+        """Counts of the rows of a run.
 
         Raises:
             InputError: if a source cannot be read, or an attack cannot plant.
         """
         refs = (spec.source, second_source(spec.task), spec.clients, *spec.attacks)
-        made = str(parts.pipeline.elsewhere)
-        key = json.dumps([made, *(ref and ref.model_dump(mode="json") for ref in refs)])
-        if key not in self._known:
+        training_elsewhere = str(parts.pipeline.elsewhere)
+        key = json.dumps(
+            [training_elsewhere, *(ref and ref.model_dump(mode="json") for ref in refs)]
+        )
+        if key not in self._rows:
             try:
-                self._known[key] = _known_rows(spec, parts)
+                self._rows[key] = _known_rows(spec, parts)
             except InputError as error:  # said once, and not looked for again
-                self._known[key] = error
-        found = self._known[key]
-        if isinstance(found, InputError):
-            raise found
-        return found
+                self._rows[key] = error
+        rows = self._rows[key]
+        if isinstance(rows, InputError):
+            raise rows
+        return rows
 
 
 def _known_rows(spec: RunSpec, parts: Components) -> KnownRows:
     data = load_data(parts.sources)
-    there = planted_for(parts, data, spec)
+    planted_corpus = planted_for(parts, data, spec)
     second = data.visible_downstream
     return KnownRows(
         data.fingerprint,
-        there.stats,
+        planted_corpus.stats,
         data.columns(),
-        UnitsThere.of(there.corpus),
-        None if second is None else UnitsThere.of(second),
-        tuple(there.unplanted.values()),
+        TrainingUnits.in_corpus(planted_corpus.corpus),
+        None if second is None else TrainingUnits.in_corpus(second),
+        tuple(planted_corpus.unplanted.values()),
     )

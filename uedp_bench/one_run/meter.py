@@ -1,4 +1,4 @@
-"""What a run takes: seconds by phase, processor time, and memory."""
+"""Costs of a run: seconds by phase, processor time, and memory."""
 
 from __future__ import annotations
 

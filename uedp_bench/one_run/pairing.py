@@ -1,4 +1,4 @@
-"""Who can read what was made: tasks and attacks name capabilities, releases offer them."""
+"""Pairs of releases with tasks and attacks: these name capabilities, releases offer them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def lacks(needs: tuple[type, ...], release: Release) -> str | None:
 
 
 def withheld(needs: tuple[type, ...], release: Release) -> str | None:
-    """Why attacks cannot ask for classes or losses of rows that they choose; None where they can.
+    """Reason why attacks cannot ask about rows of their choice; None if they can.
 
     A release may take vectors that only the mechanism makes, and none of them were released.
     """
     if published_of(release) is not None or not release.takes_vectors:
         return None
-    asked = {need for need in needs if isinstance(release, need)}
-    if not asked or not asked <= {Classifier, LabelOnly, RowScorer}:
+    offered = {need for need in needs if isinstance(release, need)}
+    if not offered or not offered <= {Classifier, LabelOnly, RowScorer}:
         return None
     return "the classifier takes vectors that only the mechanism makes, and none were released"

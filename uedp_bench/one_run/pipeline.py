@@ -116,17 +116,21 @@ class Pipeline:
                     f"{part.name} carries {unknown!r}, which is no content column of a corpus: "
                     f"{', '.join(sorted(CONTENT))}"
                 )
-        given = [part for part in parts if isinstance(part, TrainingMechanism)]
-        _check_trainers(given, stages)
-        trainers = given if len(given) == len(stages) else (given or [default]) * len(stages)
+        trainers_of_spec = [part for part in parts if isinstance(part, TrainingMechanism)]
+        _check_trainers(trainers_of_spec, stages)
+        trainers = (
+            trainers_of_spec
+            if len(trainers_of_spec) == len(stages)
+            else (trainers_of_spec or [default]) * len(stages)
+        )
         names = numbered([trainer.name for trainer in trainers])
         return Pipeline(tuple(parts), tuple(map(TrainingStage, names, trainers, stages)))
 
     @property
     def vocabulary(self) -> VocabularyMechanism[Any] | None:
         """The mechanism that chooses the vocabulary, if one does."""
-        found = [part for part in self.parts if isinstance(part, VocabularyMechanism)]
-        return found[0] if found else None
+        choosers = [part for part in self.parts if isinstance(part, VocabularyMechanism)]
+        return choosers[0] if choosers else None
 
     @property
     def publishers(self) -> tuple[PublishingMechanism[Any], ...]:
@@ -145,9 +149,9 @@ class Pipeline:
 
     @property
     def elsewhere(self) -> Elsewhere | None:
-        """What is known of training that happened before the run, where it did."""
-        found = [one.elsewhere for one in self.trainers if one.elsewhere is not None]
-        return found[0] if found else None
+        """Declaration of training that happened before the run, where it did."""
+        declared = [one.elsewhere for one in self.trainers if one.elsewhere is not None]
+        return declared[0] if declared else None
 
     def stage_of(self, part: Mechanism[Any]) -> str:
         """The stage of a part that publishes, serves or chooses the vocabulary.
@@ -205,7 +209,7 @@ class Pipeline:
         hidden = self._all_train_privately and all(part.rowwise for part in self.publishers)
         chosen = () if self.vocabulary is None else self.staged(self.vocabulary, vocabulary)
         before = (*self._inherited(), *chosen)
-        trained = [_given_words(event, [one.stage for one in chosen]) for event in trained]
+        trained = [_with_paid_vocabulary(event, [one.stage for one in chosen]) for event in trained]
         if not self._some_train_privately and _all_protect(published):
             return (*before, *published)
         return (*before, *(() if hidden else published), *trained)
@@ -269,8 +273,8 @@ class Pipeline:
 
     def refusals(self, stats: CorpusStats) -> tuple[str, ...]:
         """Reasons of all parts for which `proven` refuses, and of their composition."""
-        said = (part.refusals(sizes) for part, sizes in self._with_sizes(stats))
-        reasons = list(dict.fromkeys(reason for reasons in said for reason in reasons))
+        refusals_of_parts = (part.refusals(sizes) for part, sizes in self._with_sizes(stats))
+        reasons = list(dict.fromkeys(reason for reasons in refusals_of_parts for reason in reasons))
         if self._some_train_privately:
             reasons += [
                 f"{part.name} does not map each row by itself, so rows of the training corpus no "
@@ -312,11 +316,11 @@ def with_stage(stage: str, events: Sequence[PrivacyEvent]) -> Events:
 
 
 _PUBLIC_START = "vocabulary and initial weights do not depend on private text"
-"""What trainers assume; see `_given_words`."""
+"""Assumption of trainers; see `_with_paid_vocabulary`."""
 
 
-def _given_words(event: PrivacyEvent, stages: Sequence[str]) -> PrivacyEvent:
-    """An event of training, whose assumption says that the vocabulary was paid for where it was."""
+def _with_paid_vocabulary(event: PrivacyEvent, stages: Sequence[str]) -> PrivacyEvent:
+    """Event of training, whose assumption says that the vocabulary was paid for where it was."""
     if not stages:
         return event
     paid = f"{_PUBLIC_START} beyond what {stages[0]} is charged for"
@@ -324,15 +328,15 @@ def _given_words(event: PrivacyEvent, stages: Sequence[str]) -> PrivacyEvent:
     return event.model_copy(update={"assumptions": assumptions})
 
 
-def _check_trainers(given: Sequence[TrainingMechanism[Any]], stages: Sequence[Rows]) -> None:
-    names = " and ".join(trainer.name for trainer in given)
-    if not stages and any(trainer.unit is not None for trainer in given):
+def _check_trainers(trainers: Sequence[TrainingMechanism[Any]], stages: Sequence[Rows]) -> None:
+    names = " and ".join(trainer.name for trainer in trainers)
+    if not stages and any(trainer.unit is not None for trainer in trainers):
         raise InputError(f"the task has no private stage for {names} to train: leave it out")
-    if len(given) > 1 and len(stages) <= 1:
+    if len(trainers) > 1 and len(stages) <= 1:
         raise InputError(f"two training mechanisms do not compose: {names}")
-    if len(given) > 1 and len(given) != len(stages):
+    if len(trainers) > 1 and len(trainers) != len(stages):
         raise InputError(
-            f"the task has {len(stages)} private stages, and {len(given)} mechanisms to train "
+            f"the task has {len(stages)} private stages, and {len(trainers)} mechanisms to train "
             f"them are given ({names}): name one for all of them, or one for each"
         )
 

@@ -45,20 +45,23 @@ def planted_for(parts: Components, data: Data, spec: RunSpec) -> PlantedCorpus:
 
 
 def planted_in(attack: Attack[Any], corpus: Corpus, seed: int) -> Planted | None:
-    """What an attack finds in a corpus that was trained on before; None if it had to plant.
+    """Secrets that an attack needs no planting for, in a corpus that was trained on before.
 
     Args:
-        attack: of a run.
-        corpus: whose splits say who trained.
-        seed: of what it draws without planting.
+        attack: attack of a run.
+        corpus: corpus whose splits say who trained.
+        seed: seed of the draws of the attack.
+
+    Returns:
+        None if the attack would have to plant.
 
     Raises:
         InputError: if the splits do not hold what it needs.
     """
     with before_training(attack, "plant"):
-        found = attack.planted_in(corpus)
-    if found is not None:
-        return found
+        canaries = attack.planted_in(corpus)
+    if canaries is not None:
+        return canaries
     rng = np.random.Generator(np.random.PCG64(shared_stream(seed, "plant", attack.name)))
     try:
         with before_training(attack, "plant"):
@@ -83,9 +86,9 @@ def _by_splits(
     planted: dict[str, Planted] = {}
     unplanted: dict[str, str] = {}
     for attack in attacks:
-        found = planted_in(attack, data.corpus, seed)
-        if found is not None:
-            planted[attack.name] = found
+        planted_by_attack = planted_in(attack, data.corpus, seed)
+        if planted_by_attack is not None:
+            planted[attack.name] = planted_by_attack
             continue
         unplanted[attack.name] = (
             f"{attack.name} plants before training, and nothing was planted: run `uedp-bench "
@@ -101,30 +104,32 @@ def _by_coins(
 ) -> PlantedCorpus:
     coins = read_coins(path)
     check_attacks(coins, attacks, path)
-    there = planted_by(coins, sources, data, path)
+    replanted = planted_by(coins, sources, data, path)
     planted, unplanted = {}, {}
     for attack in attacks:
-        known = there.planted.get(attack.name)
-        if known is None and not attack.holds_out:
-            known = planted_in(attack, there.corpus, coins.number)
-        if known is not None:
-            planted[attack.name] = known
+        planted_by_attack = replanted.planted.get(attack.name)
+        if planted_by_attack is None and not attack.holds_out:
+            planted_by_attack = planted_in(attack, replanted.corpus, coins.number)
+        if planted_by_attack is not None:
+            planted[attack.name] = planted_by_attack
             continue
         unplanted[attack.name] = (
             f"{attack.name} plants before training, and was not among the attacks that did: "
             f"{', '.join(ref.name for ref in coins.attacks)}"
         )
-    return PlantedCorpus(data, there.corpus, planted, there.stats, there.withdrawn, unplanted)
+    return PlantedCorpus(
+        data, replanted.corpus, planted, replanted.stats, replanted.withdrawn, unplanted
+    )
 
 
 def planted_by(coins: Coins, sources: Sources, data: Data, path: Path) -> PlantedCorpus:
-    """The corpus on which coins fell, planted again.
+    """Plant the corpus on which coins fell again.
 
     Args:
-        coins: that were read.
-        sources: of the data.
-        data: as the sources made it.
-        path: of the coins, for messages.
+        coins: coins of a file.
+        sources: sources of the data.
+        data: data as the sources made it.
+        path: file of the coins, for messages.
 
     Raises:
         InputError: if the data are others, or planting again gives another corpus.
@@ -138,9 +143,9 @@ def planted_by(coins: Coins, sources: Sources, data: Data, path: Path) -> Plante
     from uedp_bench.components import registry
 
     before = tuple(registry.attacks.create(ref.name, ref.params) for ref in coins.attacks)
-    there = planted_with(before, sources, data, coins.number)
-    coins.check_planted(there.corpus, there.planted, path)
-    return there
+    planted_corpus = planted_with(before, sources, data, coins.number)
+    coins.check_planted(planted_corpus.corpus, planted_corpus.planted, path)
+    return planted_corpus
 
 
 def planted_with(

@@ -33,25 +33,25 @@ NO_MODEL_YET = "MODEL"
 
 @dataclass(frozen=True)
 class PlantedFolder:
-    """What was written.
+    """Planted corpus and its coins in a folder.
 
     Attributes:
-        folder: that holds it.
-        rows: written, by split.
-        said: what the attacks planted, and what they note of it, one line each.
+        folder: folder of the files.
+        rows: number of rows written, by split.
+        summary: lines about what the attacks planted, and their notes on it.
     """
 
     folder: Path
     rows: dict[str, int]
-    said: tuple[str, ...]
+    summary: tuple[str, ...]
 
 
 def plant_folder(spec: Spec, folder: Path) -> PlantedFolder:
-    """Plants what the attacks of a spec plant, and writes everything into a new folder.
+    """Plant for the attacks of a spec, and write everything into a new folder.
 
     Args:
-        spec: its source and attacks; its mechanisms and seeds have no say.
-        folder: that is not there yet, or is empty.
+        spec: spec whose source and attacks are used; mechanisms and seeds are not.
+        folder: new or empty folder.
 
     Raises:
         InputError: if the folder holds anything, the spec stands for several corpora, an attack
@@ -64,30 +64,35 @@ def plant_folder(spec: Spec, folder: Path) -> PlantedFolder:
     data = load_data(sources)
     attacks = tuple(registry.attacks.create(ref.name, ref.params) for ref in run.attacks)
     key = new_key()
-    there = planted_with(attacks, sources, data, int(key, 16))
-    if there.corpus.fingerprint == data.corpus.fingerprint:
+    planted_corpus = planted_with(attacks, sources, data, int(key, 16))
+    if planted_corpus.corpus.fingerprint == data.corpus.fingerprint:
         names = ", ".join(attack.name for attack in attacks) or "none"
         raise InputError(
             f"nothing was planted by the attacks of this spec ({names}): add audit or "
             "secret-sharer, which put canaries in, or membership, which holds users out"
         )
-    planted = {name: value.model_dump(mode="json") for name, value in there.planted.items()}
+    planted = {
+        name: value.model_dump(mode="json") for name, value in planted_corpus.planted.items()
+    }
     coins = Coins(
-        key=key, attacks=run.attacks, data=data.fingerprint, corpus=there.corpus.fingerprint,
+        key=key,
+        attacks=run.attacks,
+        data=data.fingerprint,
+        corpus=planted_corpus.corpus.fingerprint,
         planted=planted,
-    )  # fmt: skip
+    )
     private_folder(folder)
     (folder / ROWS).parent.mkdir()
-    rows = _write_rows(there.corpus, folder / ROWS)
+    rows = _write_rows(planted_corpus.corpus, folder / ROWS)
     write_coins(coins, folder / COINS)
     write_atomically(folder / ATTACK, _attack_spec(spec, run, folder))
-    return PlantedFolder(folder, rows, tuple(_said(data, there)))
+    return PlantedFolder(folder, rows, tuple(_summary(data, planted_corpus)))
 
 
 def _one_run(spec: Spec) -> RunSpec:
-    """The spec as one run: whatever would train has no say in what is planted."""
-    found = spec.model_copy(update={"mechanisms": [[Ref(name="noiseless")]], "seeds": [1]})
-    runs = expand(found)
+    """The spec as one run without mechanisms: they do not change what is planted."""
+    untrained = spec.model_copy(update={"mechanisms": [[Ref(name="noiseless")]], "seeds": [1]})
+    runs = expand(untrained)
     if len({run.model_dump_json(include={"source", "attacks"}) for run in runs}) != 1:
         raise InputError(
             "plant writes one corpus, and lists of values in the spec stand for "
@@ -135,7 +140,7 @@ def _rows(corpus: Corpus) -> Iterator[dict[str, Any]]:
 
 def _spans(layer: Layer) -> list[list[dict[str, Any]] | None]:
     """Spans of each row; None for a row that is not annotated."""
-    out: list[list[dict[str, Any]] | None] = [[] if there else None for there in layer.rows]
+    out: list[list[dict[str, Any]] | None] = [[] if annotated else None for annotated in layer.rows]
     for row, start, end, kind in layer.spans.mentions():
         spans = out[row]
         if spans is not None:
@@ -145,7 +150,7 @@ def _spans(layer: Layer) -> list[list[dict[str, Any]] | None]:
 
 def _attack_spec(spec: Spec, run: RunSpec, folder: Path) -> str:
     """The spec of the run that attacks the model, once it is there."""
-    source = {name: _found_anywhere(value) for name, value in spec.source.params.items()}
+    source = {name: _absolute_path(value) for name, value in spec.source.params.items()}
     fields = {
         "description": "a model that was trained elsewhere on the planted corpus",
         "task": spec.task.model_dump(),
@@ -160,16 +165,16 @@ def _attack_spec(spec: Spec, run: RunSpec, folder: Path) -> str:
     return yaml.safe_dump(json.loads(json.dumps(fields, default=str)), sort_keys=False)
 
 
-def _found_anywhere(value: Any) -> Any:
-    """The value; the name of a file or folder that is there, as one that any folder knows."""
-    there = isinstance(value, str) and Path(value).exists()
-    return str(Path(value).resolve()) if there else value
+def _absolute_path(value: Any) -> Any:
+    """Make the name of a file or folder that exists absolute; leave any other value as it is."""
+    exists = isinstance(value, str) and Path(value).exists()
+    return str(Path(value).resolve()) if exists else value
 
 
-def _said(data: Data, there: PlantedCorpus) -> Iterator[str]:
-    changed = int((there.corpus.origin < 0).sum() - (data.corpus.origin < 0).sum())
-    out = int(there.corpus.where("held_out").sum() - data.corpus.where("held_out").sum())
+def _summary(data: Data, planted_corpus: PlantedCorpus) -> Iterator[str]:
+    changed = int((planted_corpus.corpus.origin < 0).sum() - (data.corpus.origin < 0).sum())
+    out = int(planted_corpus.corpus.where("held_out").sum() - data.corpus.where("held_out").sum())
     yield f"{changed:,} rows hold something planted; {out:,} rows are held out by coins and draws"
-    for name, value in there.planted.items():
+    for name, value in planted_corpus.planted.items():
         for note in getattr(value, "notes", ()):
             yield f"{name}: {note}"

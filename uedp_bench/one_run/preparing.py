@@ -40,7 +40,7 @@ class Prepared:
     spec: RunSpec
     identity: Identity
     parts: Components
-    there: PlantedCorpus
+    planted_corpus: PlantedCorpus
     run: Run
     public_stages: PublicStages
     cache: Path
@@ -57,51 +57,55 @@ def check_read(parts: Components, data: Data) -> None:
 
 
 def prepare(
-    spec: RunSpec, how: Execution, source: tuple[Sources, Data], identity: Identity, meter: Meter
+    spec: RunSpec,
+    execution: Execution,
+    source: tuple[Sources, Data],
+    identity: Identity,
+    meter: Meter,
 ) -> Prepared:
-    """Builds the components of a run and plants what attacks plant.
+    """Build the components of a run and let its attacks plant.
 
     Args:
-        spec: what to run.
-        how: to run it.
-        source: the sources of the run, and the data as they made it.
-        identity: of the run.
-        meter: of the run.
+        spec: spec of the run.
+        execution: settings of its execution.
+        source: sources of the run, and the data as they made it.
+        identity: identity of the run.
+        meter: meter of the run.
 
     Raises:
-        InputError: for whatever can be known to be wrong before training.
+        InputError: for any mistake that shows before training.
     """
     from uedp_bench.training.device import choose_device
 
     parts, (_, data) = build(spec, source[0]), source
     check_read(parts, data)
-    meter.begin(device := choose_device(how.device, how.speed.threads))
+    meter.begin(device := choose_device(execution.device, execution.speed.threads))
     with meter("plant"):
-        there = planted_for(parts, data, spec)
-    cache = how.state_folder / "cache"
-    folder = how.state_folder / identity.id
-    checkpoints = checkpoints_in(folder, identity.id, device, how.speed, how.pace)
-    for said in checkpoints.messages:
-        how.progress(said, 0, 1)
-    beside = partial(checkpoints_beside, checkpoints, device=device, speed=how.speed)
+        planted_corpus = planted_for(parts, data, spec)
+    cache = execution.state_folder / "cache"
+    folder = execution.state_folder / identity.id
+    checkpoints = checkpoints_in(folder, identity.id, device, execution.speed, execution.pace)
+    for message in checkpoints.messages:
+        execution.progress(message, 0, 1)
+    beside = partial(checkpoints_beside, checkpoints, device=device, speed=execution.speed)
     # They depend on task and model.
     shared = [identity.parts["task"], identity.parts["model"]]
     stages = PublicStages(cache, json.dumps(shared, sort_keys=True), beside)
     run = Run(
         spec.seed,
-        there.stats,
+        planted_corpus.stats,
         device,
-        how.speed,
-        there.injected,
+        execution.speed,
+        planted_corpus.injected,
         spec.delta,
-        progress=how.progress,
-        scope=scope_of(identity.parts, there.corpus.fingerprint, there.injected),
+        progress=execution.progress,
+        scope=scope_of(identity.parts, planted_corpus.corpus.fingerprint, planted_corpus.injected),
         noise_source=spec.noise_source,
         public_stages=stages,
-        downstream=there.data.visible_downstream,
+        downstream=planted_corpus.data.visible_downstream,
         diary=Diary(messages=MessageLog(parts.keeps_messages, parts.payload_rounds)),
         checkpoints=checkpoints,
-        points=how.points,
+        points=execution.points,
     )
-    check_units(parts.pipeline, there.corpus, run)
-    return Prepared(spec, identity, parts, there, run, stages, cache)
+    check_units(parts.pipeline, planted_corpus.corpus, run)
+    return Prepared(spec, identity, parts, planted_corpus, run, stages, cache)

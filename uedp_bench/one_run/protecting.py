@@ -23,12 +23,12 @@ from uedp_bench.one_run.training_stages import TrainedStages, train_stages
 
 @dataclass(frozen=True)
 class Protected:
-    """What leaves the protected side, and how it was made.
+    """Release that leaves the protected side, with its vocabulary and training.
 
     Attributes:
-        release: as the adversary meets it.
-        vocabulary: of the release.
-        trained: the stages of the task.
+        release: release as the adversary meets it.
+        vocabulary: vocabulary of the release.
+        trained: trained stages of the task.
     """
 
     release: Release
@@ -36,7 +36,7 @@ class Protected:
     trained: TrainedStages
 
     def seen_as(self, release: Release) -> Protected:
-        """The same as an adversary meets it, without the models that nobody needs any more."""
+        """Copy as an adversary meets it, without the models that nobody needs any more."""
         return replace(
             self, release=release, trained=self.trained._replace(release=None, floor=None)
         )

@@ -1,4 +1,4 @@
-"""How many units a guarantee is about, and how many train: noise is planned for the former."""
+"""Units that a guarantee is about, and units that train: noise is planned for the former."""
 
 from __future__ import annotations
 
@@ -40,28 +40,28 @@ class PublicSizes(BaseModel):
 
 
 def check_units(pipeline: Pipeline, corpus: Corpus, run: Run) -> None:
-    """Notes declared and training units and how many take part in a round, before it trains.
+    """Note declared units, training units and units in a round, before the run trains.
 
     The number of units that train is private: only a simulation may look at it.
 
     Args:
-        pipeline: each of its private stages is looked at.
-        corpus: what is trained on: users of the splits valid, test, public and held out have left.
-        run: takes the notes.
+        pipeline: pipeline with the private stages.
+        corpus: training corpus: users of the splits valid, test, public and held out have left.
+        run: run that takes the notes.
 
     Raises:
         InputError: if fewer units are declared than train, and the guarantee needs them all.
     """
-    second = None if run.downstream is None else UnitsThere.of(run.downstream)
-    sizes = unit_sizes(pipeline, UnitsThere.of(corpus), second, run.stats)
-    for number, (stage, found) in enumerate(zip(pipeline.training, sizes, strict=True), start=1):
-        if found is not None:
+    second = None if run.downstream is None else TrainingUnits.in_corpus(run.downstream)
+    sizes = unit_sizes(pipeline, TrainingUnits.in_corpus(corpus), second, run.stats)
+    for number, (stage, units) in enumerate(zip(pipeline.training, sizes, strict=True), start=1):
+        if units is not None:
             # Attacks see diagnostics, and are not to know which mechanism they face.
-            told = {NOTE: found.model_dump(exclude_none=True)}
-            run.within(stage.name, number=number).note(**told, simulation_only=[NOTE])
+            note = {NOTE: units.model_dump(exclude_none=True)}
+            run.within(stage.name, number=number).note(**note, simulation_only=[NOTE])
 
 
-class UnitsThere(NamedTuple):
+class TrainingUnits(NamedTuple):
     """Units of the train split of a corpus, which are private."""
 
     users: int
@@ -69,24 +69,27 @@ class UnitsThere(NamedTuple):
     records: int
 
     @staticmethod
-    def of(corpus: Corpus) -> UnitsThere:
-        """Counts them."""
+    def in_corpus(corpus: Corpus) -> TrainingUnits:
+        """Count the units of a corpus."""
         train = corpus.where("train")
         users = len(distinct(corpus.users[train]))
         dealt = CLIENT in corpus.groups
         clients = len(np.unique(clients_of(corpus)[train])) if dealt else None
-        return UnitsThere(users, clients, int(train.sum()))
+        return TrainingUnits(users, clients, int(train.sum()))
 
 
 def unit_sizes(
-    pipeline: Pipeline, there: UnitsThere, downstream: UnitsThere | None, stats: CorpusStats
+    pipeline: Pipeline,
+    training_units: TrainingUnits,
+    downstream: TrainingUnits | None,
+    stats: CorpusStats,
 ) -> tuple[PublicSizes | None, ...]:
     """Units of each private stage; None where a guarantee depends on no such number.
 
     Args:
-        pipeline: whose stages they are.
-        there: units that train.
-        downstream: those of the task's second source.
+        pipeline: pipeline with the private stages.
+        training_units: units that train.
+        downstream: units of the task's second source that train.
         stats: public sizes.
 
     Raises:
@@ -95,7 +98,7 @@ def unit_sizes(
     return tuple(
         _sizes_of(
             stage.trainer,
-            there if stage.rows == "source" or downstream is None else downstream,
+            training_units if stage.rows == "source" or downstream is None else downstream,
             stage.sizes(stats),
         )
         for stage in pipeline.training
@@ -103,35 +106,35 @@ def unit_sizes(
 
 
 def _sizes_of(
-    mechanism: Mechanism[Any], all_there: UnitsThere, stats: CorpusStats
+    mechanism: Mechanism[Any], training_units: TrainingUnits, stats: CorpusStats
 ) -> PublicSizes | None:
     units = mechanism.units(stats)
     if units is None:
         return None
-    there: int | None = getattr(all_there, units.unit)
-    if there is None:
+    training: int | None = getattr(training_units, units.unit)
+    if training is None:
         raise InputError(NO_CLIENTS, mends=("clients.count=10",))
-    if units.at_least_all and there > units.declared:
+    if units.at_least_all and training > units.declared:
         parameter = "users" if units.unit == "clients" else units.unit
         raise InputError(
             f"{mechanism.name}.{parameter} is {units.declared:,}, and more train: the guarantee "
             f"would leave some {units.unit} out; declare a public number that is not below the "
             "real one",
-            mends=(f"mechanism.{mechanism.name}.{parameter}={enough(there)}",),
+            mends=(f"mechanism.{mechanism.name}.{parameter}={enough(training)}",),
         )
     return PublicSizes(
         unit=units.unit,
         declared=units.declared,
-        training=there,
+        training=training,
         planned_per_round=units.sampled,
-        expected_per_round=units.expected(there),
+        expected_per_round=units.expected(training),
     )
 
 
-def enough(there: int) -> int:
+def enough(private_count: int) -> int:
     """A round number that is not below a private one, and tells two digits of it."""
-    unit = int(10 ** max(len(str(there)) - 2, 0))
-    return -(-there // unit) * unit
+    unit = int(10 ** max(len(str(private_count)) - 2, 0))
+    return -(-private_count // unit) * unit
 
 
 def shortfall(result: Result) -> str | None:
@@ -143,17 +146,17 @@ def shortfall(result: Result) -> str | None:
 
 def _shortfall(result: Result, name: str) -> str | None:
     try:
-        found = PublicSizes.model_validate(result.diagnostics.get(name))
+        units = PublicSizes.model_validate(result.diagnostics.get(name))
     except ValidationError:  # a result without them, or of somebody else
         return None
-    if found.training >= found.declared:
+    if units.training >= units.declared:
         return None
     line = (
-        f"{result.label}: {found.declared:,} {found.unit} are declared and {found.training:,} train"
+        f"{result.label}: {units.declared:,} {units.unit} are declared and {units.training:,} train"
     )
-    if found.expected_per_round is not None and found.planned_per_round is not None:
+    if units.expected_per_round is not None and units.planned_per_round is not None:
         line += (
-            f": {found.expected_per_round:,.4g} a round are expected in place of "
-            f"{found.planned_per_round:,.4g}"
+            f": {units.expected_per_round:,.4g} a round are expected in place of "
+            f"{units.planned_per_round:,.4g}"
         )
     return f"{line}, and the noise is as large as if all were there"

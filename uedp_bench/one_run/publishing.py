@@ -1,4 +1,4 @@
-"""What is left of a corpus after a mechanism that publishes: nothing in clear by accident.
+"""Columns of a corpus after a mechanism that publishes: nothing stays in clear by accident.
 
 A publisher says which content columns it *carries*: entity mentions that it moved along with the
 text, targets that it protected too. All others are gone after it, and whoever needs one of them is
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 LAYER = "layer "
-"""How `Component.reads` names a layer: `layer gold`."""
+"""Prefix of a layer's name in `Component.reads`: `layer gold`."""
 
 ENTITIES = "entities"
-"""What parameters call the annotation that is no layer: the entities of the corpus."""
+"""Name in parameters of the annotation that is no layer: the entities of the corpus."""
 
 
 def wanted(
@@ -52,12 +52,12 @@ def _gives(wanted: Collection[str], read: str) -> bool:
 def publish(
     publisher: PublishingMechanism[Any], corpus: Corpus, run: Run, wanted: Collection[str] = CONTENT
 ) -> tuple[Corpus, Events]:
-    """What a mechanism publishes, without the content columns that it does not carry.
+    """Publish a corpus, without the content columns that the mechanism does not carry.
 
     Args:
-        publisher: the mechanism.
-        corpus: to publish.
-        run: as the mechanism sees it.
+        publisher: mechanism that publishes.
+        corpus: corpus to publish.
+        run: run as the mechanism sees it.
         wanted: content columns, or layers by name, that it gives on if it carries them.
 
     Raises:
@@ -69,8 +69,8 @@ def publish(
     texts, carries = kept.get("texts", out.texts), publisher.carries & {*wanted}
     for column in COLUMNS:
         if column.content and (column.name == "layers" or column.name not in carries):
-            given = getattr(corpus, column.name)
-            lost = None if given is None else column.kind.lose(given, publisher.name, len(out))
+            values = getattr(corpus, column.name)
+            lost = None if values is None else column.kind.lose(values, publisher.name, len(out))
             kept[column.name] = lost
     if "entities" in carries:
         kept["entities"] = _inside(out.entities, texts, publisher, "entities")
@@ -86,7 +86,7 @@ def publish(
 def publish_all(
     pipeline: Pipeline, corpus: Corpus, run: Run, task: Component[Any]
 ) -> tuple[Corpus, list[PrivacyEvent]]:
-    """What all publishers of a pipeline make for a task, one after the other, and their events.
+    """Publish a corpus by all publishers of a pipeline in turn, and return their events.
 
     Raises:
         CapabilityError: if one reads text where another published vectors before it.
@@ -144,20 +144,20 @@ def not_there(reader: Component[Any], corpus: Corpus) -> str | None:
 
 
 def _no_layer(reader: Component[Any], name: str, corpus: Corpus) -> str:
-    """The parameter that names a layer which is not there, and what it may name."""
+    """Message for a parameter that names a missing layer, with the layers that exist."""
     params = reader.params.model_dump()
     field = next((field for field, value in params.items() if value == name), None)
-    known = [*sorted(corpus.layers)]
-    said = f"{reader.name} reads {LAYER}{name}"
+    names = [*sorted(corpus.layers)]
+    subject = f"{reader.name} reads {LAYER}{name}"
     if field is not None:
-        said = f"{reader.name}.{field} is {shown(name)}"
+        subject = f"{reader.name}.{field} is {shown(name)}"
         # The entities of the corpus are an annotation too, for those that say so.
         defaults = [one.default for one in type(reader.params).model_fields.values()]
-        known += [ENTITIES] if ENTITIES in defaults else []
-    near = nearest(name, known)
-    there = ", ".join(known) or "none"
-    hint = f"did you mean {near!r}? There is: {there}" if near else f"there is: {there}"
-    return f"{said}, and the corpus has no such layer; {hint}"
+        names += [ENTITIES] if ENTITIES in defaults else []
+    near = nearest(name, names)
+    choices = ", ".join(names) or "none"
+    hint = f"did you mean {near!r}? There is: {choices}" if near else f"there is: {choices}"
+    return f"{subject}, and the corpus has no such layer; {hint}"
 
 
 def not_carried(attack: Component[Any], pipeline: Pipeline, task: Component[Any]) -> str | None:
@@ -190,8 +190,8 @@ def column_of(read: str, reader: str) -> str:
     """
     column = "layers" if read.startswith(LAYER) else read
     if column not in CONTENT or read == "layers":
-        known = [name for name in CONTENT if name != "layers"] + [f"{LAYER}NAME"]
-        raise PluginError(f"{reader} reads {read!r}, which is none of {', '.join(known)}")
+        columns = [name for name in CONTENT if name != "layers"] + [f"{LAYER}NAME"]
+        raise PluginError(f"{reader} reads {read!r}, which is none of {', '.join(columns)}")
     return column
 
 

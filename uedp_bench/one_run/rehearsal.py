@@ -1,4 +1,4 @@
-"""What a run would take: it is rehearsed, and every training in it ends after its first steps.
+"""Rehearsals that measure what a run would take: each training ends after its first steps.
 
 A rehearsal does what the run does, in a folder that is thrown away: it plants, makes the
 vocabulary, begins each training, scores what came of it and attacks it. The steps that were left
@@ -48,16 +48,16 @@ MOST_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Rehearsed:
-    """What a rehearsal found.
+    """Costs and failures that a rehearsal measured.
 
     Attributes:
-        seconds: that each phase of the run would take (train, score, attack); phases that were not
-            reached are missing.
-        cpu_seconds: the same of the process' CPU time, all threads together.
-        memory_mb: what the rehearsal held at most (MB of 10^6 bytes), as a result says it.
-        steps: of each training of the release, in order, with its name.
-        weights: that are trained, of the network with most of them; 0 if no training says.
-        vocabulary: of the release; None where it has none, or that was not reached.
+        seconds: seconds that each phase of the run would take (train, score, attack); phases that
+            were not reached are missing.
+        cpu_seconds: CPU seconds of the process for each phase, all threads together.
+        memory_mb: peak memory of the rehearsal (MB of 10^6 bytes), as a result says it.
+        steps: name and number of steps of each training of the release, in order.
+        weights: number of trained weights of the largest network; 0 if no training says.
+        vocabulary: vocabulary of the release; None where it has none, or that was not reached.
         skipped: reasons against attacks, by their names.
         failures: errors of phases and of attacks, a sentence each. The run is to fail alike.
         why_not: why it ended early; empty where it did not.
@@ -122,50 +122,50 @@ class FirstSteps(Checkpoints):
 
 
 def rehearse(spec: RunSpec, out: Path, device: str, *, attacks: bool) -> Rehearsed:
-    """Rehearses a run.
+    """Rehearse a run.
 
     Args:
-        spec: of it.
-        out: folder for what it writes. Rehearsals of one folder share models as runs do.
-        device: as of the run.
-        attacks: the attacks are made, too.
+        spec: spec of the run.
+        out: folder for its files. Rehearsals of one folder share models as runs do.
+        device: device of the run.
+        attacks: True to rehearse the attacks, too.
 
     Raises:
         InputError: for what makes the run impossible.
     """
     sources = build_sources(spec)
     data = load_data(sources)
-    identity = Identity.of(spec, data.fingerprint)
+    identity = Identity.from_spec(spec, data.fingerprint)
     meter = Meter(no_progress)
     ready = prepare(spec, Execution(out, device), (sources, data), identity, meter)
     first = FirstSteps()
     stages = replace(ready.public_stages, checkpoints=lambda folder: first)
     run = replace(ready.run, checkpoints=first, public_stages=stages)
-    found = _Rehearsal(replace(ready, run=run, public_stages=stages), first)
+    rehearsal = _Rehearsal(replace(ready, run=run, public_stages=stages), first)
     try:
         with _at_most(MOST_SECONDS):
-            found.perform(attacks=attacks)
+            rehearsal.perform(attacks=attacks)
     except _TooLongError:
-        found.why_not = f"it ended after {MOST_SECONDS:g} seconds"
+        rehearsal.why_not = f"it ended after {MOST_SECONDS:g} seconds"
     except MemoryError:
         raise
     except Exception as error:
-        said = " ".join(str(error).split())
-        known = isinstance(error, UedpBenchError)
-        found.why_not = said if known else f"{type(error).__name__}: {said}"
-        if found.phase:
-            found.failures.append(f"{found.phase}: {found.why_not}")
+        message = " ".join(str(error).split())
+        is_own = isinstance(error, UedpBenchError)
+        rehearsal.why_not = message if is_own else f"{type(error).__name__}: {message}"
+        if rehearsal.phase:
+            rehearsal.failures.append(f"{rehearsal.phase}: {rehearsal.why_not}")
     weights = [n for name, n in run.counts.items() if name.startswith("weights_")]
     return Rehearsed(
-        seconds={phase: float(each[0]) for phase, each in found.seconds.items()},
-        cpu_seconds={phase: float(each[1]) for phase, each in found.seconds.items()},
+        seconds={phase: float(each[0]) for phase, each in rehearsal.seconds.items()},
+        cpu_seconds={phase: float(each[1]) for phase, each in rehearsal.seconds.items()},
         memory_mb=float(meter.cost()["peak_memory_mb"]),
-        steps=found.steps or tuple(first.begun),  # it may have ended while it trained
+        steps=rehearsal.steps or tuple(first.begun),  # it may have ended while it trained
         weights=int(max(weights, default=0)),
-        vocabulary=found.vocabulary,
-        skipped=found.skipped,
-        failures=tuple(found.failures),
-        why_not=found.why_not,
+        vocabulary=rehearsal.vocabulary,
+        skipped=rehearsal.skipped,
+        failures=tuple(rehearsal.failures),
+        why_not=rehearsal.why_not,
     )
 
 
@@ -188,36 +188,40 @@ class _Rehearsal:
         self.why_not = ""
 
     def perform(self, *, attacks: bool) -> None:
-        """Trains, scores and attacks."""
-        made: Protected | None = None
+        """Train, score and attack."""
+        protected: Protected | None = None
         with self._timed("train"):
             try:
-                made = protect(self._ready.parts, self._ready.there.corpus, self._ready.run)
+                protected = protect(
+                    self._ready.parts, self._ready.planted_corpus.corpus, self._ready.run
+                )
             except Exception:
                 # Mechanisms that protect refuse to say what happened in a part of their rounds.
                 if not self._first.left[0]:
                     raise
         self.steps = tuple(self._first.begun)
-        if made is None:
+        if protected is None:
             self.phase = ""  # the run trains otherwise: what fails in here need not fail there
             self._ready = _trained_plainly(self._ready)
-            made = protect(self._ready.parts, self._ready.there.corpus, self._ready.run)
-        self.vocabulary = made.vocabulary
+            protected = protect(
+                self._ready.parts, self._ready.planted_corpus.corpus, self._ready.run
+            )
+        self.vocabulary = protected.vocabulary
         with self._timed("score"):
-            scored = score(self._ready, made)
+            scored = score(self._ready, protected)
         release = with_messages(scored.release, self._ready.run)
-        self._attack(made, release, attacks=attacks)
+        self._attack(protected, release, attacks=attacks)
 
-    def _attack(self, made: Protected, release: Release, *, attacks: bool) -> None:
+    def _attack(self, protected: Protected, release: Release, *, attacks: bool) -> None:
         ready = self._ready
         if not attacks:
             reasons = {one.name: reason_against(one, ready, release) for one in ready.parts.attacks}
             self.skipped = {name: reason for name, reason in reasons.items() if reason}
             if len(self.skipped) < len(reasons):
                 return
-        asked = _AskedAgain(Retraining(ready, made.vocabulary).bound(), self._first)
+        retraining = _AskedAgain(Retraining(ready, protected.vocabulary).bound(), self._first)
         with self._timed("attack"):
-            run = ready.run.retraining(asked, made.trained.floor)
+            run = ready.run.retraining(retraining, protected.trained.floor)
             for attack in ready.parts.attacks:
                 outcome = run_attack(attack, ready, release, run)
                 if isinstance(outcome, SkippedAttack):
@@ -225,7 +229,7 @@ class _Rehearsal:
                 elif isinstance(outcome, FailedAttack):
                     self.failures.append(f"the attack {attack.name}: {outcome.reason}")
         # Models that the mechanism of the run trains for attacks take as long as its release.
-        self.seconds["attack"] += asked.models * self.seconds["train"] - asked.seconds
+        self.seconds["attack"] += retraining.models * self.seconds["train"] - retraining.seconds
 
     @contextmanager
     def _timed(self, phase: str) -> Iterator[None]:

@@ -49,7 +49,7 @@ class Retraining:
     ) -> None:
         self._base = base
         self._ready, self._parts, self._run = ready, ready.parts, ready.run
-        self._corpus = ready.there.trained_on
+        self._corpus = ready.planted_corpus.trained_on
         self._vocabulary, self._cache = vocabulary, ready.cache
 
     def bound(self) -> Run:
@@ -108,8 +108,8 @@ class Retraining:
                     private_seed=None if private == public else private,
                     noise_source=run.noise_source, public_stages=stages,
                     downstream=run.downstream, checkpoints=checkpoints)  # fmt: skip
-        made = protect(parts, chosen, inner, self._vocabulary, keep_floor=False)
-        save_release(made.release, folder / "release")
+        protected = protect(parts, chosen, inner, self._vocabulary, keep_floor=False)
+        save_release(protected.release, folder / "release")
         seconds = time.perf_counter() - start + stages.saved_seconds + checkpoints.earlier_seconds
         done = {"seconds": round(seconds, 3), "mechanism": mechanism}
         write_json(folder / "done.json", done)
@@ -122,8 +122,8 @@ class Retraining:
         checkpoints by them, in the release and here.
         """
         corpus = self._corpus
-        known = np.append(users, np.zeros(max(corpus.user_count - len(users), 0) + 1, dtype=bool))
-        chosen = np.flatnonzero(known[corpus.users] & corpus.where(*splits))
+        mask = np.append(users, np.zeros(max(corpus.user_count - len(users), 0) + 1, dtype=bool))
+        chosen = np.flatnonzero(mask[corpus.users] & corpus.where(*splits))
         if not len(chosen):
             raise InputError("retraining needs at least one user with text")
         kept = np.flatnonzero(corpus.where("public", *({"valid"} - set(splits))))
@@ -138,8 +138,8 @@ class Retraining:
         )
 
     def _key(self, chosen: Corpus, mechanism: str, seeds: tuple[int, int]) -> str:
-        run, known = self._run, self._ready.identity.parts
-        mechanisms = known["mechanism"]
+        run, identity_parts = self._run, self._ready.identity.parts
+        mechanisms = identity_parts["mechanism"]
         if mechanism == "none":
             plain = spec_of(self._parts.unprotected)
             mechanisms = [component_identity(plain, registry.mechanisms)]
@@ -150,8 +150,8 @@ class Retraining:
             del sizes["clients"]
         parts: dict[str, Any] = {
             "corpus": chosen.fingerprint,
-            "task": known["task"],
-            "model": known["model"],
+            "task": identity_parts["task"],
+            "model": identity_parts["model"],
             "vocabulary": self._vocabulary.fingerprint if self._vocabulary else None,
             "seed": seeds[0],
             "mechanism": mechanisms,
@@ -174,8 +174,8 @@ def check_retrainings(specs: Iterable[RunSpec], most: int) -> None:
     Fewer models give other results, so that fewer are trained only where parameters say so.
 
     Args:
-        specs: runs to be started.
-        most: models that each may train beside its release.
+        specs: specs of the runs to start.
+        most: largest number of models that each may train beside its release.
 
     Raises:
         InputError: for the first that asks for more.
@@ -184,16 +184,18 @@ def check_retrainings(specs: Iterable[RunSpec], most: int) -> None:
         if any(_elsewhere(ref) for ref in spec.mechanism):
             continue  # no attack is given any model
         offers = expected(registry.tasks.create(spec.task.name, spec.task.params))
-        asked: dict[str, int] = {}
+        models_by_field: dict[str, int] = {}
         for ref in spec.attacks:
             attack = registry.attacks.create(ref.name, ref.params)
             for field, models in attack.retrainings(offers).items():
-                asked[f"attack.{ref.name}{field and '.'}{field}"] = models
-        if sum(asked.values()) > most:
-            counts = " and ".join(f"{name} asks for {n}" for name, n in asked.items() if n)
+                models_by_field[f"attack.{ref.name}{field and '.'}{field}"] = models
+        if sum(models_by_field.values()) > most:
+            counts = " and ".join(
+                f"{name} asks for {n}" for name, n in models_by_field.items() if n
+            )
             raise InputError(
                 f"--max-retrain {most}: {counts} models beside the release, {most} allowed: set "
-                f"it lower, leave an attack out, or allow {sum(asked.values())}"
+                f"it lower, leave an attack out, or allow {sum(models_by_field.values())}"
             )
 
 

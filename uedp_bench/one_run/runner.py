@@ -24,78 +24,80 @@ from uedp_bench.store.checkpointing import after_failure, forget
 from uedp_bench.store.failures import failed, reason_of
 
 
-def execute(spec: RunSpec, how: Execution, identity: Identity | None = None) -> Result:
+def execute(spec: RunSpec, execution: Execution, identity: Identity | None = None) -> Result:
     """Runs a spec and writes its result; an error becomes a failed result, which is written too.
 
     Args:
-        spec: what to run.
-        how: to run it.
-        identity: of the run on the corpus that it must find; None for any corpus.
+        spec: spec of the run.
+        execution: settings of its execution.
+        identity: identity of the run on the corpus that it must find; None for any corpus.
 
     Raises:
         OSError: if the disk is full, for then no further run can succeed either, or the result
             cannot be written.
     """
-    meter = Meter(how.progress)
+    meter = Meter(execution.progress)
     # A run without a corpus has no fingerprint: its identity is that of its spec alone.
-    known = identity or Identity.of(spec)
+    current = identity or Identity.from_spec(spec)
     try:
         sources = build_sources(spec)
         data = load_data(sources)
         if identity is not None and data.fingerprint != identity.fingerprint:
             raise InputError(f"the data of {spec.source.name} changed after the runs were checked")
-        known = identity or known.on(data.fingerprint)
-        _check_files(spec, known)
-        ready = prepare(spec, how, (sources, data), known, meter)
-        result = _finished(ready, Keeper.of(ready, how), meter)
-        _check_files(spec, known)
+        current = identity or current.on(data.fingerprint)
+        _check_files(spec, current)
+        ready = prepare(spec, execution, (sources, data), current, meter)
+        result = _finished(ready, Keeper.from_run(ready, execution), meter)
+        _check_files(spec, current)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # sys.exit() in a component is no end of the benchmark
-        if disk_is_full(error, how.out):
-            raise OSError(errno.ENOSPC, "no space left on device", str(how.out)) from error
-        goes_on = how.keeps_checkpoints and not isinstance(error, InputError)
-        stored = after_failure(how.state_folder / known.id, goes_on=goes_on)
-        result = failed(spec, known, reason_of(error, meter.phase, how.failures), stored)
+        if disk_is_full(error, execution.out):
+            raise OSError(errno.ENOSPC, "no space left on device", str(execution.out)) from error
+        goes_on = execution.keeps_checkpoints and not isinstance(error, InputError)
+        stored = after_failure(execution.state_folder / current.id, goes_on=goes_on)
+        result = failed(spec, current, reason_of(error, meter.phase, execution.failures), stored)
     # This attempt's own time: training that others did for it, or before it, is in its cost.
     began = {**result.provenance, "started": meter.started}
     result = result.model_copy(update={"provenance": began})
-    keep_result(result, how.out)
+    keep_result(result, execution.out)
     if result.error is None:
-        forget(how.state_folder / known.id)
+        forget(execution.state_folder / current.id)
     return result
 
 
-def _check_files(spec: RunSpec, known: Identity) -> None:
+def _check_files(spec: RunSpec, identity: Identity) -> None:
     """Refuses files and plug-ins that are not those that the run's id is the hash of.
 
     Raises:
         InputError: if one changed.
     """
-    if Identity.of(spec, known.fingerprint).id != known.id:
+    if Identity.from_spec(spec, identity.fingerprint).id != identity.id:
         raise InputError("a file that the run names changed after the runs were checked")
 
 
 def _finished(ready: Prepared, keeper: Keeper, meter: Meter) -> Result:
     with meter("train"):
-        made = protect(ready.parts, ready.there.corpus, ready.run)
+        protected = protect(ready.parts, ready.planted_corpus.corpus, ready.run)
     # As if it had been alone, and not been interrupted.
     before = ready.run.checkpoints.earlier_seconds
     meter.add("train", ready.public_stages.saved_seconds + before)
     with meter("save"):
-        keeper.save(made.release, ready.there, ready.parts.task)
+        keeper.save(protected.release, ready.planted_corpus, ready.parts.task)
     with meter("score"):
-        scored = score(ready, made)
-    base = made.trained.floor
-    made = made.seen_as(with_messages(scored.release, ready.run))
+        scored = score(ready, protected)
+    base = protected.trained.floor
+    protected = protected.seen_as(with_messages(scored.release, ready.run))
     with meter("attack"):
-        retraining = Retraining(ready, made.vocabulary, base)
-        attacked = attack_all(ready, made.release, retraining.bound())
+        retraining = Retraining(ready, protected.vocabulary, base)
+        attacked = attack_all(ready, protected.release, retraining.bound())
     meter.add("attack", ready.run.checkpoints.earlier_seconds - before)
     with meter("account"):
-        given, selection = guarantees(ready, made, attacked.lower_bounds)
-        limits = checked_ceilings(given, made.release.events, attacked)
-        stored = keeper.stored(ready, made, given, attacked)
+        run_guarantees, selection = guarantees(ready, protected, attacked.lower_bounds)
+        limits = checked_ceilings(run_guarantees, protected.release.events, attacked)
+        stored = keeper.stored(ready, protected, run_guarantees, attacked)
     return assemble(
-        ready, Outcome(made, scored, attacked, given, limits, selection, stored), meter.cost()
+        ready,
+        Outcome(protected, scored, attacked, run_guarantees, limits, selection, stored),
+        meter.cost(),
     )

@@ -1,4 +1,4 @@
-"""What a release is good for: the task's metrics, and those of the same model before training."""
+"""Utility of a release: the task's metrics, and those of the same model before training."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from uedp_bench.one_run.trained_before import scored_rows
 
 @dataclass(frozen=True)
 class Scored:
-    """What a task found.
+    """Utility of a release, as a task measured it.
 
     Attributes:
-        release: as it was asked, with the test rows that mechanisms published.
+        release: release that was scored, with the test rows that mechanisms published.
         utility: the task's metrics.
         details: what the task tells beside them.
         public_only: the headline metric of the model before any private row; None where it saw no
@@ -37,36 +37,36 @@ class Scored:
     public_only: float | None = None
 
 
-def score(ready: Prepared, made: Protected) -> Scored:
-    """The utility of what was made on the test rows of the planted corpus."""
-    parts, there, run = ready.parts, ready.there, ready.run
-    rows = there.data.scored(there.corpus)
+def score(ready: Prepared, protected: Protected) -> Scored:
+    """Score a release on the test rows of the planted corpus."""
+    parts, planted_corpus, run = ready.parts, ready.planted_corpus, ready.run
+    rows = planted_corpus.data.scored(planted_corpus.corpus)
     if parts.pipeline.elsewhere is not None:
         run.note(scored_split="test" if rows.where("test").any() else "held_out")
         rows = scored_rows(rows)
-    release, rows = with_inputs(parts, made.release, rows, run)
-    found = utility_of(parts.task, release, rows)
-    floor = _public_only(parts, made.trained.floor, rows, run)
-    return Scored(release, found.metrics, found.details, floor)
+    release, rows = with_inputs(parts, protected.release, rows, run)
+    task_utility = utility_of(parts.task, release, rows)
+    floor = _public_only(parts, protected.trained.floor, rows, run)
+    return Scored(release, task_utility.metrics, task_utility.details, floor)
 
 
 def utility_of(task: Task[Any], release: Release, rows: Corpus) -> Utility:
-    """What a task finds; its details are empty where it returns the metrics alone.
+    """Utility that a task measures; its details are empty where it returns the metrics alone.
 
     Raises:
         PluginError: if it returns something else.
         InputError: if it gives a metric that it does not declare.
     """
-    found: object = task.score(release, rows)
-    if isinstance(found, Mapping):
-        found = Utility(found)
-    if not isinstance(found, Utility):
+    score: object = task.score(release, rows)
+    if isinstance(score, Mapping):
+        score = Utility(score)
+    if not isinstance(score, Utility):
         raise PluginError(
-            f"the task {task.name}: `score` returned a {type(found).__name__}; it returns "
+            f"the task {task.name}: `score` returned a {type(score).__name__}; it returns "
             "Utility(metrics, details), or the metrics alone by name"
         )
-    refuse_undeclared(f"the task {task.name}", task.metrics, found.metrics)
-    return found
+    refuse_undeclared(f"the task {task.name}", task.metrics, score.metrics)
+    return score
 
 
 def _public_only(
@@ -79,5 +79,5 @@ def _public_only(
         release = server.serve(release, run)
     if not isinstance(release, parts.task.needs):
         return None
-    found = utility_of(parts.task, release, rows).metrics.get(parts.task.metrics[0].name)
-    return None if found is None else found.value
+    headline = utility_of(parts.task, release, rows).metrics.get(parts.task.metrics[0].name)
+    return None if headline is None else headline.value

@@ -1,4 +1,4 @@
-"""Which numbers of a result are functions of private rows: a simulation may print them only.
+"""Numbers of a result that are functions of private rows: only a simulation may print them.
 
 A deployment may show what was released with its guarantee, and whatever follows from that, from
 public text and from test rows. All else that a result holds was computed from training rows without
@@ -36,15 +36,15 @@ _IN_PARTS = frozenset({
 
 
 def marked(result: Result, task: type[Task[Any]], *, counted_sizes: bool) -> Result:
-    """The result with every name of `simulation_only`; those that mechanisms gave stay first.
+    """Add every name of `simulation_only` to a result, after those that mechanisms gave.
 
     Args:
-        result: with the names that mechanisms gave.
-        task: says which of its metrics are counted on training rows.
-        counted_sizes: sizes that entered the accounting were counted from private rows.
+        result: result with the names that mechanisms gave.
+        task: task that declares which of its metrics are counted on training rows.
+        counted_sizes: True if sizes that entered the accounting were counted from private rows.
     """
-    given = result.diagnostics.get(KEY, [])
-    names = dict.fromkeys([*given, *_names(result, task, counted_sizes)])
+    mechanism_names = result.diagnostics.get(KEY, [])
+    names = dict.fromkeys([*mechanism_names, *_names(result, task, counted_sizes)])
     return result.model_copy(update={"diagnostics": {**result.diagnostics, KEY: list(names)}})
 
 
@@ -55,10 +55,10 @@ def counts_sizes(pipeline: Pipeline, stats: CorpusStats) -> bool:
     later = stats.downstream
     if stats.public and (later is None or later.public):
         return False
-    told = replace(
+    public_stats = replace(
         stats, public=True, downstream=None if later is None else replace(later, public=True)
     )
-    return pipeline.refusals(stats) != pipeline.refusals(told)
+    return pipeline.refusals(stats) != pipeline.refusals(public_stats)
 
 
 def covers(names: Iterable[str], path: str) -> bool:

@@ -50,13 +50,13 @@ class Keeper:
     seeded: bool = True
 
     @staticmethod
-    def of(ready: Prepared, how: Execution) -> Keeper:
-        """The keeper of a run's files."""
-        folder = how.out / ready.identity.id
-        return Keeper(folder, how.keep_release, seeded=ready.spec.noise_source == "seed")
+    def from_run(ready: Prepared, execution: Execution) -> Keeper:
+        """Build the keeper of a run's files."""
+        folder = execution.out / ready.identity.id
+        return Keeper(folder, execution.keep_release, seeded=ready.spec.noise_source == "seed")
 
-    def save(self, release: Release, there: PlantedCorpus, task: Task[Any]) -> None:
-        """Writes what attacks can be run again on, for the owner alone.
+    def save(self, release: Release, planted_corpus: PlantedCorpus, task: Task[Any]) -> None:
+        """Write what attacks can be run again on, for the owner alone.
 
         Raises:
             PluginError: if what the task loads is not what was saved.
@@ -70,28 +70,34 @@ class Keeper:
         private_folder(where)
         save_release(release, where)
         make_private(where)
-        values = {name: value.model_dump(mode="json") for name, value in there.planted.items()}
+        values = {
+            name: value.model_dump(mode="json") for name, value in planted_corpus.planted.items()
+        }
         write_json(self.folder / "planted.json", values, private=True)
-        check_saved(task, where, release, there.corpus)
+        check_saved(task, where, release, planted_corpus.corpus)
 
     def stored(
-        self, ready: Prepared, made: Protected, guarantees: Sequence[Guarantee], attacked: Attacked
+        self,
+        ready: Prepared,
+        protected: Protected,
+        guarantees: Sequence[Guarantee],
+        attacked: Attacked,
     ) -> dict[str, str]:
-        """What the folder holds, by kind; opens a release that is proven to protect to others.
+        """List what the folder holds, by kind; let others read a release that is proven to protect.
 
         Args:
-            ready: the run.
-            made: what it released.
-            guarantees: of the run.
-            attacked: what the attacks found.
+            ready: prepared run.
+            protected: its release.
+            guarantees: guarantees of the run.
+            attacked: measurements of the attacks.
         """
-        release, where = made.release, self.folder / "release"
+        release, where = protected.release, self.folder / "release"
         proven = proves_something(guarantees)
         if proven and where.is_dir() and not (release.draws_noise or _hidden(release)):
             make_readable(where)
         out: dict[str, str] = {}
         if where.is_dir() and any(where.iterdir()):
-            out |= self._released(made, proven)
+            out |= self._released(protected, proven)
         if (self.folder / "planted.json").is_file():
             out["planted"] = "canaries, and which users trained; only the owner can read them"
         if isinstance(release, Transcript) and self.keeps_release:
@@ -109,14 +115,14 @@ class Keeper:
             )
         if any(details.values()):
             out["details"] = f"what {', '.join(details)} measured of single rows, users or canaries"
-        for name, classes in _classes(ready.there.data.corpus):
+        for name, classes in _classes(ready.planted_corpus.data.corpus):
             if shown := set(_texts(details)) & set(classes):
                 out[f"classes of {name}"] = f"{len(shown)} names in the details"
         return out
 
-    def _released(self, made: Protected, proven: bool) -> dict[str, str]:
-        """What the files of a release hold, by kind."""
-        release, vocabulary = made.release, made.vocabulary
+    def _released(self, protected: Protected, proven: bool) -> dict[str, str]:
+        """Contents of the files of a release, by kind."""
+        release, vocabulary = protected.release, protected.vocabulary
         what = f"the model behind {release.view}" if _hidden(release) else release.view
         out: dict[str, str] = {}
         if not release.events:

@@ -63,10 +63,10 @@ def base_release(
 
 def _equal_share(one: nn.Module, other: nn.Module) -> float:
     """Share of the weights of a network that another one has too, at the same places."""
-    there = dict(other.named_parameters())
+    other_weights = dict(other.named_parameters())
     # peft moves a weight that it adapts into `base_layer`; its own have no twin.
     names = [(name.replace(".base_layer", ""), each) for name, each in one.named_parameters()]
-    weights = [(each, there.get(name)) for name, each in names]
+    weights = [(each, other_weights.get(name)) for name, each in names]
     same = sum(
         int((each == twin).sum()) for each, twin in weights
         if twin is not None and each.shape == twin.shape
@@ -91,9 +91,9 @@ def check_elsewhere(task: Task[Any], pipeline: Pipeline) -> None:
         InputError: for a model without the mechanism that says who trained it, the mechanism
             without such a model, or parts that would act before training.
     """
-    given = getattr(task.model, "trained_elsewhere", False)
+    trained_elsewhere = getattr(task.model, "trained_elsewhere", False)
     if pipeline.elsewhere is None:
-        if given:
+        if trained_elsewhere:
             names = ", ".join(part.name for part in pipeline.parts)
             raise InputError(
                 f"the model {task.model.name} was trained on these rows before: {names} would add "
@@ -103,7 +103,7 @@ def check_elsewhere(task: Task[Any], pipeline: Pipeline) -> None:
             )
         return
     name = pipeline.trainers[0].name
-    if not given:
+    if not trained_elsewhere:
         model = "none" if task.model is None else task.model.name
         raise InputError(
             f"{name} releases a model as somebody trained it, and the model {model} is trained "

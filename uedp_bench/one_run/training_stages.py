@@ -84,15 +84,15 @@ MOST_REPEATED = 0.01
 
 
 class TrainedStages(NamedTuple):
-    """What came of the stages of a task.
+    """Release, events and record of the trained stages of a task.
 
     Attributes:
-        release: of the last one; None of a task without stages.
-        events: of all.
-        floor: the model that no private row has touched, where it saw any text at all and somebody
+        release: release of the last stage; None for a task without stages.
+        events: privacy events of all stages.
+        floor: model that no private row has touched, where it saw any text at all and somebody
             wants it.
-        pretraining: what public text the model saw before, and how it was trained on it.
-        record: what a result says of the stages, where there is more to say than that.
+        pretraining: public text that the model saw before, and its schedule.
+        record: record of the stages in a result, where they are not the usual ones.
     """
 
     release: Release | None = None
@@ -105,14 +105,14 @@ class TrainedStages(NamedTuple):
 def train_stages(
     parts: Components, corpus: Corpus, vocabulary: Vocabulary | None, run: Run, *, keep_floor: bool
 ) -> TrainedStages:
-    """Trains the stages of a task, one after the other.
+    """Train the stages of a task, one after the other.
 
     Args:
-        parts: the task gives the learners, the pipeline says who trains those of private stages.
-        corpus: what the task may see: the splits train, valid and public, as they were published.
-        vocabulary: of the task.
-        run: around them.
-        keep_floor: the floor is wanted.
+        parts: components: the task gives the learners, the pipeline the trainers of private stages.
+        corpus: corpus that the task may see: the published splits train, valid and public.
+        vocabulary: vocabulary of the task.
+        run: run around the stages.
+        keep_floor: True to keep the floor.
 
     Raises:
         CapabilityError: if the learners are not those that the task declared, one cannot start
@@ -121,9 +121,11 @@ def train_stages(
     """
     learners = _checked(parts.task, corpus, vocabulary, run)
     _check_served(learners, parts.pipeline.servers)
-    told = any(learner.role != "private" for learner in learners)
+    has_public_stage = any(learner.role != "private" for learner in learners)
     elsewhere = parts.pipeline.elsewhere is not None
-    followed = keep_floor and not elsewhere and (told or predicts_untrained(parts.task.model))
+    followed = (
+        keep_floor and not elsewhere and (has_public_stage or predicts_untrained(parts.task.model))
+    )
     floor = _Floor(run) if followed else None
     private, numbers = iter(parts.pipeline.training), Counter[str]()
     module: nn.Module | None = None
@@ -142,13 +144,13 @@ def train_stages(
             record.append(TrainedStage(role="private", stage=stage.name, rows_of=stage.rows))
             inner = _inside(run, stage, numbers["private"])
             before = weights_of(learner.module) if inner.injected else None
-            module, found = stage.trainer.train(learner, learner.corpus, inner)
-            events += stage.events(found)
+            module, stage_events = stage.trainer.train(learner, learner.corpus, inner)
+            events += stage.events(stage_events)
         else:
-            said = _told(learner)
-            record.append(said)
+            stage_record = _stage_record(learner)
+            record.append(stage_record)
             if learner.role == "public":
-                pretraining = {"rows": said.rows, **said.schedule}
+                pretraining = {"rows": stage_record.rows, **stage_record.schedule}
             inner = run.within(learner.role, number=numbers[learner.role])
             module, before = train_plainly(learner, inner, keep=not numbers["private"]), None
         if learner is learners[-1]:
@@ -212,8 +214,8 @@ def _inside(run: Run, stage: TrainingStage, number: int) -> Run:
     return run.within(stage.name, number=number, stats=stage.sizes(run.stats), injected=injected)
 
 
-def _told(learner: Learner) -> TrainedStage:
-    """What a result says of a stage that no mechanism trains."""
+def _stage_record(learner: Learner) -> TrainedStage:
+    """Record of a stage that no mechanism trains."""
     if learner.schedule is None:
         raise CapabilityError(f"a {learner.role} stage needs a schedule: no mechanism trains it")
     return TrainedStage(
@@ -227,13 +229,13 @@ def _told(learner: Learner) -> TrainedStage:
 def _checked(
     task: Task[Any], corpus: Corpus, vocabulary: Vocabulary | None, run: Run
 ) -> tuple[Learner, ...]:
-    """The learners of a task, if they are what it declared."""
+    """Check that the learners of a task are what it declared."""
     learners = tuple(task.stages(corpus, vocabulary, run))
-    given, declared = tuple(learner.role for learner in learners), task.roles()
-    if given != declared:
-        said, meant = (", ".join(roles) or "none" for roles in (given, declared))
+    roles_of_learners, declared = tuple(learner.role for learner in learners), task.roles()
+    if roles_of_learners != declared:
+        actual, meant = (", ".join(roles) or "none" for roles in (roles_of_learners, declared))
         raise CapabilityError(
-            f"the task {task.name} has stages of the roles {said}, and its `roles` says {meant}"
+            f"the task {task.name} has stages of the roles {actual}, and its `roles` says {meant}"
         )
     for learner in learners:
         if learner.role == "downstream" and run.downstream is None:
@@ -288,7 +290,7 @@ def _holds_private(rows: Corpus, corpus: Corpus, downstream: Corpus | None) -> b
     """True if one of the rows is a private row of the run's corpus."""
     private = corpus.only("train", "valid")
     if downstream is not None:  # rows of two sources share numbers: texts tell them apart
-        known = set(zip(private.origin.tolist(), private.texts, strict=True))
-        return not known.isdisjoint(zip(rows.origin.tolist(), rows.texts, strict=True))
+        private_rows = set(zip(private.origin.tolist(), private.texts, strict=True))
+        return not private_rows.isdisjoint(zip(rows.origin.tolist(), rows.texts, strict=True))
     numbers = np.setdiff1d(private.origin, corpus.only("public").origin)
     return bool(np.isin(rows.origin, numbers).any() or (rows.origin < 0).any())

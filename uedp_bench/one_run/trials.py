@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 def trials_of(selection: Selection, pipelines: Sequence[Pipeline], stats: CorpusStats) -> Trials:
-    """What the choice looked at.
+    """Trials that the choice of hyper-parameters looked at.
 
     Args:
-        selection: as declared.
-        pipelines: the mechanisms at every setting of the grid.
+        selection: declaration in the spec.
+        pipelines: mechanisms at every setting of the grid.
         stats: sizes of the training split.
     """
     from uedp_bench.accounting.selection import Trials
@@ -80,9 +80,9 @@ def no_common_neighbours(pipelines: Sequence[Pipeline], *, several: bool) -> str
 
 def _parts(pipelines: Sequence[Pipeline]) -> list[Mechanism[Any]]:
     """The mechanisms of all pipelines, each setting of each once."""
-    found: dict[str, Mechanism[Any]] = {}
+    parts_by_key: dict[str, Mechanism[Any]] = {}
     for pipeline in pipelines:
         for part in (*pipeline.parts, *pipeline.trainers):
             key = json.dumps([part.name, part.params.model_dump(mode="json")], sort_keys=True)
-            found.setdefault(key, part)
-    return list(found.values())
+            parts_by_key.setdefault(key, part)
+    return list(parts_by_key.values())

@@ -1,4 +1,4 @@
-"""What a result says about utility: what ranks it, its floors, and whether anything was learnt.
+"""Judgement of a result's utility: its headline metric, its floors, and if anything was learnt.
 
 A floor is a value of the headline metric that needs no training on private rows, or next to none:
 word counts, the most frequent class, a model that saw public text alone. A model that is no better
@@ -22,23 +22,23 @@ PUBLIC_ONLY = "public-only"
 def judged(
     task: Task[Any], utility: Mapping[str, Estimate], public_only: float | None
 ) -> dict[str, Any]:
-    """The fields `headline`, `floors` and `learned` of a result.
+    """Fill the fields `headline`, `floors` and `learned` of a result.
 
     Args:
-        task: says which of its metrics are floors.
-        utility: what it scored.
-        public_only: the headline metric of the model before any private row; None where the model
+        task: task that declares which of its metrics are floors.
+        utility: metrics of the task.
+        public_only: headline metric of the model before any private row; None where the model
             saw no public text either.
     """
     headline = headline_of(type(task))
     floors = {name: utility[at].value for name, at in task.floors.items() if at in utility}
     if public_only is not None:
         floors[PUBLIC_ONLY] = public_only
-    found = utility.get(headline.metric)
+    estimate = utility.get(headline.metric)
     return {
         "headline": headline,
         "floors": floors,
-        "learned": has_learned(found, floors.values(), headline.larger_is_better),
+        "learned": has_learned(estimate, floors.values(), headline.larger_is_better),
     }
 
 
@@ -52,7 +52,7 @@ def headline_of(task: type[Task[Any]]) -> Headline:
 
 
 def has_learned(
-    found: Estimate | None, floors: Iterable[float], larger_is_better: bool
+    estimate: Estimate | None, floors: Iterable[float], larger_is_better: bool
 ) -> bool | None:
     """True if a metric's interval lies strictly on the better side of the best of its floors.
 
@@ -62,11 +62,11 @@ def has_learned(
     """
     sign = 1.0 if larger_is_better else -1.0
     best = max((sign * floor for floor in floors), default=None)
-    if found is None or best is None:
+    if estimate is None or best is None:
         return None
-    if sign * found.value <= best:
+    if sign * estimate.value <= best:
         return False
-    worst = found.low if larger_is_better else found.high
+    worst = estimate.low if larger_is_better else estimate.high
     return None if worst is None else sign * worst > best
 
 

@@ -85,7 +85,7 @@ def account(
     registry.load_plugins(map(Path, plugins))
     given, delta = _given(mechanism, {**(parameters or {}), **more}, delta)
     several = "+" in mechanism
-    planned = (PlannedPipeline if several else PlannedMechanism).of(mechanism, given)
+    planned = (PlannedPipeline if several else PlannedMechanism).from_settings(mechanism, given)
     points: Sequence[int | None] | None = None if spread is None else list(spread)
     return Guarantees(account_for(planned, DELTA if delta is None else delta, points))
 
@@ -122,7 +122,7 @@ def calibrate(
     wanted = default_parameter(mechanism) if parameter is None else parameter
     start = {wanted: 1} if needs_parameter(mechanism, wanted) else {}
     given, delta = _given(mechanism, {**start, **(parameters or {}), **more}, delta)
-    planned = PlannedMechanism.of(mechanism, given, "calibrate")
+    planned = PlannedMechanism.from_settings(mechanism, given, "calibrate")
     return solve(planned, Target(epsilon, DELTA if delta is None else delta, spread), wanted)
 
 

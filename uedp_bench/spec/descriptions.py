@@ -1,4 +1,4 @@
-"""What components say of themselves: one-line summaries, and full descriptions."""
+"""Descriptions of components: one-line summaries, and full ones."""
 
 from __future__ import annotations
 
@@ -56,15 +56,15 @@ def _first_line(documentation: str | None) -> str:
 def _source_file(module: str) -> Path | None:
     """The source file of a module, found without importing it or its parents."""
     path: list[str] | None = None
-    name, found = "", None
+    name, module_spec = "", None
     for part in module.split("."):
         name = f"{name}.{part}" if name else part
         finders = (finder.find_spec(name, path) for finder in sys.meta_path)
-        found = next((spec for spec in finders if spec is not None), None)
-        if found is None:
+        module_spec = next((spec for spec in finders if spec is not None), None)
+        if module_spec is None:
             return None
-        path = list(found.submodule_search_locations or [])
-    file = Path(found.origin) if found is not None and found.origin else None
+        path = list(module_spec.submodule_search_locations or [])
+    file = Path(module_spec.origin) if module_spec is not None and module_spec.origin else None
     return file if file is not None and file.suffix == ".py" else None
 
 
@@ -100,7 +100,7 @@ def describe_class(kind: str, component: type[Component[Any]], origin: str) -> d
 
 
 def _declared(kind: str, component: type[Component[Any]]) -> dict[str, Any]:
-    """What a kind of component declares beyond its parameters."""
+    """Declarations of a kind of component beyond its parameters."""
     needs = [need.__name__ for need in getattr(component, "needs", ())]
     if kind == "mechanism":
         return {

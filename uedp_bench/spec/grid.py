@@ -126,11 +126,13 @@ def _selection(spec: Spec, mechanisms: Sequence[ComponentSpec]) -> Selection | N
     """The selection that concerns a run of these mechanisms."""
     if spec.selection is None:
         return None
-    known = {ref.name for composition in spec.mechanisms for ref in composition}
+    mechanism_names = {ref.name for composition in spec.mechanisms for ref in composition}
     for name in spec.selection.tried:
         kind, component, *_ = name.split(".")
-        if kind == "mechanism" and component not in known:
-            raise UnknownNameError(f"mechanism of this spec (selection: {name})", component, known)
+        if kind == "mechanism" and component not in mechanism_names:
+            raise UnknownNameError(
+                f"mechanism of this spec (selection: {name})", component, mechanism_names
+            )
     chosen = spec.selection.concerning({ref.name for ref in mechanisms})
     if chosen is None or chosen.seeds is not None:
         return chosen
@@ -147,23 +149,25 @@ def tried_runs(run: RunSpec) -> tuple[RunSpec, ...]:
     if run.selection is None:
         return (run,)
     alone = parse_spec(run.model_dump(mode="json", exclude={"selection"}))
-    found: list[RunSpec] = []
+    runs: list[RunSpec] = []
     for tried in run.selection.settings():
         spec = alone
         for name, value in tried.items():
             spec = apply_setting(spec, name.split("."), value)
-        found += expand(spec)
-    if run.model_copy(update={"selection": None}) not in found:
-        told = "; ".join(f"{name}: {values}" for name, values in run.selection.tried.items())
-        raise InputError(f"selection: the run {run.label} is none of the settings tried ({told})")
-    return tuple(found)
+        runs += expand(spec)
+    if run.model_copy(update={"selection": None}) not in runs:
+        settings = "; ".join(f"{name}: {values}" for name, values in run.selection.tried.items())
+        raise InputError(
+            f"selection: the run {run.label} is none of the settings tried ({settings})"
+        )
+    return tuple(runs)
 
 
 def check(spec: Spec) -> None:
-    """Looks at the first values of every component, so that all mistakes are said at once.
+    """Check the first values of every component, so that one error names all mistakes.
 
     Raises:
-        InputError: with what is wrong with any of them.
+        InputError: naming every mistake.
     """
     problems = Problems()
     refs = [
@@ -174,8 +178,8 @@ def check(spec: Spec) -> None:
     refs += [(ref, registry.attacks, f"attack.{ref.name}") for ref in spec.attacks]
     refs += [(spec.task, registry.tasks, "task"), (spec.source, registry.sources, "source")]
     # A task that takes no model refuses every one, whatever its parameters: `expand` says so.
-    known = spec.task.name in registry.tasks.names()
-    trains = not known or registry.tasks.get(spec.task.name).models is not None
+    is_registered = spec.task.name in registry.tasks.names()
+    trains = not is_registered or registry.tasks.get(spec.task.name).models is not None
     refs += [(spec.model, registry.models, "model")] if spec.model is not None and trains else []
     for ref, kind, place in refs:
         with problems.collect():
@@ -268,14 +272,14 @@ def client_axes(spec: Spec) -> list[Clients | None]:
     options = [value if isinstance(value, list) else [value] for value in spec.clients.values()]
     if [] in options:
         raise InputError("clients: a list is empty: a grid needs at least one value")
-    found: list[Clients | None] = []
+    combinations: list[Clients | None] = []
     for values in itertools.product(*options):
         try:
-            made = parse_params(Clients, dict(zip(spec.clients, values, strict=True)), "clients")
+            clients = parse_params(Clients, dict(zip(spec.clients, values, strict=True)), "clients")
         except InputError as error:
             raise below(error, "clients") from None
-        found.append(Clients.model_validate(made.model_dump()))
-    return found
+        combinations.append(Clients.model_validate(clients.model_dump()))
+    return combinations
 
 
 def _is_one(annotation: Any, value: list[Any]) -> bool:

@@ -26,19 +26,19 @@ AND = "+"
 
 @dataclass(frozen=True)
 class Identity:
-    """What a run is, and the names that follow from it.
+    """Identity of a run, and the names that follow from it.
 
     No path is part of it: the corpus' fingerprint stands for what a source's paths hold, and other
     files and folders count by their content.
 
     Attributes:
-        parts: of `identity_parts`.
+        parts: parts of `identity_parts`.
     """
 
     parts: Mapping[str, Any]
 
     @staticmethod
-    def of(spec: RunSpec, fingerprint: str = "") -> Identity:
+    def from_spec(spec: RunSpec, fingerprint: str = "") -> Identity:
         """The identity of a run on a corpus; without one it is that of the spec alone."""
         return Identity(identity_parts(spec, fingerprint))
 
@@ -62,7 +62,7 @@ class Identity:
         return AND.join(str(self.parts[name]) for name in _DATA if name in self.parts)
 
     def on(self, fingerprint: str) -> Identity:
-        """The same run on the data of a fingerprint."""
+        """Identity of this run on the data of a fingerprint."""
         rest = {name: value for name, value in self.parts.items() if name not in _DATA}
         return Identity({**rest, **_data_parts(fingerprint)})
 
@@ -85,13 +85,13 @@ def fingerprint_of(corpus: Corpus, downstream: Corpus | None) -> str:
 def identity_parts(
     spec: RunSpec, fingerprint: str, content: Content = content_of
 ) -> dict[str, Any]:
-    """What defines the run: its spec with versions, and digests in place of paths.
+    """Parts that define the run: its spec with versions, and digests in place of paths.
 
     Args:
-        spec: of the run.
-        fingerprint: of the corpus as the source made it, and of that of the task's second source
-            (`fingerprint_of`); empty where none was made.
-        content: in place of paths.
+        spec: spec of the run.
+        fingerprint: fingerprint of the corpus as the source made it, and of that of the task's
+            second source (`fingerprint_of`); empty where none was made.
+        content: content in place of paths.
     """
     parts: dict[str, Any] = {
         "engine": ENGINE,

@@ -18,14 +18,14 @@ MOST_FILES = 10_000
 """Files in a folder that a parameter names, at most; all of them are read."""
 
 RELEASE, RESULT = "release", "result.json"
-"""What a run keeps in its folder: what it released, and the record of how."""
+"""Names in a run's folder: its release, and its result."""
 
 Content = Callable[[Any, MayBePath], Any]
 """Stands in place of the value of a parameter that may name files."""
 
 
 def path_mark(component: type[Component[Any]], name: str) -> MayBePath | None:
-    """How a parameter may name files or folders; None where it never does."""
+    """Mark of a parameter that may name files or folders; None where it never does."""
     field = component.Params.model_fields[name]
     mark = next((part for part in field.metadata if isinstance(part, MayBePath)), None)
     return MayBePath() if mark is None and _is_path(field.annotation) else mark
@@ -85,14 +85,14 @@ def content_of(value: Any, mark: MayBePath) -> Any:
     if value is None or value in mark.words or not _exists(Path(value)):
         return value
     path = Path(value).resolve()
-    found = _digest_of_files(path)
+    digests = _digest_of_files(path)
     base = adapter_base(path)
     if base is not None and Path(base) != path and _exists(Path(base)):
-        found = f"{found}{_digest_of_files(Path(base).resolve())}"
+        digests = f"{digests}{_digest_of_files(Path(base).resolve())}"
     if mark.of_a_run and path.name == RELEASE and (result := path.parent / RESULT).is_file():
         # Guarantees compose what the result says: two records of one release are two inputs.
-        return hashlib.sha256(f"{found}\0{_digest_of_files(result)}".encode()).hexdigest()[:16]
-    return found
+        return hashlib.sha256(f"{digests}\0{_digest_of_files(result)}".encode()).hexdigest()[:16]
+    return digests
 
 
 def _exists(path: Path) -> bool:

@@ -45,13 +45,13 @@ def _packaged(path_or_name: str) -> str:
         names = {each: each for each in packaged_specs()} | _beside(path_or_name)
         near = nearest(name.removesuffix(".yml"), names)
         hint = None if near is None else names[near]
-        known = ", ".join(n for n in packaged_specs() if not n.startswith("paper/"))
+        choices = ", ".join(n for n in packaged_specs() if not n.startswith("paper/"))
         raise InputError(
             f"no spec {shown(path_or_name)}: neither a file nor a packaged spec; "
             + (
                 f"did you mean {hint!r}?"
                 if hint
-                else f"packaged: {known}, and paper/... of docs/reproductions"
+                else f"packaged: {choices}, and paper/... of docs/reproductions"
             )
         )
     return files("uedp_bench.specs").joinpath(f"{name}.yaml").read_text(encoding="utf-8")

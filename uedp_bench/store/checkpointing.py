@@ -18,17 +18,17 @@ LEFT = (
     "weights in training and the state of their noise, from which the same command goes on; "
     "nothing is proven about them, and only the owner can read them"
 )
-"""What the folder of a run that did not finish holds."""
+"""Description of the files of a run that did not finish."""
 
 
 def checkpoints_in(folder: Path, name: str, device: str, speed: Speed, pace: Pace) -> Checkpoints:
     """The checkpoints of a run, or of a model that runs share.
 
     Args:
-        folder: of the run, or of the model.
-        name: what is trained: the id of a run, or the key of a model.
+        folder: folder of the run, or of the model.
+        name: id of the run, or key of the model.
         device: torch device.
-        speed: of the run.
+        speed: speed settings of the run.
         pace: how often to write.
     """
     return Checkpoints(folder / CHECKPOINT, partial(made_by, name, device, speed), pace)
@@ -38,15 +38,15 @@ def checkpoints_beside(around: Checkpoints, folder: Path, device: str, speed: Sp
     """Checkpoints of a model in a folder of its own, that a run trains for others too.
 
     Args:
-        around: the checkpoints of the run.
-        folder: of the model; its name says what is trained.
+        around: checkpoints of the run.
+        folder: folder of the model, named by its key.
         device: torch device.
-        speed: of the run.
+        speed: speed settings of the run.
     """
     if around.folder is None:
         return Checkpoints()
-    known = partial(made_by, folder.name, device, speed)
-    return Checkpoints(folder / CHECKPOINT, known, around.pace, around)
+    identity = partial(made_by, folder.name, device, speed)
+    return Checkpoints(folder / CHECKPOINT, identity, around.pace, around)
 
 
 def made_by(name: str, device: str, speed: Speed) -> dict[str, str]:
@@ -71,11 +71,11 @@ def made_by(name: str, device: str, speed: Speed) -> dict[str, str]:
 
 
 def after_failure(folder: Path, *, goes_on: bool) -> dict[str, str]:
-    """What the folder of a failed run holds (`Result.stored`).
+    """List the files of a failed run (`Result.stored`).
 
     Args:
-        folder: of the run.
-        goes_on: the same command may go on from the checkpoints; they are removed otherwise.
+        folder: folder of the run.
+        goes_on: True to keep checkpoints, from which the same command may go on.
     """
     if not goes_on:
         forget(folder)

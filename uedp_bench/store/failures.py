@@ -12,19 +12,19 @@ from uedp_bench.store.provenance import provenance
 
 
 def reason_of(error: BaseException, phase: str, before: int) -> RunError:
-    """Why a run failed, while its error is handled.
+    """Record why a run failed, while its error is handled.
 
     Args:
-        error: that ended it.
-        phase: that it was in.
-        before: how often the run had failed before, other than on bad input.
+        error: error that ended the run.
+        phase: phase of the run.
+        before: number of earlier failures, other than on bad input.
     """
-    name, said = type(error).__name__, str(error)
+    name, message = type(error).__name__, str(error)
     if not isinstance(error, Exception):  # the text of SystemExit is a number
-        said = f"{name}: {said}" if said else name
+        message = f"{name}: {message}" if message else name
     return RunError(
         type=name,
-        message=said or name,
+        message=message or name,
         phase=phase,
         traceback="" if isinstance(error, UedpBenchError) else traceback.format_exc(),
         failures=before + (not isinstance(error, InputError)),

@@ -1,4 +1,4 @@
-"""Where a result comes from."""
+"""Provenance of a result."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def names_place(value: Any) -> bool:
 
 def library_versions() -> dict[str, str]:
     """Versions of the main libraries that are installed."""
-    return {name: found for name in LIBRARIES if (found := _version(name))}
+    return {name: version for name in LIBRARIES if (version := _version(name))}
 
 
 @cache

@@ -19,7 +19,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """Ids that are names of files; those that a run gives are 16 hexadecimal digits."""
 
 _LOGGED = "artifacts"
-"""Where MLflow's own folders keep what was logged of a run."""
+"""Name of the folder of logged files in MLflow's own folders."""
 
 
 def stored_result(path: Path) -> Result:
@@ -51,9 +51,9 @@ def result_of_run(path: Path, identifier: str, spec: RunSpec | None = None) -> R
     """The result of a run, as an earlier run of this package left it.
 
     Args:
-        path: of its `result.json`.
-        identifier: of the run; a finished one must record what it is the hash of.
-        spec: of the run. One that names places on this machine records no more than that.
+        path: path of its `result.json`.
+        identifier: id of the run; a finished one must record the identity that it is the hash of.
+        spec: spec of the run; one that names places on this machine records no more than that.
 
     Returns:
         None where there is none: what cannot be read was cut short, or is of somebody else.
@@ -63,8 +63,8 @@ def result_of_run(path: Path, identifier: str, spec: RunSpec | None = None) -> R
     except InputError:
         return None
     failed = result.status == "failed"
-    known = "identity" in result.provenance or result.spec == spec
-    whole = failed == (result.error is not None) and (failed or known)
+    records_identity = "identity" in result.provenance or result.spec == spec
+    whole = failed == (result.error is not None) and (failed or records_identity)
     return result if whole and result.id == identifier else None
 
 

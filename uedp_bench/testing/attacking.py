@@ -162,7 +162,7 @@ def _attacked(subject: Subject, *, tells: bool) -> Leakage:
         raise NotApplicable(f"the kit has no release that tells all or nothing as a {names}")
     found = made(subject)
     ready = found.ready
-    corpus = ready.there.corpus
+    corpus = ready.planted_corpus.corpus
     release = release_of(needs[0], corpus, tells=tells).showing(events=UNPROTECTED)
     run = Retraining(ready, found.protected.vocabulary).bound()
     attacked: Attacked = attack_all(ready, release, run)

@@ -84,7 +84,7 @@ def _losses(learner: Learner, rows: Any, seeds: Any) -> tuple[Any, Any]:
 
 def _learner(found: Made) -> Learner:
     """The last learner of a run's task."""
-    visible = found.ready.there.corpus.only("train", "valid", "public")
+    visible = found.ready.planted_corpus.corpus.only("train", "valid", "public")
     vocabulary, run = found.protected.vocabulary, found.ready.run
     stages = list(task_of(found).stages(visible, vocabulary, run))
     if not stages:

@@ -181,7 +181,7 @@ def check_published_corpus(subject: Subject) -> None:
     if not isinstance(mechanism, PublishingMechanism):
         raise NotApplicable("it does not publish")
     found = made(subject)
-    visible = found.ready.there.corpus.only("train", "valid", "public")
+    visible = found.ready.planted_corpus.corpus.only("train", "valid", "public")
     before = digest(visible)
     out, events = mechanism.publish(visible, found.ready.run.within("check"))
     assert digest(visible) == before, "the corpus was changed in place: make a new one"

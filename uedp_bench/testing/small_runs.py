@@ -222,12 +222,12 @@ def _protected(subject: Subject, spec: RunSpec, change: Change, secret: Secret =
     sources = build_sources(spec)
     found = load_data(sources)
     data = Data(change(found.corpus), found.downstream)
-    identity = Identity.of(spec, data.fingerprint)
+    identity = Identity.from_spec(spec, data.fingerprint)
     ready = prepare(spec, how, (sources, data), identity, Meter(how.progress))
     ready = replace(ready, run=replace(ready.run, scope=secret.scope, noise_source=secret.source))
-    before = digest(ready.there.corpus)
-    protected = protect(ready.parts, ready.there.corpus, ready.run)
-    return Made(ready, protected, before, digest(ready.there.corpus))
+    before = digest(ready.planted_corpus.corpus)
+    protected = protect(ready.parts, ready.planted_corpus.corpus, ready.run)
+    return Made(ready, protected, before, digest(ready.planted_corpus.corpus))
 
 
 @lru_cache(maxsize=64)
@@ -272,7 +272,7 @@ def difference(first: Made, second: Made) -> str | None:
             return f"one of them shows {name}"
         if one is not None and other is not None and digest(one) != digest(other):
             return f"the rows that are {name}"
-    corpora = (first.ready.there.corpus, second.ready.there.corpus)
+    corpora = (first.ready.planted_corpus.corpus, second.ready.planted_corpus.corpus)
     left, right = (answers(m.release, c) for m, c in zip((first, second), corpora, strict=True))
     return _first_difference(left, right)
 
@@ -293,7 +293,7 @@ def equal_parts(first: Made, second: Made) -> list[str]:
         if one.vectors is not None and other.vectors is not None:
             same = np.array_equal(one.vectors, other.vectors)
             equal += [f"the vectors that are {name}"] if same and len(one) else []
-    corpora = (first.ready.there.corpus, second.ready.there.corpus)
+    corpora = (first.ready.planted_corpus.corpus, second.ready.planted_corpus.corpus)
     left, right = (answers(m.release, c) for m, c in zip((first, second), corpora, strict=True))
     shows_rows = published_of(first.release) is not None
     if left and not shows_rows and _first_difference(left, right) is None:

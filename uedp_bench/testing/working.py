@@ -22,7 +22,7 @@ def check_saved_release(subject: Subject) -> None:
         raise NotApplicable("nothing but the published corpus is released")
     folder = subject.folder / "saved"
     save_release(found.release, folder)
-    check_saved(task_of(found), folder, found.release, found.ready.there.corpus)
+    check_saved(task_of(found), folder, found.release, found.ready.planted_corpus.corpus)
 
 
 @check()

@@ -43,9 +43,11 @@ class Attackers(nn.Module):
         fixed = z.detach()
         loss = fixed.new_zeros(())
         for network, truth in zip(self.networks, private, strict=True):
-            known = truth >= 0
-            if known.any():
-                loss = loss + nn.functional.cross_entropy(network(fixed[known]), truth[known])
+            has_value = truth >= 0
+            if has_value.any():
+                loss = loss + nn.functional.cross_entropy(
+                    network(fixed[has_value]), truth[has_value]
+                )
         if not loss.requires_grad:
             return
         self.optimizer.zero_grad(set_to_none=True)

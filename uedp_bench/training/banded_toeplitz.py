@@ -1,4 +1,4 @@
-"""Which banded Toeplitz matrix correlates the noise, and what noise is left in the weights.
+"""Banded Toeplitz matrices that correlate noise, and the noise that stays in the weights.
 
 Server steps add up the noisy sums of all rounds, so that the weights after round t carry row t of
 A C^-1 Z: A is the matrix of ones below and on the diagonal, Z independent noise, and C the lower-
@@ -50,15 +50,20 @@ def least_error(rounds: int, bands: int) -> tuple[float, ...]:
     """
     from scipy.optimize import minimize
 
-    found = square_root(bands)
+    coefficients = square_root(bands)
     if bands > 1:
         bounds = [(_LEAST_RATIO, 1.0)] * (bands - 1)
         best = minimize(
-            _log_error, found[1:] / found[:-1], args=(rounds,), jac=True, method="L-BFGS-B",
-            bounds=bounds, tol=1e-10,
-        )  # fmt: skip
-        found = _of_ratios(best.x)
-    return tuple(np.round(found / np.linalg.norm(found), DIGITS).tolist())
+            _log_error,
+            coefficients[1:] / coefficients[:-1],
+            args=(rounds,),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            tol=1e-10,
+        )
+        coefficients = _of_ratios(best.x)
+    return tuple(np.round(coefficients / np.linalg.norm(coefficients), DIGITS).tolist())
 
 
 def squared_errors(coefficients: Sequence[float], rounds: int) -> FloatArray:
@@ -67,8 +72,8 @@ def squared_errors(coefficients: Sequence[float], rounds: int) -> FloatArray:
     For Z of deviation 1 over the largest norm of a column: so matrices compare at one privacy of
     units that take part once.
     """
-    given = np.asarray(coefficients, dtype=np.float64)
-    return np.asarray(np.cumsum(_sums(given, rounds) ** 2) * (given @ given))
+    column = np.asarray(coefficients, dtype=np.float64)
+    return np.asarray(np.cumsum(_sums(column, rounds) ** 2) * (column @ column))
 
 
 def _sums(coefficients: FloatArray, rounds: int) -> FloatArray:
@@ -90,15 +95,15 @@ def _of_ratios(ratios: FloatArray) -> FloatArray:
 
 def _log_error(ratios: FloatArray, rounds: int) -> tuple[float, list[float]]:
     """Logarithm of the mean of `squared_errors` at these ratios, and its gradient."""
-    given = _of_ratios(ratios)
-    sums = _sums(given, rounds)
+    coefficients = _of_ratios(ratios)
+    sums = _sums(coefficients, rounds)
     # Entry t of the column is in rounds - t of the prefix sums.
     weighted = sums * (rounds - np.arange(rounds)) / rounds
-    error, norm = float(weighted @ sums), float(given @ given)
+    error, norm = float(weighted @ sums), float(coefficients @ coefficients)
     # d sums / d c_j is -x^j sums / c.
-    slopes = _divided(sums, given)
-    by_sums = np.asarray([weighted[j:] @ slopes[: rounds - j] for j in range(len(given))])
-    gradient = 2.0 * (given / norm - by_sums / error)
+    slopes = _divided(sums, coefficients)
+    by_sums = np.asarray([weighted[j:] @ slopes[: rounds - j] for j in range(len(coefficients))])
+    gradient = 2.0 * (coefficients / norm - by_sums / error)
     # A ratio is in its coefficient and in all behind it.
-    behind = np.cumsum((gradient * given)[:0:-1])[::-1]
+    behind = np.cumsum((gradient * coefficients)[:0:-1])[::-1]
     return float(np.log(error * norm)), (behind / ratios).tolist()

@@ -1,4 +1,4 @@
-"""How far one unit may move the sum of a round: the contract of bounds, and those that stay fixed.
+"""Bounds on one unit's share of a round's sum: the contract, and bounds that stay fixed.
 
 A bound is a policy. Before a round it says its limits; the engine enforces them, whatever a unit
 sends. After the round it is shown what the noise made of the round, and nothing else: neither
@@ -36,7 +36,7 @@ class Count:
 
 @dataclass(frozen=True)
 class Limits:
-    """What no unit's contribution exceeds in a round: numbers that are public before it.
+    """Limits of one unit's contribution to a round: numbers that are public before it.
 
     Attributes:
         total: l2 norm of a unit's update; infinity bounds nothing, and then nothing is promised.
@@ -44,7 +44,7 @@ class Limits:
             of `total`. Empty: the update is clipped as a whole.
         rows: l2 norm of each row's own update before they are added up and clipped to `total`;
             None: rows are not looked at one by one.
-        count: a noisy count that the bound wants of this round; None for none.
+        count: noisy count that the bound needs of this round; None for none.
     """
 
     total: float
@@ -55,11 +55,11 @@ class Limits:
 
 @dataclass(frozen=True)
 class Seen:
-    """What a bound is shown of a round: noisy numbers alone.
+    """Noisy numbers of a round that a bound sees, and nothing else.
 
     Attributes:
-        total: (d,) the noisy sum of clipped updates.
-        count: the noisy sum, over the units that took part, of 1/2 where the update was no longer
+        total: (d,) noisy sum of clipped updates.
+        count: noisy sum, over the units that took part, of 1/2 where the update was no longer
             than `Count.below` and of -1/2 where it was longer; None where none was asked for.
             Divided by the expected number of units, plus 1/2, it estimates their fraction.
     """

@@ -1,4 +1,4 @@
-"""How many units compute side by side: speed and memory, never what comes out."""
+"""Number of units that compute side by side: speed and memory, never results."""
 
 from __future__ import annotations
 
@@ -106,9 +106,9 @@ def row_numbers(cohort: Cohort, lengths: RowLengths, row_size: int) -> IntArray:
 
     Args:
         cohort: units and their rows.
-        lengths: of all rows, by their number.
-        row_size: numbers of the longest of these.
+        lengths: lengths of all rows, by row number.
+        row_size: numbers of the longest row.
     """
     longest = np.where(cohort.weights > 0, lengths[cohort.rows], 1).max(axis=1, initial=1)
-    found: IntArray = -(-longest * row_size // max(int(lengths.max(initial=1)), 1))
-    return found
+    numbers: IntArray = -(-longest * row_size // max(int(lengths.max(initial=1)), 1))
+    return numbers

@@ -31,7 +31,7 @@ from uedp_bench.training.one_round import (
     lay_out,
     round_limits,
 )
-from uedp_bench.training.sampling import PoissonSampler, Told
+from uedp_bench.training.sampling import PoissonSampler, RoundSampling
 from uedp_bench.training.server import ServerStep
 from uedp_bench.training.unit_sums import RoundWork, ShareWorker, UnitSum, WorkerSetup, joined
 from uedp_bench.training.vector import FlatModule
@@ -106,12 +106,19 @@ class PrivateClients:
         losses: of rows, before the steps that drew them.
     """
 
-    def __init__(self, learner: Learner, how: PrivateSteps, device: str) -> None:
-        setup = WorkerSetup(learner, LocalTraining(), device, how.seed, how.injected, how.most)
+    def __init__(self, learner: Learner, private_steps: PrivateSteps, device: str) -> None:
+        setup = WorkerSetup(
+            learner,
+            LocalTraining(),
+            device,
+            private_steps.seed,
+            private_steps.injected,
+            private_steps.most,
+        )
         self.worker = ShareWorker(setup)
         self.flat: FlatModule = self.worker.trainer.flat
         self.losses: list[float] = []
-        self._learner, self._how = learner, how
+        self._learner, self._private_steps = learner, private_steps
         self._inside: list[UnitSum] = []
 
     def updates(self, theta: Tensor, cohort: Cohort) -> Tensor:
@@ -120,51 +127,53 @@ class PrivateClients:
         Raises:
             PrivacyError: if the network keeps statistics of its inputs, or limits cannot be proven.
         """
-        found = torch.empty((len(cohort.rows), len(theta)), dtype=theta.dtype, device=theta.device)
+        updates = torch.empty(
+            (len(cohort.rows), len(theta)), dtype=theta.dtype, device=theta.device
+        )
         for unit, place in enumerate(cohort.places or ()):
             rows = cohort.rows[unit, cohort.weights[unit] > 0]
-            torch.sub(self._trained(theta, rows, place), theta, out=found[unit])
+            torch.sub(self._trained(theta, rows, place), theta, out=updates[unit])
         check_buffers(self.flat.changed_buffers())
-        return found
+        return updates
 
-    def counted(self, found: UnitSum) -> UnitSum:
+    def counted(self, unit_sum: UnitSum) -> UnitSum:
         """See `DrawingTrainer.counted`: rows take the place of clients in all counts."""
-        nothing = found.total.new_zeros(0)
+        nothing = unit_sum.total.new_zeros(0)
         inside, self._inside = joined(iter(self._inside), nothing), []
         return replace(
-            found,
+            unit_sum,
             units=inside.units,
             rows=inside.rows,
             clipped=inside.clipped,
-            dropped=found.dropped + inside.dropped,
+            dropped=unit_sum.dropped + inside.dropped,
             injected=inside.injected,
             losses=inside.losses,
             clipping=inside.clipping,
-            told=inside.told,
+            unit_events=inside.unit_events,
             inner=inside.inner,
         )
 
     def _trained(self, theta: Tensor, rows: IntArray, place: Place) -> Tensor:
         """The weights (d,) of one client after its steps from `theta`."""
-        how = self._how.federation(place.number, rows).of_its_own()
-        layers, told, nothing = self.flat.layers(), list[Told](), theta.new_zeros(0)
+        federation = self._private_steps.federation(place.number, rows).with_own_policies()
+        layers, samplings, nothing = self.flat.layers(), list[RoundSampling](), theta.new_zeros(0)
         bounded = True
-        lay_out(how, layers)
-        for step in range(how.rounds):
-            here = place.streams.child("step", step)
-            work = RoundWork(theta, round_limits(how, step, layers))
-            taking_part = how.sampler.draw(here.rng("sample"))
-            told.append(taking_part.told)
-            at = (step, here, self._how.most)
-            begun = begin_round(how, self._learner, work, taking_part.units, at)
-            found = joined((self.worker.unit_sum(work, part) for part in begun.shares), theta)
-            theta, noise = end_round(how, begun, found)
+        lay_out(federation, layers)
+        for step in range(federation.rounds):
+            step_stream = place.streams.child("step", step)
+            work = RoundWork(theta, round_limits(federation, step, layers))
+            taking_part = federation.sampler.draw(step_stream.rng("sample"))
+            samplings.append(taking_part.sampling)
+            at = (step, step_stream, self._private_steps.most)
+            begun = begin_round(federation, self._learner, work, taking_part.units, at)
+            unit_sum = joined((self.worker.unit_sum(work, part) for part in begun.shares), theta)
+            theta, noise = end_round(federation, begun, unit_sum)
             bounded = bounded and math.isfinite(work.limits.total)
-            norm = float(torch.linalg.vector_norm(found.total))
+            norm = float(torch.linalg.vector_norm(unit_sum.total))
             check_sum(begun, norm)
-            self._inside.append(replace(found, total=nothing, inner=((norm, noise),)))
+            self._inside.append(replace(unit_sum, total=nothing, inner=((norm, noise),)))
         events: tuple[AnyEvent, ...] = (NonPrivate(reason="nothing was clipped"),)
         if bounded:
-            events = how.noise.events(told)
-        self._inside.append(UnitSum(nothing, told=((place.number, events),)))
+            events = federation.noise.events(samplings)
+        self._inside.append(UnitSum(nothing, unit_events=((place.number, events),)))
         return theta

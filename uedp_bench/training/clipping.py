@@ -115,12 +115,14 @@ def layered_sum(
         (d,) the sum; (units,) norms of whole updates; (units,) True where a layer was clipped.
     """
     parts = torch.split(updates, list(sizes), dim=1)
-    found = [clip_factors(part, bound) for part, bound in zip(parts, bounds, strict=True)]
-    by_layer = torch.stack([norms for _, norms in found], dim=1)
+    factors_and_norms = [
+        clip_factors(part, bound) for part, bound in zip(parts, bounds, strict=True)
+    ]
+    by_layer = torch.stack([norms for _, norms in factors_and_norms], dim=1)
     norms = torch.linalg.vector_norm(by_layer, dim=1)
     sums = [
         (factors * weights) @ finite_rows(part, norms)
-        for part, (factors, _) in zip(parts, found, strict=True)
+        for part, (factors, _) in zip(parts, factors_and_norms, strict=True)
     ]
     most = torch.as_tensor(bounds, dtype=by_layer.dtype, device=by_layer.device)
     return torch.cat(sums), norms, (by_layer > most).any(dim=1)

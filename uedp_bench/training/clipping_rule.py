@@ -1,4 +1,4 @@
-"""Which rule clips a unit: settings, the network and the unit itself decide, and no other unit.
+"""Rules that clip a unit: settings, the network and the unit itself decide, and no other unit.
 
 There are two. In one backward pass (`ghost`) an update is multiplied by C / U, where U is an upper
 bound on its norm; update by update it is multiplied by C / N, where N is the norm. Either bounds
@@ -84,11 +84,11 @@ def compare(rows: RowGradients, theta: Tensor, batch: Batch) -> None:
     each = torch.arange(number, device=theta.device)
     ones = torch.ones_like(each, dtype=theta.dtype)
     scales = 2.0 ** each.to(theta.dtype)
-    together, _ = rows.of(theta, batch, Units(each, number, ones), scales)
+    together, _ = rows.compute(theta, batch, Units(each, number, ones), scales)
     names, agree = [], []
     for i in usual:
         unit = Units(each[:1], 1, ones[:1])
-        by_itself, _ = rows.of(theta, singles[i], unit, scales[i : i + 1])
+        by_itself, _ = rows.compute(theta, singles[i], unit, scales[i : i + 1])
         for name, expected in alone[i].items():
             for gradients, row in ((together, i), (by_itself, 0)):
                 wrong = length([_of_row(gradients, name, row, expected) - expected * 2**i])

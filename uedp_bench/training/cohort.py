@@ -1,4 +1,4 @@
-"""Who trains in a round, and on which rows: all that is random about it, drawn at once."""
+"""Units and rows of a round: all that is random about them, drawn at once."""
 
 from __future__ import annotations
 
@@ -93,53 +93,55 @@ class Cohort(NamedTuple):
         order: np.random.Generator,
         dropout: np.random.Generator,
     ) -> Cohort:
-        """The same rows with their seeds, and an order for each epoch if batches are smaller."""
+        """Add a seed for each row, and an order for each epoch if batches are smaller."""
         shape = (epochs, *self.rows.shape)
-        found = self._replace(seeds=row_seeds(dropout, shape))
+        cohort = self._replace(seeds=row_seeds(dropout, shape))
         if batch_size is None or batch_size >= self.rows.shape[1]:
-            return found
-        return found._replace(keys=order.random(shape))
+            return cohort
+        return cohort._replace(keys=order.random(shape))
 
 
 def draw_cohort(
-    how: Federation, taking_part: IntArray, here: Stream, step: int = 0
+    federation: Federation, taking_part: IntArray, round_stream: Stream, step: int = 0
 ) -> tuple[Cohort, FloatArray]:
-    """Rows of those who take part and have rows to use, and their unit weights.
+    """Draw the rows of units that take part and have rows to use, and their unit weights.
 
-    Units that draw for themselves are all there, with rows or without. All else that is random
-    about the local work of a round is drawn here, for all of its units at once: which of them
+    Units that draw for themselves stay with or without rows. All else that is random
+    about the local work of a round is drawn as well, for all of its units at once: which of them
     compute side by side, and where, decides nothing.
 
     Args:
-        how: whose units they are.
-        taking_part: (units,) positions.
-        here: secret streams of the round.
-        step: number of the round, for rows that one round alone uses.
+        federation: federation of the units.
+        taking_part: (units,) positions of units that take part.
+        round_stream: secret streams of the round.
+        step: number of the round, for rows that only one round uses.
     """
-    rng = here.rng("rows")
-    owner, rows = how.units.take(taking_part)
+    rng = round_stream.rng("rows")
+    owner, rows = federation.units.take(taking_part)
     weights = np.ones(len(rows))
-    if how.row_weights is not None:
-        weights = how.row_weights(rng)[rows]
+    if federation.row_weights is not None:
+        weights = federation.row_weights(rng)[rows]
     keep = weights > 0
-    if how.round_of_row is not None:
-        keep &= how.round_of_row[rows] == step
+    if federation.round_of_row is not None:
+        keep &= federation.round_of_row[rows] == step
     owner, rows, weights = owner[keep], rows[keep], weights[keep]
-    if how.rows_per_unit is not None:
+    if federation.rows_per_unit is not None:
         order = np.lexsort((rng.random(len(owner)), owner))
         counts = np.bincount(owner, minlength=len(taking_part))
         rank = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-        chosen = np.sort(order[rank < how.rows_per_unit])
+        chosen = np.sort(order[rank < federation.rows_per_unit])
         owner, rows, weights = owner[chosen], rows[chosen], weights[chosen]
     present, position = np.unique(owner, return_inverse=True)
     places = None
-    if how.own_draws:
+    if federation.own_draws:
         present, position = np.arange(len(taking_part)), owner
-        places = tuple(Place(unit, here.child("unit", unit)) for unit in taking_part.tolist())
+        places = tuple(
+            Place(unit, round_stream.child("unit", unit)) for unit in taking_part.tolist()
+        )
     built = Cohort.build(position, rows, weights, len(present))._replace(places=places)
-    local = how.local
-    cohort = built.drawn(local.epochs, local.batch_size, rng, here.rng("dropout"))
+    local = federation.local
+    cohort = built.drawn(local.epochs, local.batch_size, rng, round_stream.rng("dropout"))
     of_unit = np.ones(len(present))
-    if how.unit_weights is not None:
-        of_unit = how.unit_weights[taking_part[present]]
+    if federation.unit_weights is not None:
+        of_unit = federation.unit_weights[taking_part[present]]
     return cohort, of_unit

@@ -1,4 +1,4 @@
-"""How weights are made shorter on their way between parties, and what the receiver reads."""
+"""Compression of weights between parties, and the weights that the receiver reads."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Compression = Literal["none", "fp16", "int8"]
 
 @dataclass(frozen=True, eq=False)
 class AsRead:
-    """What a message carries, as its receiver reads it, with what it takes on the wire.
+    """Content of a message as its receiver reads it, with its size on the wire.
 
     Attributes:
-        values: an array (NumPy, torch), or one of texts.
-        nbytes: on the wire.
+        values: array (NumPy, torch), or array of texts.
+        nbytes: bytes on the wire.
     """
 
     values: Any
@@ -39,29 +39,29 @@ class AsRead:
         return np.asarray(values, dtype=dtype)
 
 
-def received(weights: Sequence[Tensor], how: Compression) -> tuple[list[Tensor], int]:
+def received(weights: Sequence[Tensor], compression: Compression) -> tuple[list[Tensor], int]:
     """The weights that a receiver reads, and the bytes that they take on the wire.
 
     Args:
         weights: tensors of a network; not changed.
-        how: they are compressed. A tensor with a number that is not finite stays as it is in
-            8 bits: it has no scale.
+        compression: format on the wire. A tensor with a number that is not finite is not changed
+            by 8 bits: it has no scale.
     """
-    if how == "none":
+    if compression == "none":
         return [weight.clone() for weight in weights], sum(weight.nbytes for weight in weights)
-    if how == "fp16":
+    if compression == "fp16":
         halves = [weight.to(torch.float16) for weight in weights]
         return [h.to(w) for h, w in zip(halves, weights, strict=True)], sum(
             h.nbytes for h in halves
         )
-    found, size = [], 0
+    weights_read, size = [], 0
     for weight in weights:
         scale = float(weight.abs().max()) / 127.0 if weight.numel() else 0.0
         if not np.isfinite(scale):
-            found.append(weight.clone())
+            weights_read.append(weight.clone())
             size += weight.nbytes
             continue
         steps = torch.round(weight / scale) if scale else torch.zeros_like(weight)
-        found.append(steps.clamp(-127, 127) * scale)
+        weights_read.append(steps.clamp(-127, 127) * scale)
         size += weight.numel() + 4
-    return found, size
+    return weights_read, size

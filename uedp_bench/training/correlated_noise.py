@@ -16,7 +16,7 @@ from uedp_bench.corpus import FloatArray
 from uedp_bench.errors import PrivacyError
 from uedp_bench.training.noise import GaussianNoise
 from uedp_bench.training.participation import Participation
-from uedp_bench.training.sampling import Told
+from uedp_bench.training.sampling import RoundSampling
 
 
 class BandedNoise:
@@ -86,7 +86,7 @@ class BandedNoise:
         self._rows.clear()
         self._rows.extend(row.numpy() for row in state["rows"])
 
-    def events(self, told: Sequence[Told]) -> tuple[AnyEvent, ...]:
+    def events(self, samplings: Sequence[RoundSampling]) -> tuple[AnyEvent, ...]:
         """See `Noise.events`: all rounds are one event, of the least noise that any of them drew.
 
         Only a sampler that enforces a schedule tells one: rounds drawn in any other way are worth
@@ -94,7 +94,9 @@ class BandedNoise:
         """
         if not self.drawn:
             return ()
-        schedules = {how if isinstance(how, Participation) else None for how in told}
+        schedules = {
+            sampling if isinstance(sampling, Participation) else None for sampling in samplings
+        }
         schedule = schedules.pop()
         if schedules or schedule is None:
             return (

@@ -29,8 +29,8 @@ def choose_device(wanted: str, threads: int = 0) -> str:
         device = torch.device(wanted)
     except RuntimeError:
         raise InputError(f"--device {wanted!r} is not auto, cpu, cuda or cuda:N") from None
-    if device.type == "cuda" and (device.index or 0) >= (found := torch.cuda.device_count()):
-        raise InputError(f"--device {wanted}: torch sees {found} GPU, numbered from cuda:0")
+    if device.type == "cuda" and (device.index or 0) >= (count := torch.cuda.device_count()):
+        raise InputError(f"--device {wanted}: torch sees {count} GPU, numbered from cuda:0")
     return str(device)
 
 

@@ -1,4 +1,4 @@
-"""What a simulation notes of a federated training beside what is released."""
+"""Notes of a simulation about a federated training, beside the release."""
 
 from __future__ import annotations
 
@@ -39,31 +39,31 @@ class Diagnostics(AttributeState):
         self._signal: list[float] = []
         self._noise: list[float] = []
 
-    def round(self, step: int, found: UnitSum, limits: Limits, noise_std: float) -> float:
-        """Notes one round, given the standard deviation of its noise.
+    def round(self, step: int, unit_sum: UnitSum, limits: Limits, noise_std: float) -> float:
+        """Note one round, with the standard deviation of its noise.
 
         Returns:
             The norm of the round's sum; the first of them where units have rounds of their own.
         """
         run = self._run
-        inner = found.inner or ((float(torch.linalg.vector_norm(found.total)), noise_std),)
+        inner = unit_sum.inner or ((float(torch.linalg.vector_norm(unit_sum.total)), noise_std),)
         self._signal.extend(norm for norm, _ in inner)
         self._noise.extend(std * math.sqrt(self._parameters) for _, std in inner)
-        if found.losses:
-            run.log("train_loss", step + 1, float(np.mean(found.losses)))
-        run.log("units", step + 1, found.units)
+        if unit_sum.losses:
+            run.log("train_loss", step + 1, float(np.mean(unit_sum.losses)))
+        run.log("units", step + 1, unit_sum.units)
         if limits.count is not None:  # what follows noisy counts is public
             run.log("clip_bound", step + 1, limits.total)
-        if found.injected is not None:
+        if unit_sum.injected is not None:
             before = run.diagnostics.get("injected_updates", 0)
-            run.note(injected_updates=before + found.injected)
-        self._units += found.units
-        self._rows += found.rows
-        self._clipped += found.clipped
-        self._dropped += found.dropped
-        self._dropped_rows += found.dropped_rows
-        self._empty += found.units == 0
-        for way in found.clipping:
+            run.note(injected_updates=before + unit_sum.injected)
+        self._units += unit_sum.units
+        self._rows += unit_sum.rows
+        self._clipped += unit_sum.clipped
+        self._dropped += unit_sum.dropped
+        self._dropped_rows += unit_sum.dropped_rows
+        self._empty += unit_sum.units == 0
+        for way in unit_sum.clipping:
             run.computed("clipping", way)
         return inner[0][0]
 

@@ -65,13 +65,13 @@ def send_weights(
 
 
 class Sending(NamedTuple):
-    """What the clients of a round send.
+    """Messages that the clients of a round send.
 
     Attributes:
-        theta: (d,) weights, of which an update has the shape.
-        clients: (clients,) their numbers.
-        updates: (clients, d); None where only sizes are kept.
-        noisy: each client added noise to its update, so that what is proven holds of it too.
+        theta: (d,) weights, of the shape of an update.
+        clients: (clients,) numbers of the clients.
+        updates: (clients, d) updates; None where only sizes are kept.
+        noisy: True if each client added noise to its update, which proofs then cover.
         role: see `send_weights`.
     """
 
@@ -102,8 +102,8 @@ def _size(theta: Tensor) -> Size:
     return Size(tuple(theta.shape), theta.nbytes)
 
 
-def train_federated(how: Federation, learner: Learner, run: Run) -> Trained:
-    """Runs the rounds.
+def train_federated(federation: Federation, learner: Learner, run: Run) -> Trained:
+    """Run the rounds of a federated training.
 
     Raises:
         InputError: if the weights of the network stop being finite.
@@ -112,45 +112,51 @@ def train_federated(how: Federation, learner: Learner, run: Run) -> Trained:
             released without clipping or noise, if limits cannot be proven, or if two-level
             clipping is combined with what its analysis excludes.
     """
-    check_weights(how)
-    how = how.of_its_own()
+    check_weights(federation)
+    federation = federation.with_own_policies()
     # Audits replace what a user sends; where clients send, there is no such thing.
-    injected = run.injected if how.group == "user" else ()
+    injected = run.injected if federation.group == "user" else ()
     # These streams are of this call alone: a loop that trains again draws afresh.
     streams = run.fresh("federated")
-    role = role_of(how, learner)
-    with executor_of(how.local, learner, run, injected) as executor:
-        now, layers = _Shared(executor), executor.flat.layers()
-        lay_out(how, layers)
-        diagnostics = Diagnostics(run, len(now.theta))
-        rounds = Rounds(how.sampler, streams)
+    role = role_of(federation, learner)
+    with executor_of(federation.local, learner, run, injected) as executor:
+        shared, layers = _Shared(executor), executor.flat.layers()
+        lay_out(federation, layers)
+        diagnostics = Diagnostics(run, len(shared.theta))
+        rounds = Rounds(federation.sampler, streams)
         for step in run.checkpointed(
-            "train", how.rounds, shared=now, diagnostics=diagnostics, bound=how.bound,
-            noise=how.noise, server=how.server, corpus=learner.corpus,
-        ):  # fmt: skip
-            limits = round_limits(how, step, layers)
+            "train",
+            federation.rounds,
+            shared=shared,
+            diagnostics=diagnostics,
+            bound=federation.bound,
+            noise=federation.noise,
+            server=federation.server,
+            corpus=learner.corpus,
+        ):
+            limits = round_limits(federation, step, layers)
             taking_part = rounds.draw(step)
-            work = RoundWork(now.theta, limits, how.clients and run.keeps_payload(step))
-            here = streams.child("round", step)
+            work = RoundWork(shared.theta, limits, federation.clients and run.keeps_payload(step))
+            round_stream = streams.child("round", step)
             begun = begin_round(
-                how, learner, work, taking_part.units, (step, here, run.speed.chunk)
+                federation, learner, work, taking_part.units, (step, round_stream, run.speed.chunk)
             )
-            senders = clients_of(how, learner, begun.shares)
-            send_weights(run, step, now.theta, senders, role)
-            found = executor.unit_sum(work, begun.shares)
-            noisy = bool(found.inner) and all(std > 0.0 for _, std in found.inner)
-            send_updates(run, step, Sending(now.theta, senders, found.updates, noisy, role))
-            now.theta, noise = end_round(how, begun, found)
-            now.bounded = now.bounded and math.isfinite(limits.total)
-            now.told.extend(found.told)
-            check_sum(begun, diagnostics.round(step, found, limits, noise))
-            del found  # its sum is as large as the network: the next round needs the memory
-            run.progress("train", step + 1, how.rounds)
-        now.check()
+            senders = clients_of(federation, learner, begun.shares)
+            send_weights(run, step, shared.theta, senders, role)
+            unit_sum = executor.unit_sum(work, begun.shares)
+            noisy = bool(unit_sum.inner) and all(std > 0.0 for _, std in unit_sum.inner)
+            send_updates(run, step, Sending(shared.theta, senders, unit_sum.updates, noisy, role))
+            shared.theta, noise = end_round(federation, begun, unit_sum)
+            shared.bounded = shared.bounded and math.isfinite(limits.total)
+            shared.unit_events.extend(unit_sum.unit_events)
+            check_sum(begun, diagnostics.round(step, unit_sum, limits, noise))
+            del unit_sum  # its sum is as large as the network: the next round needs the memory
+            run.progress("train", step + 1, federation.rounds)
+        shared.check()
     diagnostics.close()
-    executor.flat.load(now.theta)
-    happened = events_of(how, rounds.told(how.rounds), now.bounded)
-    return Trained(executor.flat.module.eval(), happened, tuple(now.told))
+    executor.flat.load(shared.theta)
+    happened = events_of(federation, rounds.samplings(federation.rounds), shared.bounded)
+    return Trained(executor.flat.module.eval(), happened, tuple(shared.unit_events))
 
 
 class _Shared:
@@ -167,7 +173,7 @@ class _Shared:
 
     def __init__(self, executor: Executor) -> None:
         self.theta, self.bounded = executor.flat.vector.clone(), True
-        self.told: list[tuple[int, tuple[AnyEvent, ...]]] = []
+        self.unit_events: list[tuple[int, tuple[AnyEvent, ...]]] = []
         self._executor = executor
 
     def check(self) -> None:
@@ -188,13 +194,20 @@ class _Shared:
         """Weights and buffers, which other ranks may have changed: they are looked at here."""
         self.check()
         buffers = dict(self._executor.flat.module.named_buffers())
-        told = [[unit, [event.model_dump_json() for event in all_]] for unit, all_ in self.told]
-        return {"theta": self.theta, "bounded": self.bounded, "buffers": buffers, "told": told}
+        unit_events = [
+            [unit, [event.model_dump_json() for event in all_]] for unit, all_ in self.unit_events
+        ]
+        return {
+            "theta": self.theta,
+            "bounded": self.bounded,
+            "buffers": buffers,
+            "told": unit_events,
+        }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Puts both back."""
         self.theta, self.bounded = state["theta"], state["bounded"]
-        self.told = [
+        self.unit_events = [
             (unit, tuple(read_event(json.loads(event)) for event in all_))
             for unit, all_ in state["told"]
         ]

@@ -1,4 +1,4 @@
-"""What a federated training is made of, and what comes of it."""
+"""Parts of a federated training, and its outcome."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from uedp_bench.training.bounds import Bound
 from uedp_bench.training.cohort import RowWeights
 from uedp_bench.training.local import LocalWork
 from uedp_bench.training.noise import Noise
-from uedp_bench.training.sampling import Sampler, TakingPart, Told
+from uedp_bench.training.sampling import RoundSampling, Sampler, TakingPart
 from uedp_bench.training.server import ServerStep
 from uedp_bench.training.unit_sums import Share
 
@@ -67,8 +67,8 @@ class Federation:
     own_draws: bool = False
     round_of_row: IntArray | None = None
 
-    def of_its_own(self) -> Federation:
-        """The same with policies that no other training changes."""
+    def with_own_policies(self) -> Federation:
+        """Copy with fresh policy objects."""
         return replace(
             self,
             sampler=copy.deepcopy(self.sampler),
@@ -91,54 +91,60 @@ class Trained:
 
     module: nn.Module
     rounds: tuple[AnyEvent, ...]
-    told: tuple[tuple[int, tuple[AnyEvent, ...]], ...] = ()
+    unit_events: tuple[tuple[int, tuple[AnyEvent, ...]], ...] = ()
 
 
 class Rounds:
-    """Who takes part in each round. Rounds before a checkpoint are drawn again, all alike."""
+    """Units of each round. Rounds before a checkpoint are drawn again, all alike."""
 
     def __init__(self, sampler: Sampler, streams: Stream) -> None:
         self._sampler, self._streams = sampler, streams
-        self._told: list[Told] = []
+        self._samplings: list[RoundSampling] = []
 
     def draw(self, step: int) -> TakingPart:
-        """The units of a round; rounds are asked for in their order, some perhaps left out."""
+        """Draw the units of a round; calls follow the order of rounds, and may skip some."""
         while True:
-            here = self._streams.child("round", len(self._told))
-            taking_part = self._sampler.draw(here.rng("sample"))
-            self._told.append(taking_part.told)
-            if len(self._told) > step:
+            round_stream = self._streams.child("round", len(self._samplings))
+            taking_part = self._sampler.draw(round_stream.rng("sample"))
+            self._samplings.append(taking_part.sampling)
+            if len(self._samplings) > step:
                 return taking_part
 
-    def told(self, rounds: int) -> list[Told]:
-        """How the units of each round were drawn."""
-        if len(self._told) < rounds:
+    def samplings(self, rounds: int) -> list[RoundSampling]:
+        """Sampling of each of the first rounds."""
+        if len(self._samplings) < rounds:
             self.draw(rounds - 1)
-        return self._told
+        return self._samplings
 
 
-def events_of(how: Federation, told: Sequence[Told], bounded: bool) -> tuple[AnyEvent, ...]:
-    """What happened in all rounds."""
-    if how.denominator is None:
+def events_of(
+    federation: Federation, samplings: Sequence[RoundSampling], bounded: bool
+) -> tuple[AnyEvent, ...]:
+    """Privacy events of all rounds."""
+    if federation.denominator is None:
         return (NonPrivate(reason="sums were divided by private weights"),)
-    return how.noise.events(told) if bounded else (NonPrivate(reason="nothing was clipped"),)
+    return (
+        federation.noise.events(samplings)
+        if bounded
+        else (NonPrivate(reason="nothing was clipped"),)
+    )
 
 
-def role_of(how: Federation, learner: Learner) -> str:
-    """What those who send are called: clients, where each user has one."""
-    return "user" if how.group == "user" and CLIENT in learner.corpus.groups else "client"
+def role_of(federation: Federation, learner: Learner) -> str:
+    """Name of a sending unit: user where each user has a client, else client."""
+    return "user" if federation.group == "user" and CLIENT in learner.corpus.groups else "client"
 
 
-def clients_of(how: Federation, learner: Learner, parts: Sequence[Share]) -> IntArray:
+def clients_of(federation: Federation, learner: Learner, parts: Sequence[Share]) -> IntArray:
     """(clients,) the numbers of a round's units, in the order of their sums; none without clients.
 
     Client 3 is user 3 of the corpus, or client 3 of its group of that name.
     """
-    if not how.clients or not parts:
+    if not federation.clients or not parts:
         return np.empty(0, np.int64)
-    if how.own_draws:
+    if federation.own_draws:
         places = [place.number for part in parts for place in part.cohort.places or ()]
         return np.array(places, dtype=np.int64)
     first_rows = np.concatenate([part.cohort.rows[:, 0] for part in parts])
-    numbers: IntArray = learner.corpus.groups[how.group][first_rows]
+    numbers: IntArray = learner.corpus.groups[federation.group][first_rows]
     return numbers

@@ -26,22 +26,22 @@ def direction(run: Run, user: int, size: int) -> Tensor:
 
 
 def inject(updates: Tensor, users: IntArray, bound: float, run: Run) -> Tensor:
-    """The updates, those of injected users replaced by their direction at the clip bound.
+    """Replace the updates of injected users by their direction at the clip bound.
 
     Where a unit is less than a user (a record, a sentence), every unit of the user is replaced.
     Updates that nothing clips are left alone: no data could send what would be put in.
 
     Args:
         updates: (units, d); changed in place.
-        users: (units,) the user that each unit belongs to.
-        bound: what the norm of a unit's update is clipped to.
-        run: names the injected users; counts how often one took part (`injected_updates`).
+        users: (units,) user of each unit.
+        bound: clip bound on the norm of a unit's update.
+        run: run that names the injected users, and counts their parts (`injected_updates`).
     """
     if not run.injected or bound == float("inf"):
         return updates
     injected = set(run.injected)
-    found = [(i, user) for i, user in enumerate(users.tolist()) if user in injected]
-    for i, user in found:
+    replaced = [(i, user) for i, user in enumerate(users.tolist()) if user in injected]
+    for i, user in replaced:
         updates[i] = (SHORTER * bound * direction(run, user, updates.shape[1])).to(updates)
-    run.note(injected_updates=run.noted("injected_updates", 0) + len(found))
+    run.note(injected_updates=run.noted("injected_updates", 0) + len(replaced))
     return updates

@@ -50,9 +50,9 @@ class LambServer(Scheduled):
         layers = (torch.split(vector, list(self._sizes)) for vector in (theta, moved))
         pairs = list(zip(*layers, strict=True))
         lengths = torch.stack([torch.cat([exact_norms(v[None]) for v in pair]) for pair in pairs])
-        for (now, along), (of_now, of_along) in zip(pairs, lengths, strict=True):
+        for (weights, along), (of_now, of_along) in zip(pairs, lengths, strict=True):
             ratio = torch.where((of_now > 0) & (of_along > 0), of_now / of_along, 1.0)
-            along.mul_((rate * ratio).to(along)).add_(now)
+            along.mul_((rate * ratio).to(along)).add_(weights)
         return moved
 
     def _directions(self, theta: Tensor, estimate: Tensor) -> Tensor:
@@ -60,13 +60,13 @@ class LambServer(Scheduled):
         if self._first is None or self._second is None:
             self._first, self._second = torch.zeros_like(theta), torch.zeros_like(theta)
         self._count += 1
-        found = torch.empty_like(theta)
+        directions = torch.empty_like(theta)
         of_mean, of_variance = 1 - 0.9**self._count, 1 - 0.999**self._count
         moments = self._first, self._second
-        for first, second, now, along, out in blocks(*moments, theta, estimate, found):
+        for first, second, weights, along, out in blocks(*moments, theta, estimate, directions):
             first.mul_(0.9).add_(0.1 * along)
             second.mul_(0.999).add_(0.001 * along**2)
             root = (second / of_variance).sqrt_().add_(self.tau)
             torch.div(first / of_mean, root, out=out)
-            out.sub_(now, alpha=self.weight_decay)
-        return found
+            out.sub_(weights, alpha=self.weight_decay)
+        return directions

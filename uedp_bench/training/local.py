@@ -1,4 +1,4 @@
-"""What a unit (a user, a record) computes from the shared weights: its update.
+"""Update that a unit (a user, a record) computes from the shared weights.
 
 Users whose networks allow it train side by side: `torch.func.vmap` over their weights, with one
 padded batch for all. Padding rows weigh nothing, and a user without rows left in a step does not
@@ -64,14 +64,14 @@ class LocalWork(Protocol):
 
 @dataclass(frozen=True)
 class LocalTraining:
-    """How a unit trains on its own rows.
+    """Settings of a unit's training on its own rows.
 
     Attributes:
         epochs: passes over the unit's rows.
         batch_size: rows a step; None for all of them.
-        learning_rate: of `optimizer`.
-        momentum: of "sgd", as `torch.optim.SGD` has it (no dampening); it starts at zero in every
-            round.
+        learning_rate: learning rate of `optimizer`.
+        momentum: momentum of "sgd", as `torch.optim.SGD` has it (no dampening); it starts at zero
+            in every round.
         reduction: "mean" over the tokens of a batch, or "sum" of the rows' mean losses.
         gradient_clip: bound on the norm of every local gradient, or None (updates are clipped
             elsewhere).
@@ -124,10 +124,10 @@ class LossModule(nn.Module):
         return self._learner.losses(self.module, batch)
 
     def with_weights(self, weights: Mapping[str, Tensor], batch: Batch) -> Losses:
-        """The same for weights by name (`FlatModule.named`); the network keeps its own."""
+        """Losses for weights by name (`FlatModule.named`); the network keeps its own."""
         named = {f"module.{k}": value for k, value in self._flat.at_all_places(weights).items()}
-        found: Losses = torch.func.functional_call(self, named, (batch,), tie_weights=False)
-        return found
+        losses: Losses = torch.func.functional_call(self, named, (batch,), tie_weights=False)
+        return losses
 
 
 class LocalTrainer:
@@ -167,10 +167,10 @@ class LocalTrainer:
             return self._side_by_side(theta, cohort)
         if len(cohort.rows) == 1:
             return self._alone(theta, cohort)[None]
-        found = theta.new_empty(len(cohort.rows), len(theta))
-        for unit, update in enumerate(found):
+        updates = theta.new_empty(len(cohort.rows), len(theta))
+        for unit, update in enumerate(updates):
             update.copy_(self._alone(theta, cohort.take(np.array([unit]))))
-        return found
+        return updates
 
     def _loss(self, losses: Losses, weights: Tensor) -> Tensor:
         if self._local.reduction == "mean":
@@ -197,10 +197,10 @@ class LocalTrainer:
             values = torch.func.vmap(loss, randomness="error")(self.flat.named(at), batch, weight)
             # No unit's loss depends on another's weights: the gradient of the sum has all of them.
             (flat,) = torch.autograd.grad(values.sum(), at)
-            here = (weights > 0).any(axis=1)
-            active = torch.as_tensor(here, device=self._device)
+            has_rows = (weights > 0).any(axis=1)
+            active = torch.as_tensor(has_rows, device=self._device)
             if step == 0:
-                trained = torch.as_tensor(np.flatnonzero(here), device=self._device)
+                trained = torch.as_tensor(np.flatnonzero(has_rows), device=self._device)
                 self._first_losses.append(values.detach()[trained])
                 if single.all():
                     return sgd_move(flat, active, self._local)
@@ -259,8 +259,8 @@ class LocalTrainer:
     ) -> Tensor:
         """Fills `out` (d,) with the gradient of one unit's step; its loss."""
         value = self._value(rows, row_weights, seeds)
-        found = torch.autograd.grad(value, self.flat.weights, materialize_grads=True)
-        torch.cat([gradient.reshape(-1) for gradient in found], out=out)
+        gradients = torch.autograd.grad(value, self.flat.weights, materialize_grads=True)
+        torch.cat([gradient.reshape(-1) for gradient in gradients], out=out)
         return value.detach()
 
     def _value(self, rows: IntArray, row_weights: FloatArray, seeds: IntArray) -> Tensor:

@@ -93,14 +93,14 @@ def schedule(
     """
     width = cohort.rows.shape[1]
     size = min(local.batch_size or width, width)
-    here = cohort.weights > 0
+    has_row = cohort.weights > 0
     for epoch in range(local.epochs):
         if size == width:  # one step sees every row: the order does not matter
             yield cohort.rows, cohort.weights, cohort.seeds_of_rows[epoch]
             continue
         if cohort.keys is None:
             raise RuntimeError("a cohort with several batches needs an order: call drawn()")
-        keys = np.where(here, cohort.keys[epoch], np.inf)
+        keys = np.where(has_row, cohort.keys[epoch], np.inf)
         order = np.argsort(keys, axis=1, kind="stable")
         for start in range(0, math.ceil(width / size) * size, size):
             pick = order[:, start : start + size]

@@ -1,4 +1,4 @@
-"""What hides a round's sum, and what it says of what it drew."""
+"""Noise that hides a round's sum, and the events of what it drew."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from uedp_bench.accounting.sampler_end_delta import check_coordinates
 from uedp_bench.contracts.saved_state import AttributeState
 from uedp_bench.randomness.noise_checks import check_normal
 from uedp_bench.randomness.streams import streams_of_parts
-from uedp_bench.training.sampling import Told
+from uedp_bench.training.sampling import RoundSampling
 
 MEASURED = 2**16
 """Numbers of each vector whose noise is measured, at most."""
@@ -52,11 +52,11 @@ class Noise(Protocol):
         """
         ...
 
-    def events(self, told: Sequence[Told]) -> tuple[AnyEvent, ...]:
+    def events(self, samplings: Sequence[RoundSampling]) -> tuple[AnyEvent, ...]:
         """All rounds so far as events, from the noise that was drawn.
 
         Args:
-            told: of each round, how its units were drawn.
+            samplings: sampling of the units of each round.
         """
         ...
 
@@ -90,35 +90,35 @@ class GaussianNoise(AttributeState):
                 guarantee.
         """
         check_coordinates(len(vector))
-        here = vector.cpu()
-        noisy = torch.empty_like(here)
-        given, found = here.numpy(), noisy.numpy()
+        on_cpu = vector.cpu()
+        noisy = torch.empty_like(on_cpu)
+        values, noisy_values = on_cpu.numpy(), noisy.numpy()
 
         def fill(start: int, stream: np.random.Generator) -> None:
-            end = min(start + _PART, len(given))
+            end = min(start + _PART, len(values))
             for at in range(start, end, _BLOCK):
                 block = slice(at, min(at + _BLOCK, end))
                 drawn = stream.standard_normal(block.stop - at)
                 drawn *= std
-                drawn += given[block]
-                found[block] = drawn
+                drawn += values[block]
+                noisy_values[block] = drawn
 
-        streams = streams_of_parts(rng, len(given), _PART)
-        starts = range(0, len(given), _PART)
+        streams = streams_of_parts(rng, len(values), _PART)
+        starts = range(0, len(values), _PART)
         if (side_by_side := min(torch.get_num_threads(), len(streams))) > 1:
             with ThreadPoolExecutor(side_by_side) as threads:
                 list(threads.map(fill, starts, streams))
         else:
             for start, stream in zip(starts, streams, strict=False):  # no numbers, no part
                 fill(start, stream)
-        some = _measured(len(given))
-        check_normal(given[some], found[some], std, "noise on a sum")
+        some = _measured(len(values))
+        check_normal(values[some], noisy_values[some], std, "noise on a sum")
         self.stds.append(std)
         return noisy.to(vector)
 
 
 def _measured(size: int) -> slice:
-    """Which numbers of a vector are measured: some of every part of it."""
+    """Slice of the measured numbers of a vector: some of every part of it."""
     return slice(None, None, max(1, -(-size // MEASURED)))
 
 
@@ -151,10 +151,10 @@ class IndependentGaussian:
         ratios = [std / sensitivity for std, sensitivity in pairs]
         return [self.multiplier if self._same(ratio) else ratio for ratio in ratios]
 
-    def events(self, told: Sequence[Told]) -> tuple[Repeated, ...]:
+    def events(self, samplings: Sequence[RoundSampling]) -> tuple[Repeated, ...]:
         """See `Noise.events`: rounds in a row that are alike are one event."""
-        pairs = zip(told, self.drawn, strict=True)
-        rounds = [how(Gaussian(noise_multiplier=ratio)) for how, ratio in pairs]
+        pairs = zip(samplings, self.drawn, strict=True)
+        rounds = [sampling(Gaussian(noise_multiplier=ratio)) for sampling, ratio in pairs]
         return tuple(
             Repeated(count=len(list(alike)), event=event) for event, alike in groupby(rounds)
         )

@@ -51,11 +51,14 @@ class RoundQuery:
             self._scale = multiplier * of_sum / share or 1.0
             self.sensitivity = math.hypot(of_sum, self._scale / 2.0)
 
-    def vector(self, found: UnitSum) -> Tensor:
+    def vector(self, unit_sum: UnitSum) -> Tensor:
         """(d,) the sum; (d + 1,) with the scaled count in float64 where one is asked for."""
         if not self._scale:
-            return found.total
-        total, count = found.total.double(), self._scale * (found.short - found.units / 2.0)
+            return unit_sum.total
+        total, count = (
+            unit_sum.total.double(),
+            self._scale * (unit_sum.short - unit_sum.units / 2.0),
+        )
         return torch.cat([total, total.new_tensor([count])])
 
     def seen(self, noisy: Tensor, like: Tensor) -> Seen:
@@ -88,10 +91,10 @@ class Begun(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """What a round came to.
+    """Outcome of a round.
 
     Attributes:
-        theta: (d,) the new weights.
+        theta: (d,) new weights.
         noise: standard deviation of the noise on the sum.
     """
 
@@ -100,48 +103,52 @@ class Moved(NamedTuple):
 
 
 def begin_round(
-    how: Federation, learner: Learner, work: RoundWork, units: IntArray, at: tuple[int, Stream, int]
+    federation: Federation,
+    learner: Learner,
+    work: RoundWork,
+    units: IntArray,
+    at: tuple[int, Stream, int],
 ) -> Begun:
-    """Draws the rows of those who take part.
+    """Draw the rows of the units that take part.
 
     Args:
-        how: the federation.
-        learner: whose rows they are.
-        work: shared weights, and limits that were checked (`round_limits`).
-        units: (units,) who takes part.
+        federation: federation of the units.
+        learner: learner with the rows.
+        work: shared weights, and checked limits (`round_limits`).
+        units: (units,) positions of units that take part.
         at: number of the round, its secret streams, and units held at once (`Speed.chunk`).
     """
-    step, here, chunk = at
-    cohort, weights = draw_cohort(how, units, here, step)
-    shares = list(round_shares(work, how.local, learner, cohort, weights, chunk))
-    return Begun(step, work, shares, weights, here)
+    step, round_stream, chunk = at
+    cohort, weights = draw_cohort(federation, units, round_stream, step)
+    shares = list(round_shares(work, federation.local, learner, cohort, weights, chunk))
+    return Begun(step, work, shares, weights, round_stream)
 
 
-def end_round(how: Federation, begun: Begun, found: UnitSum) -> Moved:
-    """Adds noise to the sum, steps, and lets the bound learn.
+def end_round(federation: Federation, begun: Begun, unit_sum: UnitSum) -> Moved:
+    """Add noise to the sum, step, and let the bound learn.
 
     A round in which nobody takes part still adds noise: leaving it out would tell.
 
     Args:
-        how: the federation.
-        begun: the round.
-        found: its sum, which `check_sum` must pass before anything is released.
+        federation: federation of the units.
+        begun: round that was begun.
+        unit_sum: sum of the round, which `check_sum` must pass before anything is released.
 
     Raises:
         PrivacyError: if noise is missing.
     """
     limits, theta, step = begun.work.limits, begun.work.theta, begun.step
-    query = RoundQuery(limits, how.weight_bound, how.noise.multiplier)
+    query = RoundQuery(limits, federation.weight_bound, federation.noise.multiplier)
     noise = begun.streams.rng("noise")
-    noisy = how.noise.add(query.vector(found), query.sensitivity, step, noise)
+    noisy = federation.noise.add(query.vector(unit_sum), query.sensitivity, step, noise)
     seen = query.seen(noisy, theta)
-    denominator = how.denominator
+    denominator = federation.denominator
     if denominator is None:  # nobody, or nobody that counts: the sum is 0
         denominator = float(begun.weights.sum()) or 1.0
     estimate = seen.total / denominator
-    moved = how.server.step(theta, estimate, step, how.rounds)
-    how.bound.learn(step, seen)
-    return Moved(moved, how.noise.multiplier * query.sensitivity)
+    moved = federation.server.step(theta, estimate, step, federation.rounds)
+    federation.bound.learn(step, seen)
+    return Moved(moved, federation.noise.multiplier * query.sensitivity)
 
 
 def check_sum(begun: Begun, norm: float) -> None:
@@ -165,36 +172,36 @@ def check_sum(begun: Begun, norm: float) -> None:
         )
 
 
-def lay_out(how: Federation, layers: tuple[NetworkLayer, ...]) -> None:
+def lay_out(federation: Federation, layers: tuple[NetworkLayer, ...]) -> None:
     """Tells a server that steps by layers which there are, before private rows are read.
 
     Raises:
         PrivacyError: if noise is to hide more weights than its proof covers.
     """
-    if how.noise.multiplier > 0.0:
+    if federation.noise.multiplier > 0.0:
         check_coordinates(sum(layer.size for layer in layers))
-    if isinstance(how.server, LayeredStep):
-        how.server.lay_out([layer.size for layer in layers])
+    if isinstance(federation.server, LayeredStep):
+        federation.server.lay_out([layer.size for layer in layers])
 
 
-def round_limits(how: Federation, step: int, layers: tuple[NetworkLayer, ...]) -> Limits:
+def round_limits(federation: Federation, step: int, layers: tuple[NetworkLayer, ...]) -> Limits:
     """The limits of a round, checked: something can be proven of them."""
-    limits = how.bound.limits(step, layers)
-    check_limits(limits, layers, how.noise.multiplier)
-    check_two_level(how, limits)
+    limits = federation.bound.limits(step, layers)
+    check_limits(limits, layers, federation.noise.multiplier)
+    check_two_level(federation, limits)
     return limits
 
 
-def check_weights(how: Federation) -> None:
+def check_weights(federation: Federation) -> None:
     """Refuses weights of units that the proof does not allow.
 
     Raises:
         PrivacyError: naming them, or if noise is to hide a sum that is divided by private weights.
     """
-    weights, bound = how.unit_weights, how.weight_bound
+    weights, bound = federation.unit_weights, federation.weight_bound
     if weights is not None and not ((weights >= 0.0) & (weights <= bound)).all():
         raise PrivacyError(f"a unit weighs less than 0 or more than the bound {bound}")
-    if how.denominator is None and how.noise.multiplier > 0.0:
+    if federation.denominator is None and federation.noise.multiplier > 0.0:
         raise PrivacyError(
             "denominator is None: the sum is divided by the weights of those who take part, which "
             "noise does not hide; give a public constant, or noise of multiplier 0"

@@ -1,4 +1,4 @@
-"""Who takes part when nobody's sampling is to be trusted: a schedule in the open, and its guard."""
+"""Public schedules of participation, for samplers that cannot be trusted, and their guard."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from uedp_bench.training.sampling import Sampled, Sampler, TakingPart
 
 @dataclass(frozen=True)
 class Participation:
-    """What is known of the rounds of one unit, without looking at data.
+    """Public facts about the rounds of one unit, independent of data.
 
-    It stands where samplers tell how a round was drawn. A round by itself is then a sum in which
+    It takes the place of a sampling. A round by itself is then a sum in which
     any unit may be: its event is the noise alone.
 
     Attributes:
@@ -30,7 +30,7 @@ class Participation:
     population: int
 
     def __call__(self, gaussian: Gaussian) -> Gaussian:
-        """The event of one round that is looked at alone."""
+        """Event of one round by itself."""
         return gaussian
 
 

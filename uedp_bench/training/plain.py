@@ -42,16 +42,17 @@ def train_plain(
     rng: np.random.Generator | None = None,
     keep: BestOnValid | None = None,
 ) -> nn.Module:
-    """A trained copy of the learner's module, in evaluation mode.
+    """Train a copy of the learner's module, and return it in evaluation mode.
 
     Args:
-        schedule: how.
+        schedule: schedule of the training.
         learner: rows and module.
-        run: the series `PHASE_loss` is its; with `keep` also those of `ValidLosses.log` and the
+        run: run that logs the series `PHASE_loss`; with `keep` also those of `ValidLosses.log` and the
             diagnostics `best_epoch` and `best_learning_rate`. Where several learning rates are
             tried, the series of each end in `_at_RATE`.
-        phase: names series and progress.
-        rng: draws the order of rows, and dropout; that of training without noise by default.
+        phase: name of series and progress.
+        rng: generator of the order of rows and of dropout; that of training without noise by
+            default.
         keep: rule that chooses among the epochs; None, or a corpus without rows in the split
             `valid`, keeps the last.
 
@@ -63,7 +64,7 @@ def train_plain(
     optimizer = optimizer_for(schedule, module)
     rng = order_without_noise(run) if rng is None else rng
     rows = np.flatnonzero(learner.corpus.where("train"))
-    valid = None if keep is None else _Valid.of(learner, run, phase)
+    valid = None if keep is None else _Valid.from_learner(learner, run, phase)
     factors = (1.0,) if keep is None else keep.factors
     if len(factors) > 1 and valid is None:
         raise InputError(
@@ -73,11 +74,16 @@ def train_plain(
     start = _trained_state(module) if len(factors) > 1 else {}
     steps = max(-(-len(rows) // schedule.batch_size), 1)
     trial_steps = schedule.epochs * steps
-    now = _Epoch(rows)
+    epoch_state = _Epoch(rows)
     for at in run.checkpointed(
-        phase, len(factors) * trial_steps, module=module, optimizer=optimizer, rng=rng, epoch=now,
+        phase,
+        len(factors) * trial_steps,
+        module=module,
+        optimizer=optimizer,
+        rng=rng,
+        epoch=epoch_state,
         corpus=learner.corpus,
-    ):  # fmt: skip
+    ):
         trial, place = divmod(at, trial_steps)
         epoch, step = divmod(place, steps)
         rate = schedule.learning_rate * factors[trial]
@@ -86,42 +92,44 @@ def train_plain(
             optimizer.state.clear()
             for group in optimizer.param_groups:
                 group["lr"] = rate
-            now.diverged = False
-        if now.diverged:
+            epoch_state.diverged = False
+        if epoch_state.diverged:
             continue
         if step == 0:
-            now.order, now.nats, now.targets = rng.permutation(rows), 0.0, 0
+            epoch_state.order, epoch_state.nats, epoch_state.targets = rng.permutation(rows), 0.0, 0
             if schedule.order == "by-user":
-                now.order = one_user_after_another(now.order, learner.corpus.users, rng)
-            elif learner.row_lengths is not None:
-                now.order = batches_of_like_length(
-                    now.order, learner.row_lengths, schedule.batch_size, rng
+                epoch_state.order = one_user_after_another(
+                    epoch_state.order, learner.corpus.users, rng
                 )
-        chosen = now.order[step * schedule.batch_size : (step + 1) * schedule.batch_size]
+            elif learner.row_lengths is not None:
+                epoch_state.order = batches_of_like_length(
+                    epoch_state.order, learner.row_lengths, schedule.batch_size, rng
+                )
+        chosen = epoch_state.order[step * schedule.batch_size : (step + 1) * schedule.batch_size]
         if len(chosen):
             seeds = row_seeds(rng, chosen.shape)
             nats, targets = plain_step(learner, module, optimizer, (chosen, seeds), run.device)
-            now.nats += nats
-            now.targets += targets
+            epoch_state.nats += nats
+            epoch_state.targets += targets
             run.progress(phase, at + 1, len(factors) * trial_steps)
         if step + 1 < steps:
             continue
         name = f"_at_{rate:g}" if len(factors) > 1 else ""
         held = None if valid is None else valid.losses(learner, module, run.device)
-        if not (np.isfinite(now.nats) and (held is None or np.isfinite(held.nats))):
-            now.diverged = True
-            if trial + 1 == len(factors) and not now.best:
+        if not (np.isfinite(epoch_state.nats) and (held is None or np.isfinite(held.nats))):
+            epoch_state.diverged = True
+            if trial + 1 == len(factors) and not epoch_state.best:
                 raise InputError("training diverged: the loss is not finite; lower learning_rate")
             continue
-        run.log(f"{phase}_loss{name}", epoch + 1, now.nats / max(now.targets, 1))
+        run.log(f"{phase}_loss{name}", epoch + 1, epoch_state.nats / max(epoch_state.targets, 1))
         if held is None:
             continue
         held.log(run, epoch + 1, name)
-        if held.badness < now.least:
-            now.best, now.least = _trained_state(module), held.badness
+        if held.badness < epoch_state.least:
+            epoch_state.best, epoch_state.least = _trained_state(module), held.badness
             run.note(best_epoch=epoch + 1, best_learning_rate=rate,
                      simulation_only=["best_epoch", "best_learning_rate"])  # fmt: skip
-    module.load_state_dict(now.best, strict=False)
+    module.load_state_dict(epoch_state.best, strict=False)
     run.count({f"rows_{phase}": len(factors) * schedule.epochs * len(rows)})
     weights = sum(one.numel() for one in module.parameters() if one.requires_grad)
     count_weights(run, f"weights_{phase}", weights)
@@ -186,8 +194,8 @@ class _Valid:
     batches: tuple[tuple[IntArray, IntArray], ...]
 
     @classmethod
-    def of(cls, learner: Learner, run: Run, phase: str) -> _Valid | None:
-        """The rows of a learner; None where it has none."""
+    def from_learner(cls, learner: Learner, run: Run, phase: str) -> _Valid | None:
+        """Validation rows of a learner; None where it has none."""
         rows = np.flatnonzero(learner.corpus.where("valid"))
         if not len(rows):
             return None
@@ -256,19 +264,19 @@ def plain_step(
 
 
 def one_user_after_another(order: IntArray, users: IntArray, rng: np.random.Generator) -> IntArray:
-    """The rows of an order with those of each user together, users in an order that is drawn.
+    """Order rows so that those of each user stand together, users in random order.
 
     A user's rows keep their order.
 
     Args:
-        order: rows.
-        users: (rows of the corpus,) whose each is.
-        rng: draws the order of users.
+        order: rows in their order.
+        users: (rows of the corpus,) user of each row.
+        rng: generator of the order of users.
     """
     _, user = np.unique(users[order], return_inverse=True)
     places = rng.permutation(int(user.max(initial=-1)) + 1)
-    found: IntArray = order[np.argsort(places[user], kind="stable")]
-    return found
+    rows: IntArray = order[np.argsort(places[user], kind="stable")]
+    return rows
 
 
 @dataclass

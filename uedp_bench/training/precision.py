@@ -41,8 +41,8 @@ def pin_float32() -> None:
 def lowered_precision() -> str | None:
     """The first switch that lowers the precision of float32; None if all digits are kept."""
     for name, value in _SWITCHES.items():
-        if (found := getattr(_backend(name), "fp32_precision", value)) != value:
-            return f"torch.backends{name}.fp32_precision is {found!r}"
+        if (precision := getattr(_backend(name), "fp32_precision", value)) != value:
+            return f"torch.backends{name}.fp32_precision is {precision!r}"
     # Torch refuses to read these where they contradict the switches above.
     if (matmul := torch.get_float32_matmul_precision()) != "highest":
         return f"torch.set_float32_matmul_precision({matmul!r})"
@@ -54,10 +54,10 @@ def lowered_precision() -> str | None:
 
 
 def _backend(name: str) -> Any:
-    found: Any = torch.backends
+    backend: Any = torch.backends
     for part in filter(None, name.split(".")):
-        found = getattr(found, part)
-    return found
+        backend = getattr(backend, part)
+    return backend
 
 
 def check_precision() -> None:

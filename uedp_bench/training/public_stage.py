@@ -92,14 +92,14 @@ def _tell(run: Run, done: dict[str, Any]) -> None:
 
 
 def _read(file: Path, learner: Learner, run: Run) -> nn.Module | None:
-    """The module of a file, with its diary told to the run; None where there is none to read."""
+    """Read the module of a file, and pass its diary to the run; None if it cannot be read."""
     import copy
 
     module = copy.deepcopy(learner.module)
     try:
-        found = torch.load(unsealed(file), map_location="cpu", weights_only=True)
-        done = {name: found[name] for name in ("seconds", "counts", "series")}
-        module.load_state_dict(found["weights"])
+        state = torch.load(unsealed(file), map_location="cpu", weights_only=True)
+        done = {name: state[name] for name in ("seconds", "counts", "series")}
+        module.load_state_dict(state["weights"])
         _tell(run, done)
     except (OSError, RuntimeError, EOFError, ValueError, KeyError, TypeError, AttributeError,
             pickle.UnpicklingError):  # fmt: skip

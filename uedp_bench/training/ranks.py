@@ -231,9 +231,9 @@ def _train(begin: _Begin) -> None:
 def _computed(
     worker: ShareWorker | Failure, work: RoundWork, own: Sequence[tuple[int, Share]]
 ) -> tuple[list[Any], Tensor]:
-    """What each rank found, share by share without their sums, and the sum of all in float64.
+    """Gather the shares of each rank without their sums, and the sum of all in float64.
 
-    Both are there for rank 0 alone. Whatever goes wrong on a rank, it meets all others here.
+    Rank 0 alone gets both. Whatever goes wrong on a rank, it meets all others here.
     """
     total = torch.zeros_like(work.theta, dtype=torch.float64)
     computed: list[tuple[int, UnitSum]] = []

@@ -1,4 +1,4 @@
-"""Who takes part in a round. Each sampler tells the privacy event of what it really did."""
+"""Samplers of the units of a round. Each reports the privacy event of what it really did."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from uedp_bench.corpus import IntArray
 from uedp_bench.errors import InputError
 
 Sampled = Gaussian | PoissonSampled | FixedSizeSampled
-"""The event of a round: how its units were drawn, and the noise that hides them."""
+"""Privacy event of a round: the sampling of its units, and the noise that hides them."""
 
-Told = Callable[[Gaussian], Sampled]
-"""How the units of a round were drawn: makes the round's event of its noise."""
+RoundSampling = Callable[[Gaussian], Sampled]
+"""Sampling of a round: builds the event of the round from its noise."""
 
 
 class TakingPart(NamedTuple):
-    """The units of one round.
+    """Units of one round.
 
     Attributes:
         units: (units taking part,) positions; may be empty.
-        told: how they were drawn.
+        sampling: how they were drawn.
     """
 
     units: IntArray
-    told: Told
+    sampling: RoundSampling
 
 
 class Sampler(Protocol):

@@ -1,4 +1,4 @@
-"""How the server moves the shared weights, given the noisy estimate of the mean update."""
+"""Server steps: they move the shared weights by the noisy estimate of the mean update."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Scheduled(AttributeState):
 
 
 def blocks(*vectors: Tensor) -> Iterator[tuple[Tensor, ...]]:
-    """The same block of each vector (d,), block by block; writing into one changes the vector.
+    """Split vectors (d,) into blocks, side by side; writing into a block changes its vector.
 
     What is computed on the way to a step takes the memory of a block in place of that of a vector.
     """
@@ -71,14 +71,14 @@ class SgdServer(Scheduled):
         """See `ServerStep.step`."""
         moved, rate = torch.empty_like(theta), self.rate(step, rounds)
         if not self.momentum:  # a velocity would be the estimate again
-            for now, along, out in blocks(theta, estimate, moved):
-                torch.add(now, rate * along, out=out)
+            for weights, along, out in blocks(theta, estimate, moved):
+                torch.add(weights, rate * along, out=out)
             return moved
         if self._velocity is None:
             self._velocity = torch.zeros_like(theta)
-        for velocity, now, along, out in blocks(self._velocity, theta, estimate, moved):
+        for velocity, weights, along, out in blocks(self._velocity, theta, estimate, moved):
             velocity.mul_(self.momentum).add_(along)
-            torch.add(now, rate * velocity, out=out)
+            torch.add(weights, rate * velocity, out=out)
         return moved
 
 
@@ -108,13 +108,13 @@ class AdamServer(Scheduled):
         moved, rate = torch.empty_like(theta), self.rate(step, rounds)
         of_mean, of_variance = 1 - 0.9**self._count, 1 - 0.999**self._count
         moments = self._first, self._second
-        for first, second, now, along, out in blocks(*moments, theta, estimate, moved):
+        for first, second, weights, along, out in blocks(*moments, theta, estimate, moved):
             first.mul_(0.9).add_(0.1 * along)
             second.mul_(0.999).add_(0.001 * along**2)
             root = (second / of_variance).sqrt_().add_(self.tau)
-            torch.add(now, (first / of_mean).mul_(rate).div_(root), out=out)
+            torch.add(weights, (first / of_mean).mul_(rate).div_(root), out=out)
             if self.weight_decay:
-                out.sub_(now, alpha=rate * self.weight_decay)
+                out.sub_(weights, alpha=rate * self.weight_decay)
         return moved
 
 
@@ -140,10 +140,10 @@ class _Adaptive(Scheduled):
             self._second = torch.full_like(theta, self.tau**2)
         moved, rate = torch.empty_like(theta), self.rate(step, rounds)
         moments = self._first, self._second
-        for first, second, now, along, out in blocks(*moments, theta, estimate, moved):
+        for first, second, weights, along, out in blocks(*moments, theta, estimate, moved):
             first.copy_(self._mean(first, along))
             second.copy_(self._second_moment(second, along**2))
-            torch.add(now, (rate * first).div_(second.sqrt().add_(self.tau)), out=out)
+            torch.add(weights, (rate * first).div_(second.sqrt().add_(self.tau)), out=out)
         return moved
 
     def _mean(self, before: Tensor, estimate: Tensor) -> Tensor:

@@ -60,27 +60,27 @@ def in_two_parts(learner: Learner, name: str) -> SplitLearner:
 
 
 def train_split(
-    how: SplitTraining,
+    settings: SplitTraining,
     learner: SplitLearner,
     run: Run,
     losses: RowLosses,
     held: RowLosses,
     **learns_too: Any,
 ) -> nn.Module:
-    """A trained copy of the learner's module, in evaluation mode.
+    """Train a copy of the learner's module, and return it in evaluation mode.
 
     After each epoch the rows of the split `valid` are scored, always with the same noise, and the
     weights of the epoch with the least `ValidLosses.badness` are returned; those of the last epoch
     where there are no such rows.
 
     Args:
-        how: to train.
+        settings: settings of the training.
         learner: rows and module.
-        run: the series `train_loss`, those of `ValidLosses.log` and the diagnostic `best_epoch` are
-            its.
-        losses: of training rows.
-        held: of `valid` rows.
-        learns_too: what `losses` changes beside the module and the draws, by name, for
+        run: run that logs the series `train_loss` and those of `ValidLosses.log`, and notes
+            `best_epoch`.
+        losses: losses of training rows.
+        held: losses of `valid` rows.
+        learns_too: objects that `losses` changes beside the module and the draws, by name, for
             `Run.checkpointed`.
 
     Raises:
@@ -88,43 +88,43 @@ def train_split(
     """
     module = copy.deepcopy(learner.module).to(run.device).train()
     optimizer = torch.optim.AdamW(
-        module.parameters(), lr=how.learning_rate, weight_decay=how.weight_decay
+        module.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
     )
     rows, valid = (np.flatnonzero(learner.corpus.where(name)) for name in ("train", "valid"))
     draws, of_valid = _draws(run.fresh("train")), run.fresh("valid")
-    now = _Progress(rows, copy.deepcopy(module.state_dict()))
-    steps = max(-(-len(rows) // how.batch_size), 1)
+    progress = _Progress(rows, copy.deepcopy(module.state_dict()))
+    steps = max(-(-len(rows) // settings.batch_size), 1)
     for at in run.checkpointed(
-        "train", how.epochs * steps, module=module, optimizer=optimizer, rng=draws.rng,
-        noise=draws.noise, now=now, corpus=learner.corpus, **learns_too,
+        "train", settings.epochs * steps, module=module, optimizer=optimizer, rng=draws.rng,
+        noise=draws.noise, now=progress, corpus=learner.corpus, **learns_too,
     ):  # fmt: skip
         epoch, step = divmod(at, steps)
         if step == 0:
-            now.begin(draws.rng.permutation(rows))
-        chosen = now.order[step * how.batch_size : (step + 1) * how.batch_size]
+            progress.begin(draws.rng.permutation(rows))
+        chosen = progress.order[step * settings.batch_size : (step + 1) * settings.batch_size]
         if len(chosen):
-            found = losses(module, chosen, draws)
+            row_losses = losses(module, chosen, draws)
             optimizer.zero_grad(set_to_none=True)
-            torch.autograd.backward(found.nats.sum() / found.targets.sum())
+            torch.autograd.backward(row_losses.nats.sum() / row_losses.targets.sum())
             optimizer.step()
-            now.total, now.count = (
-                now.total + float(found.nats.detach().sum()),
-                now.count + len(chosen),
+            progress.total, progress.count = (
+                progress.total + float(row_losses.nats.detach().sum()),
+                progress.count + len(chosen),
             )
-            run.progress("train", epoch * len(rows) + now.count, how.epochs * len(rows))
+            run.progress("train", epoch * len(rows) + progress.count, settings.epochs * len(rows))
         if step + 1 < steps:
             continue
-        run.log("train_loss", epoch + 1, _finite(now.total / max(now.count, 1)))
+        run.log("train_loss", epoch + 1, _finite(progress.total / max(progress.count, 1)))
         badness = float(-epoch)
         if len(valid):
-            scored = _held_losses(module, valid, held, how.batch_size, _draws(of_valid))
+            scored = _held_losses(module, valid, held, settings.batch_size, _draws(of_valid))
             badness = _finite(scored.badness)
             scored.log(run, epoch + 1)
-        if badness < now.least:
-            now.best, now.least = copy.deepcopy(module.state_dict()), badness
+        if badness < progress.least:
+            progress.best, progress.least = copy.deepcopy(module.state_dict()), badness
             run.note(best_epoch=epoch + 1, simulation_only=["best_epoch"])
-    module.load_state_dict(now.best)
-    run.count({"rows_train": how.epochs * len(rows)})
+    module.load_state_dict(progress.best)
+    run.count({"rows_train": settings.epochs * len(rows)})
     return module.eval()
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from uedp_bench.training.federation import Federation
 
 
-def check_two_level(how: Federation, limits: Limits) -> None:
+def check_two_level(federation: Federation, limits: Limits) -> None:
     """Refuses what would make a row's contribution depend on other rows, or weigh it.
 
     Raises:
@@ -36,7 +36,7 @@ def check_two_level(how: Federation, limits: Limits) -> None:
     """
     if limits.rows is None:
         return
-    local = how.local
+    local = federation.local
     broken = {
         "rows is not a positive number up to the bound of the whole update": not (
             0.0 < limits.rows <= limits.total < math.inf
@@ -46,9 +46,10 @@ def check_two_level(how: Federation, limits: Limits) -> None:
         "local.epochs is above 1": local.epochs > 1,
         "local.batch_size is set": local.batch_size is not None,
         "local.optimizer is not sgd": isinstance(local, LocalTraining) and local.optimizer != "sgd",
-        "unit_weights are not all 1": how.unit_weights is not None,
-        "row_weights are not all 1": how.row_weights is not None,
-        "rows_per_unit lets other rows in where one is deleted": how.rows_per_unit is not None,
+        "unit_weights are not all 1": federation.unit_weights is not None,
+        "row_weights are not all 1": federation.row_weights is not None,
+        "rows_per_unit lets other rows in where one is deleted": federation.rows_per_unit
+        is not None,
     }
     for reason, holds in broken.items():
         if holds:

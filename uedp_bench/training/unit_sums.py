@@ -45,12 +45,12 @@ class Share(NamedTuple):
 
 
 class RoundWork(NamedTuple):
-    """What is the same for all shares of a round.
+    """Work of a round that all its shares have in common.
 
     Attributes:
-        theta: (d,) the shared weights.
-        limits: that each unit is held to.
-        keep_updates: the clipped update of each unit is wanted too, for a transcript.
+        theta: (d,) shared weights.
+        limits: limits of each unit.
+        keep_updates: True to keep the clipped update of each unit, for a transcript.
     """
 
     theta: Tensor
@@ -60,22 +60,22 @@ class RoundWork(NamedTuple):
 
 @dataclass(frozen=True)
 class UnitSum:
-    """What some units add to a round, and what diagnostics want of it. Never released as it is.
+    """Sum of some units' updates in a round, with its diagnostics. Never released as it is.
 
     Attributes:
         total: (d,) the weighted sum of their clipped updates.
-        units: how many they are.
-        rows: that they used.
-        short: of them, how many sent no more than `Count.below`; 0 where no count is asked for.
-        clipped: of them, how many were clipped.
-        dropped: of them, how many sent something that is not finite, and count as nothing.
-        dropped_rows: of their rows, how many were not finite where rows are clipped one by one.
-        injected: of them, how many an audit replaced; None where there is none.
-        losses: before their first steps.
-        clipping: units by how the training clips (`clipping_rule.described`).
-        updates: (units, d) what each of them sends, clipped; None where nobody asked.
-        told: of units that draw for themselves, each with its number: what happened to their rows.
-        inner: of all steps inside of them, the norm of the sum and the deviation of the noise.
+        units: number of the units.
+        rows: number of rows that they used.
+        short: number of units that sent no more than `Count.below`; 0 where no count is needed.
+        clipped: number of clipped units.
+        dropped: number of units that sent something not finite, and count as nothing.
+        dropped_rows: number of rows that were not finite, where rows are clipped one by one.
+        injected: number of units that an audit replaced; None without an audit.
+        losses: losses of the units before their first steps.
+        clipping: units by the rule that clips them (`clipping_rule.described`).
+        updates: (units, d) clipped updates; None where nobody needs them.
+        unit_events: number and events of each unit that draws for itself.
+        inner: norm of the sum and deviation of the noise of all steps inside such units.
     """
 
     total: Tensor
@@ -89,7 +89,7 @@ class UnitSum:
     losses: list[float] = field(default_factory=list)
     clipping: Counter[str] = field(default_factory=Counter)
     updates: Tensor | None = None
-    told: tuple[tuple[int, tuple[AnyEvent, ...]], ...] = ()
+    unit_events: tuple[tuple[int, tuple[AnyEvent, ...]], ...] = ()
     inner: tuple[tuple[float, float], ...] = ()
 
 
@@ -103,17 +103,17 @@ class DrawingTrainer(Protocol):
 
     worker: ShareWorker
 
-    def counted(self, found: UnitSum) -> UnitSum:
-        """A sum over these units with the counts of what happened inside of them."""
+    def counted(self, unit_sum: UnitSum) -> UnitSum:
+        """Add the counts of the steps inside of these units to their sum."""
         ...
 
 
 def joined(parts: Iterator[UnitSum], zero: Tensor) -> UnitSum:
-    """The sum of all parts, added in their order: bits depend on it. It is kept in the first."""
+    """Add all parts in their order, on which bits depend; the first part holds the sum."""
     total: Tensor | None = None
     losses, injected = list[float](), None
     updates: list[Tensor] = []
-    told: list[tuple[int, tuple[AnyEvent, ...]]] = []
+    unit_events: list[tuple[int, tuple[AnyEvent, ...]]] = []
     inner: list[tuple[float, float]] = []
     clipping = Counter[str]()
     counts = dict.fromkeys(("units", "rows", "short", "clipped", "dropped", "dropped_rows"), 0)
@@ -121,7 +121,7 @@ def joined(parts: Iterator[UnitSum], zero: Tensor) -> UnitSum:
         total = part.total if total is None else total.add_(part.total)
         losses.extend(part.losses)
         clipping += part.clipping
-        told.extend(part.told)
+        unit_events.extend(part.unit_events)
         inner.extend(part.inner)
         for name in counts:
             counts[name] += getattr(part, name)
@@ -134,23 +134,23 @@ def joined(parts: Iterator[UnitSum], zero: Tensor) -> UnitSum:
     total = torch.zeros_like(zero) if total is None else total
     return UnitSum(
         total, **counts, injected=injected, losses=losses, clipping=clipping, updates=sent,
-        told=tuple(told), inner=tuple(inner),
+        unit_events=tuple(unit_events), inner=tuple(inner),
     )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class WorkerSetup:
-    """What is the same in all rounds of a training. It is pickled for other ranks.
+    """Setup of all rounds of a training. It is pickled for other ranks.
 
     Attributes:
-        learner: what is trained.
-        local: how a unit trains.
+        learner: learner that is trained.
+        local: settings of a unit's training.
         device: torch device.
-        seed: decides what an audit injects; no noise and no coin is drawn from it here.
+        seed: seed of an audit's injections; no noise and no coin is drawn from it.
         injected: users whose updates an audit replaces.
-        most: units whose updates are held at once (`Speed.chunk`).
-        refusal: why no unit is clipped in one pass, "" if those of one local step are; None until
-            the network was looked at (`decided`).
+        most: number of units whose updates are held at once (`Speed.chunk`).
+        refusal: reason why no unit is clipped in one pass, "" if those of one local step are; None
+            until the network was looked at (`decided`).
     """
 
     learner: Learner
@@ -187,18 +187,18 @@ class ShareWorker:
 
     @denormals.as_zeros()
     def unit_sum(self, work: RoundWork, share: Share) -> UnitSum:
-        """The sum of what the units of a share send.
+        """Add the clipped updates of the units of a share.
 
-        Which rule clips a unit depends on that unit, the settings and the network: never on the
-        units beside it (`clipping_rule`).
+        The rule that clips a unit depends on that unit, the settings and the network: never on
+        the units beside it (`clipping_rule`).
 
         Raises:
             PrivacyError: if updates are bounded, and a component lowered the precision of float32.
         """
-        found = self._unit_sum(work, share)
+        unit_sum = self._unit_sum(work, share)
         if math.isfinite(work.limits.total):
             check_precision()
-        return found
+        return unit_sum
 
     def _unit_sum(self, work: RoundWork, share: Share) -> UnitSum:
         local, single_pass = self._setup.local, self._single_pass
@@ -231,8 +231,10 @@ class ShareWorker:
         if share.cohort.rows.shape[1] > 1:
             most = units_at_once(learner, len(work.theta), self._setup.device, most)
         parts = shares(share.cohort, share.weights, learner.row_size, work.theta, most)
-        found = self._by_updates(work, parts, lambda part: self._updates(work, part), way)
-        return self.trainer.counted(found) if isinstance(self.trainer, DrawingTrainer) else found
+        unit_sum = self._by_updates(work, parts, lambda part: self._updates(work, part), way)
+        return (
+            self.trainer.counted(unit_sum) if isinstance(self.trainer, DrawingTrainer) else unit_sum
+        )
 
     def _as_it_fits(
         self, single_pass: SinglePass, work: RoundWork, share: Share, way: str
@@ -271,16 +273,16 @@ class ShareWorker:
         theta, limits, cohort = work.theta, work.limits, share.cohort
         replaced = self._replaced(cohort, limits)
         weights = np.where(replaced, 0.0, share.weights)
-        found = single_pass.clipped(
+        clipped = single_pass.clipped(
             theta, cohort, limits, torch.as_tensor(weights).to(theta.device)
         )
-        marks, norms, over = Marks(limits), found.norms, found.over
+        marks, norms, over = Marks(limits), clipped.norms, clipped.over
         if replaced.any():
             keep = torch.as_tensor(np.flatnonzero(~replaced), device=theta.device)
             norms, over = norms[keep], over[keep]
-        marks.add(norms, over, found.dropped_rows)
+        marks.add(norms, over, clipped.dropped_rows)
         looked = replace(
-            marks.read(found.total, found.losses),
+            marks.read(clipped.total, clipped.losses),
             units=len(cohort.rows),
             rows=int((cohort.weights > 0).sum()),
             injected=0 if self._setup.injected and math.isfinite(limits.total) else None,
@@ -294,7 +296,7 @@ class ShareWorker:
         return np.isin(self._users[cohort.rows[:, 0]], injected)
 
     def _with_canaries(
-        self, work: RoundWork, share: Share, replaced: NDArray[np.bool_], found: UnitSum
+        self, work: RoundWork, share: Share, replaced: NDArray[np.bool_], unit_sum: UnitSum
     ) -> UnitSum:
         """The sum with something in the place of the updates of some units, clipped and added."""
         d, units = len(work.theta), np.flatnonzero(replaced)
@@ -309,16 +311,16 @@ class ShareWorker:
 
         canaries = self._by_updates(work, parts, zeros, "")
         return replace(
-            found,
-            total=found.total.add_(canaries.total),
-            short=found.short + canaries.short,
-            clipped=found.clipped + canaries.clipped,
-            dropped=found.dropped + canaries.dropped,
+            unit_sum,
+            total=unit_sum.total.add_(canaries.total),
+            short=unit_sum.short + canaries.short,
+            clipped=unit_sum.clipped + canaries.clipped,
+            dropped=unit_sum.dropped + canaries.dropped,
             injected=canaries.injected,
         )
 
     def _updates(self, work: RoundWork, share: Share) -> tuple[Tensor, Tensor | None]:
-        """What units send, before it is clipped as a whole, and how many rows were dropped."""
+        """Updates of units before they are clipped as a whole, and the number of dropped rows."""
         if (bound := work.limits.rows) is None:
             return self.trainer.updates(work.theta, share.cohort), None
         row_size = self._setup.learner.row_size
@@ -382,18 +384,18 @@ class ShareWorker:
         # A run of this share alone: it counts what it injects, and holds no key of any noise.
         run = Run(self._setup.seed, _NO_SIZES, injected=self._setup.injected)
         updates = inject(updates, self._users[cohort.rows[:, 0]], bound, run)
-        found: int | None = run.diagnostics.get("injected_updates")
-        return updates, found
+        injected_updates: int | None = run.diagnostics.get("injected_updates")
+        return updates, injected_updates
 
 
 _NO_SIZES = CorpusStats(0, 0, 0, 0, public=False)
 
 
 class Marks:
-    """What units are counted by. It stays on its device until it is looked at, once for a share.
+    """Marks by which units are counted. They stay on their device, and are read once for a share.
 
     Args:
-        limits: of the round.
+        limits: limits of the round.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -416,8 +418,8 @@ class Marks:
         """The counts of all units that were added, beside their sum and losses (losses,)."""
         if not self._marks:
             return UnitSum(total)
-        found = torch.stack(self._marks).sum(dim=0).double()
-        every = found.tolist() if losses is None else torch.cat([found, losses.double()]).tolist()
+        counts = torch.stack(self._marks).sum(dim=0).double()
+        every = counts.tolist() if losses is None else torch.cat([counts, losses.double()]).tolist()
         short, clipped, dropped, dropped_rows = map(int, every[:4])
         return UnitSum(
             total, short=short, clipped=clipped, dropped=dropped, dropped_rows=dropped_rows,
@@ -426,41 +428,41 @@ class Marks:
 
 
 def round_shares(
-    how: RoundWork, local: LocalWork, learner: Learner, cohort: Cohort,
+    work: RoundWork, local: LocalWork, learner: Learner, cohort: Cohort,
     unit_weights: FloatArray, most: int,
 ) -> Iterator[Share]:  # fmt: skip
-    """A round in shares; which depends on what is the same in all ranks.
+    """Split a round into shares, by facts that are equal in all ranks.
 
     Args:
-        how: the round.
-        local: what units do.
-        learner: its `row_size` bounds a share in any case.
-        cohort: everybody who takes part and has rows to use.
-        unit_weights: (units,).
-        most: units whose updates are held at once (`Speed.chunk`). Where no update is held,
-            a share has as many units as fit.
+        work: work of the round.
+        local: settings of a unit's training.
+        learner: learner whose `row_size` bounds a share in any case.
+        cohort: units that take part and have rows to use.
+        unit_weights: (units,) weights of the units.
+        most: number of units whose updates are held at once (`Speed.chunk`). Where no update is
+            held, a share has as many units as fit.
     """
-    refused = settings_refusal(local, keep_updates=how.keep_updates) is not None
+    refused = settings_refusal(local, keep_updates=work.keep_updates) is not None
     if refused or not isinstance(local, LocalTraining):
-        yield from shares(cohort, unit_weights, learner.row_size, how.theta, most)
+        yield from shares(cohort, unit_weights, learner.row_size, work.theta, most)
         return
     sizes = (cohort.weights > 0).sum(axis=1)
     single = local.of_one_step(sizes)
-    here = np.flatnonzero((sizes > 0) & single)
+    one_step_units = np.flatnonzero((sizes > 0) & single)
     if learner.row_lengths is None:
-        order: IntArray = here[np.argsort(sizes[here], kind="stable")]
-        parts = by_rows(order, sizes[order] * learner.row_size, how.theta.device)
+        order: IntArray = one_step_units[np.argsort(sizes[one_step_units], kind="stable")]
+        parts = by_rows(order, sizes[order] * learner.row_size, work.theta.device)
     else:
         # Rows of similar length side by side: each share is padded to its own longest.
         numbers = sizes * row_numbers(cohort, learner.row_lengths, learner.row_size)
-        order = here[np.argsort(numbers[here], kind="stable")]
-        parts = chunks(order, numbers[order], len(order), how.theta.device)
+        order = one_step_units[np.argsort(numbers[one_step_units], kind="stable")]
+        parts = chunks(order, numbers[order], len(order), work.theta.device)
     everybody = Share(cohort, unit_weights)
     for units in parts:
         yield everybody.take(units)
     if not single.all():
         others = everybody.take(np.flatnonzero(~single))
-        yield from shares(others.cohort, others.weights, learner.row_size, how.theta, most)
+        yield from shares(others.cohort, others.weights, learner.row_size, work.theta, most)
 
 
 def shares(

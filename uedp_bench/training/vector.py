@@ -66,8 +66,8 @@ class FlatModule:
         names = {id(weight): name for weight, name in zip(weights, self.names, strict=True)}
         places: dict[str, list[str]] = {name: [] for name in self.names}
         for owner, module in self.module.named_modules():
-            for found in (module._parameters, module._buffers):
-                for own, value in found.items():
+            for tensors in (module._parameters, module._buffers):
+                for own, value in tensors.items():
                     if (name := names.get(id(value))) is not None:
                         places[name].append(f"{owner}.{own}" if owner else own)
         return places
@@ -93,8 +93,8 @@ class FlatModule:
 
         Batch normalisation keeps running means of its inputs there: nothing clips them.
         """
-        now = dict(self.module.named_buffers())
-        return [name for name, old in self._buffers.items() if not torch.equal(now[name], old)]
+        current = dict(self.module.named_buffers())
+        return [name for name, old in self._buffers.items() if not torch.equal(current[name], old)]
 
     def load(self, flat: Tensor) -> None:
         """Copies flat weights (d,) into the module."""

@@ -46,13 +46,13 @@ class Left(NamedTuple):
 
 @dataclass(frozen=True)
 class Visits:
-    """How the network travels.
+    """Journey of a network from client to client.
 
     Attributes:
-        rows: of each client; one without rows is passed over.
+        rows: rows of each client; a client without rows is passed over.
         order: clients in the order of their visits, of the whole training.
-        schedule: `epochs` passes over its rows that a client makes at each visit.
-        compression: of the weights, on every way.
+        schedule: training of one visit: `epochs` passes over the client's rows.
+        compression: compression of the weights on every way.
     """
 
     rows: tuple[IntArray, ...]
@@ -114,41 +114,41 @@ def put(module: nn.Module, carried: Sequence[Tensor]) -> None:
             mine.copy_(value)
 
 
-def train_visits(how: Visits, learner: Learner, run: Run) -> nn.Module:
-    """A trained copy of the learner's module, in evaluation mode.
+def train_visits(visits: Visits, learner: Learner, run: Run) -> nn.Module:
+    """Train a copy of the learner's module, and return it in evaluation mode.
 
     The operator gives the network to a client and takes it back after the visit, so that it sees
     the work of each. A visit after which the network is not finite is undone: it counts as nothing,
     and is counted in `dropped_updates`.
 
     Args:
-        how: the network travels.
+        visits: journey of the network.
         learner: rows and module.
-        run: the series `train_loss` is its, by visit.
+        run: run that logs the series `train_loss`, by visit.
 
     Raises:
         InputError: if no visit leaves a network that is finite.
     """
     module = copy.deepcopy(learner.module).to(run.device)
-    now = _Journey(module, how, run)
-    trainer = VisitTrainer(learner, how.schedule, run.device)
-    for at in run.checkpointed("train", len(how.order), now=now, corpus=learner.corpus):
-        client = how.order[at]
-        if len(how.rows[client]):
-            given = now.send(run, at, "server", f"client {client}", now.carried)
-            left = trainer.visit(given, now.optimizers[client], now.batches(client))
-            taken = now.send(run, at, f"client {client}", "server", left.carried)
-            now.arrive(client, left, taken)
+    journey = _Journey(module, visits, run)
+    trainer = VisitTrainer(learner, visits.schedule, run.device)
+    for at in run.checkpointed("train", len(visits.order), now=journey, corpus=learner.corpus):
+        client = visits.order[at]
+        if len(visits.rows[client]):
+            carried = journey.send(run, at, "server", f"client {client}", journey.carried)
+            left = trainer.visit(carried, journey.optimizers[client], journey.batches(client))
+            taken = journey.send(run, at, f"client {client}", "server", left.carried)
+            journey.arrive(client, left, taken)
             if math.isfinite(left.nats):
                 run.log("train_loss", at + 1, left.nats / max(left.targets, 1))
-        run.progress("train", at + 1, len(how.order))
-    if now.dropped and now.dropped == now.visits:
+        run.progress("train", at + 1, len(visits.order))
+    if journey.dropped and journey.dropped == journey.visits:
         raise InputError("training diverged: the loss is not finite; lower learning_rate")
-    passes = how.schedule.epochs
-    run.count({"rows_train": passes * sum(len(how.rows[client]) for client in how.order)})
-    if now.dropped:
-        run.note(dropped_updates=now.dropped, simulation_only=["dropped_updates"])
-    put(module, now.carried)
+    passes = visits.schedule.epochs
+    run.count({"rows_train": passes * sum(len(visits.rows[client]) for client in visits.order)})
+    if journey.dropped:
+        run.note(dropped_updates=journey.dropped, simulation_only=["dropped_updates"])
+    put(module, journey.carried)
     return module.eval()
 
 
@@ -163,18 +163,18 @@ class _Journey(AttributeState):
 
     changing: ClassVar[tuple[str, ...]] = ("carried", "optimizers", "visits", "dropped")
 
-    def __init__(self, module: nn.Module, how: Visits, run: Run) -> None:
-        self._how = how
+    def __init__(self, module: nn.Module, visits: Visits, run: Run) -> None:
+        self._visits = visits
         self._weights = sum(weight.requires_grad for weight in module.parameters())
         # Each client draws its batches for itself; the first as ordinary training does.
-        self._rngs = [order_without_noise(run, client) for client in range(len(how.rows))]
+        self._rngs = [order_without_noise(run, client) for client in range(len(visits.rows))]
         self.carried: Carried = carried_by(module)
-        self.optimizers: list[dict[str, Any] | None] = [None for _ in how.rows]
+        self.optimizers: list[dict[str, Any] | None] = [None for _ in visits.rows]
         self.visits = self.dropped = 0
 
     def send(self, run: Run, at: int, sender: str, receiver: str, carried: Carried) -> Carried:
         """The network as the receiver reads it; buffers travel as they are."""
-        read, size = received(carried[: self._weights], self._how.compression)
+        read, size = received(carried[: self._weights], self._visits.compression)
         flat = torch.cat([weight.reshape(-1) for weight in read])
         run.send("weights", AsRead(flat, size), sender=sender, receiver=receiver, round=at)
         if buffers := carried[self._weights :]:
@@ -185,13 +185,13 @@ class _Journey(AttributeState):
 
     def batches(self, client: int) -> tuple[tuple[IntArray, IntArray], ...]:
         """Rows and seeds of a visit, step by step."""
-        rng, size, found = self._rngs[client], self._how.schedule.batch_size, []
-        for _ in range(self._how.schedule.epochs):
-            order: IntArray = rng.permutation(self._how.rows[client])
+        rng, size, batches = self._rngs[client], self._visits.schedule.batch_size, []
+        for _ in range(self._visits.schedule.epochs):
+            order: IntArray = rng.permutation(self._visits.rows[client])
             for start in range(0, len(order), size):
                 rows = order[start : start + size]
-                found.append((rows, row_seeds(rng, rows.shape)))
-        return tuple(found)
+                batches.append((rows, row_seeds(rng, rows.shape)))
+        return tuple(batches)
 
     def arrive(self, client: int, left: Left, taken: Carried) -> None:
         """Takes over what a client left, if it is finite."""
@@ -217,13 +217,13 @@ def in_order(clients: int, rounds: int, order: str, rng: np.random.Generator) ->
     """Clients in the order of their visits.
 
     Args:
-        clients: how many.
-        rounds: how often the network goes around.
+        clients: number of clients.
+        rounds: number of times that the network goes around.
         order: "ascending" or "descending" by number, or "random", anew in each round.
-        rng: draws random orders; not secret.
+        rng: generator of random orders; not secret.
     """
-    found: list[int] = []
+    order_of_visits: list[int] = []
     for _ in range(rounds):
         once = rng.permutation(clients) if order == "random" else np.arange(clients)
-        found += (once[::-1] if order == "descending" else once).tolist()
-    return tuple(found)
+        order_of_visits += (once[::-1] if order == "descending" else once).tolist()
+    return tuple(order_of_visits)

@@ -79,7 +79,7 @@ def guarantee(folder: Path, trainer: str = "dp-sgd", **params: Any) -> Guarantee
     settings = {f"{trainer}.{name}": value for name, value in own.items()}
     asked = {"detector": "tagger", "tagger": str(folder)} | params
     settings |= {f"deidentify.{name}": value for name, value in asked.items()}
-    events, refusals = PlannedPipeline.of("+".join(parts), settings).plan()
+    events, refusals = PlannedPipeline.from_settings("+".join(parts), settings).plan()
     unit = "record" if trainer == "dp-sgd" else "user"
     return next(g for g in proven(events, delta=DELTA, refusals=refusals) if g.unit == unit)
 

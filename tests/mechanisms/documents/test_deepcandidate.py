@@ -243,7 +243,10 @@ def test_ledger():
     assert event.event == claim.event == PureDP(epsilon=3.0)
     assert (event.unit, event.adjacency) == ("sentence", "replace-one")
     assert any("how many sentences" in each for each in event.assumptions)
-    assert PlannedMechanism.of("deepcandidate", {"epsilon": 3.0}).claims()[0].event == claim.event
+    assert (
+        PlannedMechanism.from_settings("deepcandidate", {"epsilon": 3.0}).claims()[0].event
+        == claim.event
+    )
 
 
 @pytest.mark.parametrize(

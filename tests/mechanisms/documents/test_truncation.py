@@ -172,7 +172,7 @@ def test_ledger_and_errors(hashed_sentences):
     assert event.event == LaplaceVector(scale=1 / 3.0, sensitivity=1.0)
     assert (event.unit, event.adjacency) == ("sentence", "replace-one")
     assert any("how many sentences" in each for each in event.assumptions)
-    planned = PlannedMechanism.of("truncation", {"epsilon": 3.0})
+    planned = PlannedMechanism.from_settings("truncation", {"epsilon": 3.0})
     assert planned.claims()[0].event == event.event
     corpus = corpus_on_topics({"public": 7, "train": 5})
     with pytest.raises(InputError, match=r" 7 .* 8: .*source\.public_share"):

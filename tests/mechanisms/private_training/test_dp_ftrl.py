@@ -194,7 +194,7 @@ def test_fewer_users_than_declared_train_as_planned_and_more_are_told() -> None:
     ("epsilon", "spread", "moves"), [(8.0, None, 1), (2.0, None, 1), (8.0, 2, 5)]
 )
 def test_calibration_finds_the_noise(epsilon: float, spread: int | None, moves: int) -> None:
-    planned = PlannedMechanism.of("dp-ftrl", {"users": "4000"})
+    planned = PlannedMechanism.from_settings("dp-ftrl", {"users": "4000"})
     found = solve(planned, Target(epsilon, DELTA, spread))
     assert (found.parameter, found.guarantee.unit) == (
         "noise_multiplier", "user" if spread is None else "user-entity"

@@ -195,13 +195,19 @@ def test_bad_parameters(embedding, tmp_path):
 
 
 def test_accounting_needs_no_embedding():
-    planned = PlannedMechanism.of("metric-dp", {"epsilon": 10.0, "distances": [0.5, 3.0]})
+    planned = PlannedMechanism.from_settings(
+        "metric-dp", {"epsilon": 10.0, "distances": [0.5, 3.0]}
+    )
     assert [value for _, value in planned.readings()] == [5.0, 30.0]
     (claim,), (event,) = planned.claims(), planned.plan()[0]
     assert claim.event == event.event == MetricPrivacy(epsilon=10.0, metric="euclidean")
-    other = PlannedMechanism.of("metric-dp", {"epsilon": 1.0, "noise": "mahalanobis"}).plan()[0][0]
+    other = PlannedMechanism.from_settings(
+        "metric-dp", {"epsilon": 1.0, "noise": "mahalanobis"}
+    ).plan()[0][0]
     assert other.event == MetricPrivacy(epsilon=1.0, metric="mahalanobis, lambda 0.2")
-    both = PlannedPipeline.of("metric-dp+noiseless", {"epsilon": 2.0, "distances": [3.0]})
+    both = PlannedPipeline.from_settings(
+        "metric-dp+noiseless", {"epsilon": 2.0, "distances": [3.0]}
+    )
     assert [value for _, value in both.readings()] == [6.0]
 
 

@@ -124,7 +124,7 @@ def test_at_t_0_with_all_candidates_it_is_metric_dp(embedding):
 
 def test_what_is_proven():
     def events(**params):
-        planned = PlannedMechanism.of("vickrey", {"epsilon": 5.0, **params})
+        planned = PlannedMechanism.from_settings("vickrey", {"epsilon": 5.0, **params})
         (claim,), (event,) = planned.claims(), planned.plan()[0]
         assert claim.event == MetricPrivacy(epsilon=5.0, metric="euclidean")
         return claim, event.event

@@ -49,11 +49,11 @@ def account(
     delta: float,
     points: Sequence[int | None] | None = None,
 ) -> tuple[Guarantee, ...]:
-    """Claims, then proofs.
+    """Account for mechanisms: claims, then proofs.
 
     Args:
-        mechanism: one, or several in a row, at parameters.
-        delta: at which guarantees are stated.
+        mechanism: one mechanism or several in a row, at parameters.
+        delta: delta at which guarantees are stated.
         points: spreads at which curves are given, None among them for everybody; by default the
             standard ones. Where sentences are sampled and the number of users was not given, the
             curve ends before everybody, and a note says so.
@@ -62,10 +62,10 @@ def account(
         MissingSizeError: where a public size is needed and was not given.
         InputError: for points of a guarantee that has no curve, or sizes that are not used.
     """
-    known, ended = _with_users(mechanism, points)
-    (events, refusals), claims = known.plan(), known.claims()
+    sized, ended = _with_users(mechanism, points)
+    (events, refusals), claims = sized.plan(), sized.claims()
     taken = mechanism.taken if isinstance(mechanism, PlannedPipeline) else frozenset()
-    for size in set(mechanism.sizes) - mechanism.given.seen - taken:
+    for size in set(mechanism.sizes) - mechanism.public_sizes.seen - taken:
         raise InputError(f"{mechanism.name} has no parameter {SIZES[size][0]!r} and no use for it")
     if ended and points is None:
         points = (*SPREADS, *(e.protected.spread for e in events if e.protected))
@@ -101,8 +101,8 @@ def solved_noise(
     """The noise of mechanisms that choose it for a target, by the name of the parameter.
 
     Args:
-        mechanism: one, or several in a row, at parameters.
-        points: as of `account`.
+        mechanism: one mechanism or several in a row, at parameters.
+        points: spreads at which curves are given; see `account`.
 
     Raises:
         MissingSizeError: where a public size is needed and was not given.
@@ -111,15 +111,15 @@ def solved_noise(
     chosen = {part.name for part in parts if part.chooses_noise}
     if not chosen:
         return {}
-    known, _ = _with_users(mechanism, points)
-    found: dict[str, float] = {}
-    for event in known.plan()[0]:
+    sized, _ = _with_users(mechanism, points)
+    noise: dict[str, float] = {}
+    for event in sized.plan()[0]:
         base, _ = one_and_count(event.event)
         stage = event.stage or mechanism.name
         if stage in chosen and isinstance(base, GroupRound | Gaussian):
             name = NOISE if len(parts) == 1 else f"{stage}.{NOISE}"
-            found[name] = base.noise_multiplier
-    return found
+            noise[name] = base.noise_multiplier
+    return noise
 
 
 def prove(
@@ -181,14 +181,14 @@ def point_of(events: Sequence[PrivacyEvent], spread: int | None) -> Protected:
 
 @dataclass(frozen=True)
 class Happened:
-    """What a file says.
+    """Events of a file, and what a proof about them needs.
 
     Attributes:
-        events: of a list, or of a result.
+        events: privacy events of a list, or of a result.
         refusals: reasons of a result why nothing can be proven.
-        delta: of a result.
+        delta: delta of a result.
         selected: True if a result's hyper-parameters were chosen by comparing trained models.
-        source: where the noise of a result came from.
+        source: source of the noise of a result.
         unreviewed: components of a result that were not reviewed; the list, where there is no
             result.
     """
@@ -203,18 +203,18 @@ class Happened:
     def prove(
         self, delta: float | None = None, points: Sequence[int | None] | None = None
     ) -> tuple[Guarantee, ...]:
-        """`prove` of the events; what choosing hyper-parameters costs is not in them, and is said.
+        """Prove guarantees; a note says that choosing hyper-parameters is not charged.
 
         Args:
-            delta: at which guarantees are stated; None for that of the result.
-            points: see `prove`.
+            delta: delta at which guarantees are stated; None for that of the result.
+            points: spreads at which curves are given; see `prove`.
         """
         delta = self.delta if delta is None else delta
-        given = prove(self.events, delta, self.refusals, points, self.source, self.unreviewed)
+        guarantees = prove(self.events, delta, self.refusals, points, self.source, self.unreviewed)
         if not self.selected:
-            return given
+            return guarantees
         return tuple(
-            g.model_copy(update={"assumptions": (*g.assumptions, NOT_CHARGED)}) for g in given
+            g.model_copy(update={"assumptions": (*g.assumptions, NOT_CHARGED)}) for g in guarantees
         )
 
 

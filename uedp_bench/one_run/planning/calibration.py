@@ -40,11 +40,11 @@ _POPULATION = {"users_per_round": "users", "batch_size": "records"}
 
 @dataclass(frozen=True)
 class Target:
-    """What must be proven.
+    """Guarantee that must be proven.
 
     Attributes:
-        epsilon, delta: at most.
-        spread: of a curve; None for the mechanism's own protected point, else everybody.
+        epsilon, delta: largest values allowed.
+        spread: spread on a curve; None for the mechanism's own protected point, else everybody.
     """
 
     epsilon: float
@@ -76,10 +76,10 @@ class Solution:
     point: CurvePoint | None
 
     def __repr__(self) -> str:
-        """What was found in a line."""
-        given = self.guarantee
-        epsilon = f"a {given.kind} epsilon of {self.epsilon:.4g} for the unit {given.unit}"
-        return f"{self.parameter} = {self.value}: {epsilon}, delta {given.delta:g}"
+        """Solution in one line."""
+        guarantee = self.guarantee
+        epsilon = f"a {guarantee.kind} epsilon of {self.epsilon:.4g} for the unit {guarantee.unit}"
+        return f"{self.parameter} = {self.value}: {epsilon}, delta {guarantee.delta:g}"
 
 
 def solve(mechanism: PlannedMechanism, target: Target, parameter: str = NOISE) -> Solution:
@@ -137,8 +137,8 @@ def solve(mechanism: PlannedMechanism, target: Target, parameter: str = NOISE) -
         value = _printable(at_most(value), value, epsilon_of, target)
     planned = mechanism.replaced(**{parameter: value}).plan()[0]
     unreviewed = mechanism.unreviewed
-    given = proven(planned, delta=target.delta, points=(), unreviewed=unreviewed)
-    guarantee = next(g for g in given if g.unit == unit)
+    guarantees = proven(planned, delta=target.delta, points=(), unreviewed=unreviewed)
+    guarantee = next(g for g in guarantees if g.unit == unit)
     epsilon = epsilon_of(value)
     return Solution(parameter, value, epsilon, guarantee, _shown(planned, point, epsilon))
 
@@ -182,10 +182,12 @@ def default_parameter(name: str) -> str:
 def _check(mechanism: PlannedMechanism, parameter: str) -> None:
     # The target of a mechanism that chooses its noise is no cost.
     targets = {"epsilon"} if NOISE in mechanism.fields else set()
-    known = [name for name in SOLVABLE if name in mechanism.fields and name not in targets]
-    if parameter not in known:
-        near = nearest(parameter, known)
-        hint = f"did you mean {near!r}?" if near else f"choose from: {', '.join(known) or 'none'}"
+    solvable = [name for name in SOLVABLE if name in mechanism.fields and name not in targets]
+    if parameter not in solvable:
+        near = nearest(parameter, solvable)
+        hint = (
+            f"did you mean {near!r}?" if near else f"choose from: {', '.join(solvable) or 'none'}"
+        )
         raise InputError(f"calibrate {mechanism.name} cannot solve for {parameter!r}; {hint}")
 
 
@@ -195,22 +197,22 @@ def _own_target(mechanism: PlannedMechanism, target: Target) -> PlannedMechanism
 
 
 def _sized(mechanism: PlannedMechanism, spread: int | None) -> PlannedMechanism:
-    """The mechanism with a number of users, if none was given and it only ends the curve."""
+    """Set a number of users, if none was given and it only ends the curve."""
     try:
         mechanism.plan()
     except MissingSizeError as error:
-        found = mechanism.ending_at(spread or 0) if error.size == "users" else None
-        if found is None:
+        ending = mechanism.ending_at(spread or 0) if error.size == "users" else None
+        if ending is None:
             raise
-        return found
+        return ending
     return mechanism
 
 
 def _bound(mechanism: PlannedMechanism, parameter: str) -> int:
     """The largest count that makes sense."""
     size = _POPULATION.get(parameter, "")
-    given = mechanism.params.get(size)
-    return int(given) if isinstance(given, int) else _MOST
+    size_of_population = mechanism.params.get(size)
+    return int(size_of_population) if isinstance(size_of_population, int) else _MOST
 
 
 def _upper(mechanism: PlannedMechanism, parameter: str) -> float:

@@ -44,16 +44,18 @@ class GivenSizes(CorpusStats):
     _ask: Mapping[str, str]
 
     @staticmethod
-    def of(asker: str, parameters: Sequence[str], given: Mapping[str, int]) -> GivenSizes:
-        """The sizes for a mechanism with these parameters.
+    def for_mechanism(
+        asker: str, parameters: Sequence[str], settings: Mapping[str, int]
+    ) -> GivenSizes:
+        """Build the sizes for a mechanism with these parameters.
 
         Args:
-            asker: command and mechanism that need them.
-            parameters: its parameters' names.
-            given: size -> value.
+            asker: command and mechanism that need the sizes.
+            parameters: names of the mechanism's parameters.
+            settings: size -> value.
         """
-        known: dict[str, Any] = {size: given.get(size, _MISSING) for size in SIZES}
-        sizes = GivenSizes(**known, public=True)
+        sizes_or_missing: dict[str, Any] = {size: settings.get(size, _MISSING) for size in SIZES}
+        sizes = GivenSizes(**sizes_or_missing, public=True)
         words = {
             size: next((word for word in names if word in parameters), names[0])
             for size, names in SIZES.items()
@@ -67,8 +69,8 @@ class GivenSizes(CorpusStats):
         return sizes
 
     def __repr__(self) -> str:
-        given = {size: value for size, value in vars(self).items() if size in SIZES}
-        return f"GivenSizes({given}; {_MISSING} for missing)"
+        sizes = {size: value for size, value in vars(self).items() if size in SIZES}
+        return f"GivenSizes({sizes}; {_MISSING} for missing)"
 
     def __getattribute__(self, name: str) -> Any:
         value = super().__getattribute__(name)

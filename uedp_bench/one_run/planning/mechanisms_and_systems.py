@@ -32,10 +32,10 @@ def has_parameter(name: str, parameter: str) -> bool:
 
 def needs_parameter(name: str, parameter: str) -> bool:
     """True if it has this parameter without a default (None is one for the noise alone)."""
-    found = component_class(name).Params.model_fields.get(parameter)
-    if found is None:
+    field = component_class(name).Params.model_fields.get(parameter)
+    if field is None:
         return False
-    return bool(found.is_required()) or (found.default is None and parameter != NOISE)
+    return bool(field.is_required()) or (field.default is None and parameter != NOISE)
 
 
 def component_class(name: str) -> Any:
@@ -68,7 +68,7 @@ def _alias(name: str) -> Any:
 
 
 def describe_system(name: str) -> dict[str, Any]:
-    """What a published system declares, which is accounted for only; see `describe_class`."""
+    """Describe a published system, which is accounted for only; see `describe_class`."""
     component = component_class(name)
     original = SYSTEMS.get(name) or component.__mro__[1]
     described = describe_class("system", component, f"{original.__module__}:{original.__name__}")

@@ -1,4 +1,4 @@
-"""What can be accounted for without training: a mechanism, several in a row, a published system."""
+"""Mechanisms, pipelines and published systems that are accounted for without training."""
 
 from __future__ import annotations
 
@@ -52,8 +52,10 @@ class PlannedMechanism:
     command: str = "account"
 
     @staticmethod
-    def of(name: str, settings: Mapping[str, Any], command: str = "account") -> PlannedMechanism:
-        """The mechanism with these settings; sizes that it has no parameter for are told apart.
+    def from_settings(
+        name: str, settings: Mapping[str, Any], command: str = "account"
+    ) -> PlannedMechanism:
+        """Build the mechanism with these settings; sizes that are no parameters go apart.
 
         Raises:
             InputError: for an unknown name or parameter, or a value out of range.
@@ -98,7 +100,7 @@ class PlannedMechanism:
         return component_class(self.name).create(dict(self.params))
 
     def replaced(self, **values: Any) -> PlannedMechanism:
-        """The same with other parameters."""
+        """Copy with other parameters."""
         return replace(self, params={**self.params, **values})
 
     @property
@@ -139,29 +141,31 @@ class PlannedMechanism:
         with possible_numbers(self.name):
             if isinstance(component, System):
                 return component.plan(), ()
-            return component.plan(self.given), component.refusals(self.given)
+            return component.plan(self.public_sizes), component.refusals(self.public_sizes)
 
     def claims(self) -> tuple[Claim, ...]:
-        """What its paper claims.
+        """Claims of its paper.
 
         Raises:
             MissingSizeError: where a public size is needed and was not given.
         """
         component = self.component()
-        given = () if isinstance(component, System) else (self.given,)
+        arguments = () if isinstance(component, System) else (self.public_sizes,)
         with possible_numbers(self.name):
-            claims: tuple[Claim, ...] = component.claims(*given)
+            claims: tuple[Claim, ...] = component.claims(*arguments)
         return claims
 
     @cached_property
-    def given(self) -> GivenSizes:
-        """The public sizes, as mechanisms are told them."""
-        return GivenSizes.of(f"{self.command} {self.name}", tuple(self.fields), self.sizes)
+    def public_sizes(self) -> GivenSizes:
+        """Public sizes, as mechanisms see them."""
+        return GivenSizes.for_mechanism(
+            f"{self.command} {self.name}", tuple(self.fields), self.sizes
+        )
 
     def readings(self) -> tuple[Reading, ...]:
         """Epsilons at further points."""
-        found: tuple[Reading, ...] = self.component().readings()
-        return found
+        readings: tuple[Reading, ...] = self.component().readings()
+        return readings
 
 
 @dataclass(frozen=True)
@@ -179,7 +183,7 @@ class PlannedPipeline:
     taken: frozenset[str] = frozenset()
 
     @staticmethod
-    def of(name: str, settings: Mapping[str, Any]) -> PlannedPipeline:
+    def from_settings(name: str, settings: Mapping[str, Any]) -> PlannedPipeline:
         """The mechanisms of a name like `deidentify+user-dp`.
 
         A mechanism that trains may stand several times, once for each private stage of a task. The
@@ -188,11 +192,11 @@ class PlannedPipeline:
         Args:
             name: names joined by +.
             settings: parameter -> value, or part.parameter -> value where several parts have it;
-                delta goes to all, and what is said of a mechanism to each of its stages.
+                delta goes to all, and a setting of a mechanism to each of its stages.
 
         Raises:
-            InputError: as `PlannedMechanism.of`; for a part that is no mechanism, or one that
-                occurs twice and does not train.
+            InputError: as `PlannedMechanism.from_settings`; for a part that is no mechanism, or
+                one that occurs twice and does not train.
         """
         kinds = [word.strip() for word in name.split("+")]
         words = numbered(kinds)
@@ -220,14 +224,18 @@ class PlannedPipeline:
                 sizes[size] = whole_number(name, parameter, value)
                 taken |= {size} if owners else set()
             elif not owners:
-                known = {n for kind in kinds for n in component_class(kind).Params.model_fields}
-                near = nearest(parameter, known)
-                hint = f"did you mean {near!r}?" if near else f"choose from: {', '.join(known)}"
+                parameters = {
+                    n for kind in kinds for n in component_class(kind).Params.model_fields
+                }
+                near = nearest(parameter, parameters)
+                hint = (
+                    f"did you mean {near!r}?" if near else f"choose from: {', '.join(parameters)}"
+                )
                 raise InputError(f"{name} has no parameter {parameter!r}; {hint}")
             for owner in owners:
                 params[owner][parameter] = value
         named = zip(words, kinds, strict=True)
-        parts = tuple(PlannedMechanism.of(kind, params[word]) for word, kind in named)
+        parts = tuple(PlannedMechanism.from_settings(kind, params[word]) for word, kind in named)
         return PlannedPipeline(parts, sizes, frozenset(taken))
 
     @property
@@ -236,10 +244,10 @@ class PlannedPipeline:
         return "+".join(part.name for part in self.parts)
 
     @cached_property
-    def given(self) -> GivenSizes:
-        """The public sizes, as mechanisms are told them."""
+    def public_sizes(self) -> GivenSizes:
+        """Public sizes, as mechanisms see them."""
         parameters = tuple(name for part in self.parts for name in part.fields)
-        return GivenSizes.of(f"account {self.name}", parameters, self.sizes)
+        return GivenSizes.for_mechanism(f"account {self.name}", parameters, self.sizes)
 
     @property
     def unreviewed(self) -> tuple[str, ...]:
@@ -256,11 +264,11 @@ class PlannedPipeline:
 
     def plan(self) -> tuple[tuple[PrivacyEvent, ...], tuple[str, ...]]:
         """Events, and reasons to refuse; see `PlannedMechanism.plan`."""
-        return self._pipeline.plan(self.given), self._pipeline.refusals(self.given)
+        return self._pipeline.plan(self.public_sizes), self._pipeline.refusals(self.public_sizes)
 
     def claims(self) -> tuple[Claim, ...]:
         """The claims of the papers, each of its own mechanism."""
-        return self._pipeline.claims(self.given)
+        return self._pipeline.claims(self.public_sizes)
 
     def readings(self) -> tuple[Reading, ...]:
         """The readings of all mechanisms."""
@@ -271,6 +279,6 @@ class PlannedPipeline:
 
 
 def _owners(words: Sequence[str], kinds: Sequence[str], parameter: str) -> list[str]:
-    """Those among the names of parts that have the parameter."""
+    """Names of the parts that have the parameter."""
     named = zip(words, kinds, strict=True)
     return [word for word, kind in named if has_parameter(kind, parameter)]

@@ -14,13 +14,13 @@ from uedp_bench.training.ghost.watched import HANDLERS, WatchedWeight, unknown
 
 
 class _Shape(NamedTuple):
-    """How a kernel moves over positions.
+    """Moves of a kernel over positions.
 
     Attributes:
-        kernel: positions that it meets.
-        stride: positions from one place of it to the next.
+        kernel: number of positions that the kernel meets.
+        stride: positions from one place of the kernel to the next.
         padding: zeros on either side of the inputs.
-        dilation: positions from one that it meets to the next.
+        dilation: positions between two that the kernel meets.
     """
 
     kernel: int
@@ -29,7 +29,7 @@ class _Shape(NamedTuple):
     dilation: int
 
     def patches(self, inputs: Tensor) -> Tensor:
-        """(rows, places, channels * kernel) what a kernel meets of inputs (rows, channels, n)."""
+        """(rows, places, channels * kernel) windows of inputs (rows, channels, n)."""
         padded = functional.pad(inputs, (self.padding, self.padding))
         reach = (self.kernel - 1) * self.dilation + 1
         met = padded.unfold(2, reach, self.stride)[..., :: self.dilation]
@@ -75,7 +75,8 @@ def _convolution(
         raise UnknownUse(f"{watched[0].label} in conv1d of a tensor whose first dimension is not "
                          "that of rows")  # fmt: skip
     of_weight, of_bias = (
-        part.tape.of(part) if isinstance(part, WatchedWeight) else None for part in (weight, bias)
+        part.tape.gradients_of(part) if isinstance(part, WatchedWeight) else None
+        for part in (weight, bias)
     )
 
     def record(values: Tensor, gradient: Tensor) -> None:

@@ -40,12 +40,12 @@ class Lookup(NamedTuple):
 
 @dataclass
 class WeightGradients:
-    """What a backward pass leaves of one weight; uses of one weight add up.
+    """Gradients of one weight after a backward pass; uses of one weight add up.
 
     Attributes:
-        shape: of the weight.
-        products, lookups: one for each use; they become one along their tokens (`gathered`).
-        whole: (rows, *shape), the sum of those that are given as they are.
+        shape: shape of the weight.
+        products, lookups: one for each use; they become one along their tokens (`merged`).
+        whole: (rows, *shape) sum of gradients that are written out.
         summed: (rows,) where `whole` is a sum over rows of a unit: the sum of their norms.
         reached: (rows,) where `whole` was made of products or lookups: their reach (`norms.reach`),
             which bounds on norms depend on.
@@ -59,11 +59,11 @@ class WeightGradients:
     reached: Tensor | None = None
 
     def add_whole(self, gradients: Tensor) -> None:
-        """Adds gradients (rows, *shape)."""
+        """Add gradients (rows, *shape)."""
         self.whole = gradients if self.whole is None else self.whole + gradients
 
-    def gathered(self) -> WeightGradients:
-        """The same with at most one product and one lookup."""
+    def merged(self) -> WeightGradients:
+        """Merge uses into at most one product and one lookup."""
         products, lookups = self.products, self.lookups
         if len(products) > 1:
             lefts, rights = zip(*products, strict=True)
@@ -74,10 +74,10 @@ class WeightGradients:
         return WeightGradients(self.shape, products, lookups, self.whole)
 
     def tensors(self) -> list[Tensor]:
-        """All that is not finite where a row's gradient is not: (rows, ...) each."""
-        found = [tensor for product in self.products for tensor in product]
-        found += [lookup.values for lookup in self.lookups]
-        return found if self.whole is None else [*found, self.whole]
+        """Tensors (rows, ...) that are not finite where a row's gradient is not."""
+        tensors = [tensor for product in self.products for tensor in product]
+        tensors += [lookup.values for lookup in self.lookups]
+        return tensors if self.whole is None else [*tensors, self.whole]
 
     def scaled(self, factors: Tensor) -> WeightGradients:
         """The gradients times (rows,) factors, one a row."""
@@ -101,7 +101,7 @@ class WeightGradients:
         )
 
     def units(self, start: int, units: int, rows: int) -> WeightGradients:
-        """Those of `units` units with `rows` rows each, from row `start` on: a unit is one row."""
+        """Gradients of `units` units of `rows` rows each from row `start` on, each as one row."""
         part = slice(start, start + units * rows)
 
         def joined(tensor: Tensor) -> Tensor:
@@ -125,7 +125,7 @@ class WeightGradients:
         )
 
     def some(self, chosen: Tensor | slice) -> WeightGradients:
-        """Those of some rows."""
+        """Gradients of some rows."""
         return replace(
             self,
             products=[Product(left[chosen], right[chosen]) for left, right in self.products],
@@ -136,32 +136,32 @@ class WeightGradients:
         )
 
     def each(self) -> Tensor:
-        """(rows, *shape) the gradients written out."""
-        found = self.whole
+        """(rows, *shape) gradients, written out."""
+        gradients = self.whole
         for left, right in self.products:
             product = _outers(left, right).view(len(left), *self.shape)
-            found = product if found is None else product + found
+            gradients = product if gradients is None else product + gradients
         for ids, values in self.lookups:
             rows, (size, width) = len(ids), self.shape
-            if found is None:
-                found = values.new_zeros((rows, size, width))
-            elif found is self.whole:
-                found = found.clone()
+            if gradients is None:
+                gradients = values.new_zeros((rows, size, width))
+            elif gradients is self.whole:
+                gradients = gradients.clone()
             slots = torch.arange(rows, device=ids.device)[:, None] * size + ids
-            found.view(-1, width).index_add_(
-                0, slots.reshape(-1), values.reshape(-1, width).to(found.dtype)
+            gradients.view(-1, width).index_add_(
+                0, slots.reshape(-1), values.reshape(-1, width).to(gradients.dtype)
             )
-        if found is None:
+        if gradients is None:
             raise RuntimeError("nothing was used: a weight without gradients has no place here")
-        return found
+        return gradients
 
     def add_to(self, total: Tensor, factors: Tensor, *, exact: bool = False) -> None:
-        """Adds all rows, each times its factor: one product in all.
+        """Add all rows, each times its factor: one product in all.
 
         Args:
-            total: (*shape) that they are added to.
-            factors: (rows,).
-            exact: add gradients that are given as they are in float64. Where rows of a unit cancel,
+            total: (*shape) sum to add to.
+            factors: (rows,) factors of the rows.
+            exact: True to add written-out gradients in float64. Where rows of a unit cancel,
                 they may be far longer than the bound on their sum, and in float32 they would round
                 away what other units add.
         """
@@ -169,8 +169,8 @@ class WeightGradients:
             wide = torch.float64 if exact else self.whole.dtype
             added = factors.to(wide) @ self.whole.flatten(1).to(wide)
             total += added.view(self.shape).to(factors.dtype)
-        for given in self.products:
-            left, right = _scaled(given, factors)
+        for product in self.products:
+            left, right = _scaled(product, factors)
             if left.transpose(0, 1).is_contiguous():  # time came first: no copy then
                 left, right = left.transpose(0, 1), right.transpose(0, 1)
             added = outer(left.reshape(-1, left.shape[2]), right.reshape(-1, right.shape[2]))
@@ -188,9 +188,9 @@ def silent(tensor: Tensor, bad: Tensor) -> Tensor:
     return tensor.masked_fill(bad.view(-1, *(1,) * (tensor.dim() - 1)), 0.0)
 
 
-def _scaled(given: Product, factors: Tensor) -> Product:
-    """With a factor (rows,) for each row, in a copy of the narrower of the two."""
-    left, right = given
+def _scaled(product: Product, factors: Tensor) -> Product:
+    """Multiply rows by factors (rows,), in a copy of the narrower of the two tensors."""
+    left, right = product
     if left.shape[2] < right.shape[2]:
         return Product(left * factors[:, None, None], right)
     return Product(left, right * factors[:, None, None])

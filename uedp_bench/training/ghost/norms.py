@@ -96,7 +96,7 @@ class Group(NamedTuple):
 
 
 class Norms(NamedTuple):
-    """What is known of the gradients of units.
+    """Norms of the gradients of units.
 
     Attributes:
         upper: (units, parts) norms, rounded up, in float64.
@@ -116,38 +116,40 @@ def part_norms(
     parts: Sequence[Sequence[str]],
     margin: Margin = ONE_LEVEL,
 ) -> Norms:
-    """Norms of the gradients of units.
+    """Compute norms of the gradients of units.
 
-    Which way to a norm is cheaper depends on who else is there: rows are padded to the longest. So
+    The cheaper way to a norm depends on the other units: rows are padded to the longest. So
     what is added to a norm is the same both ways, a function of the unit's own numbers: else one
     unit would change by more than rounding what every other adds. Norms that are in doubt are
     computed again, from gradients written out.
 
     Args:
-        gradients: by row, by name of the weight, gathered.
+        gradients: merged gradients by row, by name of the weight.
         groups: units of these rows, in order, from the first row on.
-        parts: names of the weights whose norm is one.
-        margin: of the bounds.
+        parts: names of the weights of each part, which has one norm.
+        margin: margin of the bounds.
     """
     units, kept, room = sum(group.units for group in groups), dict[str, Tensor](), _room(gradients)
-    for name, found in gradients.items():
-        size = units * math.prod(found.shape)
-        if size <= room and all(_is_written_out(found, group) for group in groups):
-            each = [found.units(*group).each() for group in groups]
-            kept[name] = torch.cat(each).to(found.tensors()[0].dtype)
+    for name, weight in gradients.items():
+        size = units * math.prod(weight.shape)
+        if size <= room and all(_is_written_out(weight, group) for group in groups):
+            each = [weight.units(*group).each() for group in groups]
+            kept[name] = torch.cat(each).to(weight.tensors()[0].dtype)
             room -= size
-    found_of, first = [], 0
+    sums_of_groups, first = [], 0
     for group in groups:
-        here = slice(first, first + group.units)
+        units_of_group = slice(first, first + group.units)
         bounds = {}
-        for name, found in gradients.items():
-            part, written = found.units(*group), name in kept
+        for name, weight in gradients.items():
+            part, written = weight.units(*group), name in kept
             bounds[name] = (
-                _written_out(part, kept[name][here], margin) if written else _bounds(part, margin)
+                _written_out(part, kept[name][units_of_group], margin)
+                if written
+                else _bounds(part, margin)
             )
-        found_of.append([_parts(bounds, parts, group.units, which) for which in range(3)])
+        sums_of_groups.append([_parts(bounds, parts, group.units, which) for which in range(3)])
         first += group.units
-    upper, norms, doubt = (torch.cat(columns) for columns in zip(*found_of, strict=True))
+    upper, norms, doubt = (torch.cat(columns) for columns in zip(*sums_of_groups, strict=True))
     loose = ~((doubt <= 2.0 * TOLERANCE * norms) & torch.isfinite(upper)).all(dim=1)
     again = loose.cpu().numpy()  # one look at a device that may still compute
     finite = not again.any()
@@ -158,8 +160,8 @@ def part_norms(
 
 
 def _room(gradients: Mapping[str, WeightGradients]) -> int:
-    """Numbers of gradients that are kept, on the device of these."""
-    tensors = (tensor for found in gradients.values() for tensor in found.tensors())
+    """Number of gradient entries that may be kept, on the device of these."""
+    tensors = (tensor for weight in gradients.values() for tensor in weight.tensors())
     return next((at_once(_KEPT, tensor.device) for tensor in tensors), _KEPT)
 
 
@@ -171,15 +173,15 @@ def _compute_again(
     parts: Sequence[Sequence[str]],
     margin: Margin,
 ) -> None:
-    """Replaces squared norms `upper` (units, parts) of units that `again` (units,) names."""
+    """Replace squared norms `upper` (units, parts) of units that `again` (units,) marks."""
     first = 0
     for group in groups:
         chosen = np.flatnonzero(again[first : first + group.units])
         if len(chosen):
             at = torch.as_tensor(chosen, device=upper.device)
-            some = {name: found.units(*group).some(at) for name, found in gradients.items()}
+            some = {name: weight.units(*group).some(at) for name, weight in gradients.items()}
             bounds = {
-                name: written_out_bounds(found, margin=margin) for name, found in some.items()
+                name: written_out_bounds(weight, margin=margin) for name, weight in some.items()
             }
             upper[first + at] = _parts(bounds, parts, len(chosen), 0)
         first += group.units
@@ -192,9 +194,9 @@ def _parts(
     columns = []
     like = next(iter(bounds.values())).upper if bounds else torch.zeros(0, dtype=torch.float64)
     for names in parts:
-        found = [bounds[name][which] for name in names if name in bounds]
-        squares = found if which == 2 else [value**2 for value in found]
-        columns.append(torch.stack(squares).sum(dim=0) if found else like.new_zeros(units))
+        values_of_part = [bounds[name][which] for name in names if name in bounds]
+        squares = values_of_part if which == 2 else [value**2 for value in values_of_part]
+        columns.append(torch.stack(squares).sum(dim=0) if values_of_part else like.new_zeros(units))
     return torch.stack(columns, dim=1)
 
 
@@ -207,7 +209,7 @@ def written_out_bounds(
 
 
 def _written_out(gradients: WeightGradients, each: Tensor, margin: Margin) -> Bounds:
-    """The same of gradients (units, *shape) that are written out already."""
+    """Bounds on norms of gradients (units, *shape) that are written out already."""
     return _around(exact_norms(each.flatten(1)), gradients, torch.float32, margin)
 
 
@@ -244,16 +246,16 @@ def reach(gradients: WeightGradients, dtype: torch.dtype = torch.float64) -> Ten
     """
     if gradients.reached is not None:
         return gradients.reached
-    found = [
+    lengths = [
         (_lengths(left, dtype) * _lengths(right, dtype)).sum(dim=1)
         for left, right in gradients.products
     ]
-    found += [_lengths(values, dtype).sum(dim=1) for _, values in gradients.lookups]
+    lengths += [_lengths(values, dtype).sum(dim=1) for _, values in gradients.lookups]
     if gradients.summed is not None:
-        found.append(gradients.summed)
+        lengths.append(gradients.summed)
     elif gradients.whole is not None:
-        found.append(exact_norms(gradients.whole.flatten(1)))
-    return torch.stack(found).sum(dim=0)
+        lengths.append(exact_norms(gradients.whole.flatten(1)))
+    return torch.stack(lengths).sum(dim=0)
 
 
 def _lengths(tensor: Tensor, dtype: torch.dtype) -> Tensor:

@@ -18,8 +18,8 @@ from uedp_bench.training.ghost.gradients import Lookup, Product, UnknownUse, Wei
 from uedp_bench.training.ghost.watched import HANDLERS, Handler, WatchedWeight, unknown
 
 
-def _of(*functions: Any) -> Callable[[Handler], Handler]:
-    """Registers what computes these torch functions of watched weights."""
+def _handles(*functions: Any) -> Callable[[Handler], Handler]:
+    """Register a handler that computes these torch functions of watched weights."""
 
     def register(handler: Handler) -> Handler:
         HANDLERS.update(dict.fromkeys(functions, handler))
@@ -73,12 +73,12 @@ def _product(inputs: Any, weight: Any, bias: Any = None) -> Tensor:
         values = _product(inputs, weight) if watched else functional.linear(inputs, weight)
         return values if bias is None else values + bias
     _check_rows(inputs, weight, "a product")
-    found, rows, turned = weight.tape.of(weight), weight.tape.rows, weight.turned
-    of_bias = bias.tape.of(bias) if isinstance(bias, WatchedWeight) else None
+    gradients, rows, turned = weight.tape.gradients_of(weight), weight.tape.rows, weight.turned
+    of_bias = bias.tape.gradients_of(bias) if isinstance(bias, WatchedWeight) else None
 
     def record(values: Tensor, gradient: Tensor) -> None:
         left, right = _by_row(gradient, rows), _by_row(values, rows)
-        found.products.append(Product(right, left) if turned else Product(left, right))
+        gradients.products.append(Product(right, left) if turned else Product(left, right))
         if of_bias is not None:
             of_bias.add_whole(left.sum(dim=1))
 
@@ -86,22 +86,22 @@ def _product(inputs: Any, weight: Any, bias: Any = None) -> Tensor:
     return _Linear.apply(inputs, weight.tape.anchor, weight.plain, plain, record)  # type: ignore[no-any-return, no-untyped-call]
 
 
-_of(functional.linear)(_product)
+_handles(functional.linear)(_product)
 
 
-@_of(torch.matmul, torch.mm, Tensor.matmul, Tensor.mm, Tensor.__matmul__)
+@_handles(torch.matmul, torch.mm, Tensor.matmul, Tensor.mm, Tensor.__matmul__)
 def _matmul(inputs: Any, weight: Any) -> Tensor:
     if not isinstance(weight, WatchedWeight):
         raise unknown((inputs, weight), "matmul")
     return _product(inputs, _transposed(weight))
 
 
-@_of(Tensor.__rmatmul__)
+@_handles(Tensor.__rmatmul__)
 def _reflected_matmul(weight: Any, inputs: Any) -> Tensor:
     return _product(inputs, _transposed(weight))
 
 
-@_of(torch.addmm, Tensor.addmm)
+@_handles(torch.addmm, Tensor.addmm)
 def _addmm(bias: Any, inputs: Any, weight: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
     if (beta, alpha) != (1, 1):
         raise unknown((bias, inputs, weight), "addmm with factors")
@@ -112,13 +112,15 @@ def _addmm(bias: Any, inputs: Any, weight: Any, *, beta: float = 1, alpha: float
 def _transposed(weight: Any) -> WatchedWeight:
     if weight.dim() != 2:
         raise unknown((weight,), "transpose")
-    return WatchedWeight.of(weight.plain.t(), weight.tape, weight.label, turned=not weight.turned)
+    return WatchedWeight.watch(
+        weight.plain.t(), weight.tape, weight.label, turned=not weight.turned
+    )
 
 
-_of(Tensor.t, torch.t, *(getattr(Tensor, name).__get__ for name in ("T", "mT")))(_transposed)
+_handles(Tensor.t, torch.t, *(getattr(Tensor, name).__get__ for name in ("T", "mT")))(_transposed)
 
 
-@_of(Tensor.transpose, torch.transpose)
+@_handles(Tensor.transpose, torch.transpose)
 def _transpose(weight: Any, first: int, second: int) -> WatchedWeight:
     if weight.dim() != 2 or {first % 2, second % 2} != {0, 1}:
         raise unknown((weight,), "transpose")
@@ -137,7 +139,7 @@ class _Lookup(torch.autograd.Function):
         return None, None, None, None
 
 
-@_of(functional.embedding)
+@_handles(functional.embedding)
 def _embedding(
     ids: Any,
     weight: Any,
@@ -154,14 +156,14 @@ def _embedding(
         ids = ids.expand(rows, -1)  # the same positions for every row
     if ids.dim() == 0 or ids.shape[0] == 0 or ids.shape[0] % rows:
         raise UnknownUse(f"{weight.label} in an embedding of ids that are not by row")
-    found, width = weight.tape.of(weight), weight.shape[1]
+    gradients, width = weight.tape.gradients_of(weight), weight.shape[1]
     skipped = None if padding_idx is None else padding_idx % weight.shape[0]
 
     def record(gradient: Tensor) -> None:
         by_row, values = ids.reshape(rows, -1), gradient.reshape(rows, -1, width)
         if skipped is not None:  # torch gives the padding's row no gradient
             values = values.masked_fill((by_row == skipped)[:, :, None], 0.0)
-        found.lookups.append(Lookup(by_row, values))
+        gradients.lookups.append(Lookup(by_row, values))
 
     return _Lookup.apply(ids, weight.tape.anchor, weight.plain, record)  # type: ignore[no-any-return, no-untyped-call]
 
@@ -190,7 +192,7 @@ class _LayerNorm(torch.autograd.Function):
         return inner, None, None, None, None, None
 
 
-@_of(functional.layer_norm)
+@_handles(functional.layer_norm)
 def _layer_norm(
     inputs: Any, normalized_shape: Sequence[int], weight: Any = None, bias: Any = None,
     eps: float = 1e-5,
@@ -202,12 +204,12 @@ def _layer_norm(
         raise unknown((inputs, weight), "layer_norm over several dimensions")
     _check_rows(inputs, weight, "layer_norm")
     tape, rows = weight.tape, weight.tape.rows
-    found = tape.of(weight)
-    of_bias = tape.of(bias) if isinstance(bias, WatchedWeight) else None
+    gradients = tape.gradients_of(weight)
+    of_bias = tape.gradients_of(bias) if isinstance(bias, WatchedWeight) else None
 
     def record(normalised: Tensor, gradient: Tensor) -> None:
         by_row = _by_row(gradient, rows)
-        found.add_whole((by_row * _by_row(normalised, rows)).sum(dim=1))
+        gradients.add_whole((by_row * _by_row(normalised, rows)).sum(dim=1))
         if of_bias is not None:
             of_bias.add_whole(by_row.sum(dim=1))
 
@@ -220,16 +222,21 @@ class _Copies(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, anchor: Tensor, weight: Tensor, rows: int, between: int, found: WeightGradients
+        ctx: Any,
+        anchor: Tensor,
+        weight: Tensor,
+        rows: int,
+        between: int,
+        gradients: WeightGradients,
     ) -> Tensor:
-        ctx.found = found
+        ctx.gradients = gradients
         ones = (1,) * between
         return weight.view(1, *ones, *weight.shape).expand(rows, *ones, *weight.shape)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[None, None, None, None, None]:
-        found = ctx.found
-        found.add_whole(gradients[0].reshape(len(gradients[0]), *found.shape))
+    def backward(ctx: Any, *outer_gradients: Tensor) -> tuple[None, None, None, None, None]:
+        gradients = ctx.gradients
+        gradients.add_whole(outer_gradients[0].reshape(len(outer_gradients[0]), *gradients.shape))
         return None, None, None, None, None
 
 
@@ -255,8 +262,8 @@ def _elementwise(function: Any) -> Handler:
         if between < 0 or weight.turned or other.shape[0] == 0 or other.shape[0] % rows:
             raise unknown(pair, f"{function.__name__} with a tensor whose first dimension is not "
                                 "that of rows")  # fmt: skip
-        found = weight.tape.of(weight)
-        copies: Tensor = _Copies.apply(weight.tape.anchor, weight.plain, rows, between, found)  # type: ignore[no-untyped-call]
+        gradients = weight.tape.gradients_of(weight)
+        copies: Tensor = _Copies.apply(weight.tape.anchor, weight.plain, rows, between, gradients)  # type: ignore[no-untyped-call]
         if other.shape[0] > rows:
             copies = copies.repeat_interleave(other.shape[0] // rows, dim=0)
         replaced = (copies if value is weight else value for value in pair)

@@ -29,8 +29,8 @@ class _Recurrent(torch.autograd.Function):
     """Arguments as those of `recurrence`, with time first; the state and weights one by one."""
 
     @staticmethod
-    def forward(ctx: Any, *given: Any) -> tuple[Tensor, Tensor]:
-        inputs, recurrent, cells, _, mask, weights, lengths, coupled, record = given
+    def forward(ctx: Any, *arguments: Any) -> tuple[Tensor, Tensor]:
+        inputs, recurrent, cells, _, mask, weights, lengths, coupled, record = arguments
         read = Sequences.read(inputs, (recurrent, cells), mask, weights, lengths)
         tables = forward_tables(read, weights, coupled=coupled)
         ctx.save_for_backward(inputs, recurrent, cells, mask, lengths, *weights, *tables)
@@ -75,9 +75,9 @@ def _recurrence(
 
     def record(tables: ForwardTables, back: BackwardTables, read: Sequences) -> None:
         for field, weight in watched.items():
-            found = weight.tape.of(weight)
+            gradients = weight.tape.gradients_of(weight)
             if field == "bias":
-                found.add_whole(read.padded(back.gates).sum(dim=0))
+                gradients.add_whole(read.padded(back.gates).sum(dim=0))
                 continue
             left = back.outputs if field == "projection" else back.gates
             if field == "input":
@@ -87,7 +87,7 @@ def _recurrence(
             else:
                 right = hidden_cells(tables)
             factors = (read.padded(table).transpose(0, 1) for table in (left, right))
-            found.products.append(Product(*factors))
+            gradients.products.append(Product(*factors))
 
     plain = weights._replace(**{field: weight.plain for field, weight in watched.items()})
     outputs, cells = _Recurrent.apply(  # type: ignore[no-untyped-call]

@@ -23,12 +23,12 @@ Gradients = dict[str, WeightGradients]
 
 
 class Units(NamedTuple):
-    """Which rows make up which unit, and what they weigh in its loss.
+    """Units of rows, and the weights of rows in a unit's loss.
 
     Attributes:
-        owner: (rows,) number of the unit.
-        number: of units.
-        weights: (rows,).
+        owner: (rows,) number of each row's unit.
+        number: number of units.
+        weights: (rows,) weights of rows in their unit's loss.
     """
 
     owner: Tensor
@@ -36,7 +36,7 @@ class Units(NamedTuple):
     weights: Tensor
 
     def coefficients(self, losses: Losses, reduction: Literal["mean", "sum"]) -> Tensor:
-        """(rows,) so that a unit's loss is the sum of coefficient times nats over its rows."""
+        """(rows,) coefficients of nats in the loss of each row's unit, which is their sum."""
         targets = losses.targets.detach()
         if reduction == "sum":
             return self.weights / targets.clamp(min=1)
@@ -63,35 +63,35 @@ class RowGradients:
         self.flat, self._reduction = flat, reduction
         self._network = LossModule(learner, flat)
 
-    def of(
+    def compute(
         self, theta: Tensor, batch: Batch, units: Units, scales: Tensor | None = None
     ) -> tuple[Gradients, Tensor]:
-        """Gradients of the loss of each row's unit, as far as they come from the row.
+        """Compute gradients of the loss of each row's unit, as far as they come from the row.
 
-        Which numbers belong to which row is read from the order of dimensions. That a network lays
-        them out so is seen on example rows, before any other (`probe`).
+        The order of dimensions tells which numbers belong to a row. Example rows show that a
+        network lays them out so, before any other row (`probe`).
 
         Args:
             theta: (d,) weights.
-            batch: of the rows.
-            units: that they belong to.
+            batch: batch of the rows.
+            units: units of the rows.
             scales: (rows,) factors of the gradients; None for 1.
 
         Returns:
-            The gradients, gathered; (units,) losses.
+            Merged gradients; (units,) losses.
 
         Raises:
-            UnknownUse: naming the weight, and the use of it that is not known.
+            UnknownUse: naming the weight, and its unknown use.
         """
         tape = Tape(len(units.owner), theta)
         named = self.flat.named(theta).items()
-        weights = {name: WatchedWeight.of(value, tape, name) for name, value in named}
+        weights = {name: WatchedWeight.watch(value, tape, name) for name, value in named}
         losses = self._network.with_weights(weights, batch)
         parts = units.coefficients(losses, self._reduction) * losses.nats
         if parts.requires_grad:
             scaled = parts if scales is None else parts * scales
             torch.autograd.backward(scaled.sum(), inputs=[tape.anchor])
-        used = {name: each.gathered() for name, each in tape.gradients.items() if each.tensors()}
+        used = {name: each.merged() for name, each in tape.gradients.items() if each.tensors()}
         return used, units.sums(parts.detach())
 
     def alone(self, theta: Tensor, batch: Batch) -> dict[str, Tensor]:

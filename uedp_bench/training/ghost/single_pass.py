@@ -31,14 +31,14 @@ _LONG = 16.0
 
 
 class Clipped(NamedTuple):
-    """What units send, clipped and added.
+    """Clipped updates of units, added.
 
     Attributes:
-        total: (d,) the weighted sum.
+        total: (d,) weighted sum.
         norms: (units,) bounds on the norms of their updates in float64, infinite where not finite.
         over: (units,) True where something was clipped.
-        dropped_rows: () of them that were not finite, where rows are clipped one by one.
-        losses: (units,) before the step; (rows,) where rows are clipped one by one.
+        dropped_rows: () number of rows that were not finite, where rows are clipped one by one.
+        losses: (units,) losses before the step; (rows,) where rows are clipped one by one.
     """
 
     total: Tensor
@@ -68,12 +68,12 @@ class _Layout:
     groups: tuple[Group, ...]
 
     @staticmethod
-    def of(cohort: Cohort, like: Tensor) -> _Layout:
-        """The layout of the units of a cohort that have a row at all."""
-        here = cohort.weights > 0
-        sizes = here.sum(axis=1)
+    def from_cohort(cohort: Cohort, like: Tensor) -> _Layout:
+        """Lay out the units of a cohort that have a row at all."""
+        has_row = cohort.weights > 0
+        sizes = has_row.sum(axis=1)
         order: IntArray = np.argsort(sizes, kind="stable")
-        owner, column = np.nonzero(here[order])
+        owner, column = np.nonzero(has_row[order])
         at = order[owner]
         groups, start = [], 0
         for rows, units in zip(*np.unique(sizes, return_counts=True), strict=True):
@@ -121,11 +121,11 @@ class SinglePass:
         units = Units(owner, len(layout.order), layout.weights)
         dropped_rows = torch.zeros((), dtype=torch.int64, device=theta.device)
         if limits.rows is None:
-            gradients, losses = self.rows.of(theta, batch, units)
+            gradients, losses = self.rows.compute(theta, batch, units)
             clip = self._clip(gradients, layout.groups, limits, self._moves)
         else:
             rows = Units(torch.arange(len(owner), device=theta.device), len(owner), units.weights)
-            gradients, losses = self.rows.of(theta, batch, rows)
+            gradients, losses = self.rows.compute(theta, batch, rows)
             single = (Group(0, len(owner), 1),)
             first = replace(limits, total=limits.rows)
             of_rows = self._clip(gradients, single, first, self._moves)
@@ -138,7 +138,7 @@ class SinglePass:
         return Clipped(total, clip.norms[back], clip.over[back], dropped_rows, losses)
 
     def _read(self, cohort: Cohort) -> tuple[_Layout, Batch]:
-        layout = _Layout.of(cohort, self._flat.vector)
+        layout = _Layout.from_cohort(cohort, self._flat.vector)
         return layout, on_device(self._learner.batch(layout.rows, layout.seeds), self._device)
 
     def _moves(self, norms: Tensor) -> Tensor:
@@ -155,12 +155,12 @@ class SinglePass:
         limits: Limits,
         moves: Callable[[Tensor], Tensor],
     ) -> Clip:
-        """What brings the updates of units within the limits.
+        """Compute the factors that bring the updates of units within the limits.
 
         Args:
-            gradients: by row.
+            gradients: gradients by row.
             groups: units of these rows, in order.
-            limits: of a unit's update; where they limit rows too, this is one of two levels.
+            limits: limits of a unit's update; where they limit rows too, this is one of two levels.
             moves: (units,) factors from gradients to updates, by the norms of the gradients.
         """
         parts = self._flat.by_layer() if limits.layers else (tuple(self._flat.names),)
@@ -168,20 +168,22 @@ class SinglePass:
         margin = ONE_LEVEL if limits.rows is None else TWO_LEVELS
         norms, kept, finite = part_norms(gradients, groups, parts, margin)
         rate = moves(torch.linalg.vector_norm(norms, dim=1))
-        found = [
+        factors_and_norms = [
             norm_factors(rate * norms[:, k], bound, self._flat.vector.dtype)
             for k, bound in enumerate(bounds)
         ]
-        by_part = torch.stack([of_part for _, of_part in found], dim=1)
+        by_part = torch.stack([of_part for _, of_part in factors_and_norms], dim=1)
         whole = torch.linalg.vector_norm(by_part, dim=1)
         most = by_part.new_tensor(bounds)
-        here = torch.isfinite(whole)
-        factors = [torch.where(here, rate * of_part, 0.0) for of_part, _ in found]
+        finite_units = torch.isfinite(whole)
+        factors = [
+            torch.where(finite_units, rate * of_part, 0.0) for of_part, _ in factors_and_norms
+        ]
         places = {
             name: factor for names, factor in zip(parts, factors, strict=True) for name in names
         }
         over = (by_part > most).any(dim=1)
-        bad = None if finite else ~here
+        bad = None if finite else ~finite_units
         if bad is not None:
             kept = {name: silent(each, bad) for name, each in kept.items()}
         return Clip(places, whole, over, bad, kept, float(np.linalg.norm(bounds)))
@@ -189,38 +191,38 @@ class SinglePass:
     def _total(
         self, gradients: Gradients, clip: Clip, owner: Tensor, unit_weights: Tensor
     ) -> Tensor:
-        """(d,) the negative sum of clipped gradients, each times its unit's weight.
+        """(d,) negative sum of clipped gradients, each times its unit's weight.
 
-        Gradients are let go of one weight after the other.
+        Gradients are freed one weight after the other.
         """
         total = torch.zeros_like(self._flat.vector)
         places = self._flat.named(total)
         if clip.bad is not None:
-            gradients = {k: found.without(clip.bad[owner]) for k, found in gradients.items()}
+            gradients = {k: gradient.without(clip.bad[owner]) for k, gradient in gradients.items()}
         units = len(unit_weights)
         long = _long(gradients, clip, owner, unit_weights)
         for name in self._flat.names:
-            if (found := gradients.pop(name, None)) is None:
+            if (gradient := gradients.pop(name, None)) is None:
                 continue
             of_row = owner
             if name in clip.kept:
-                found = WeightGradients(found.shape, whole=clip.kept.pop(name))
+                gradient = WeightGradients(gradient.shape, whole=clip.kept.pop(name))
                 of_row = torch.arange(units, device=owner.device)
             factors = -(clip.factors[name] * unit_weights)[of_row]
             factors = factors.to(self._flat.vector.dtype)
-            found.add_to(places[name], factors, exact=name in long)
+            gradient.add_to(places[name], factors, exact=name in long)
         return total
 
 
 class Clip(NamedTuple):
-    """How a step of clipping changes gradients.
+    """Change of gradients by a step of clipping.
 
     Attributes:
-        factors: (units,) by name of the weight, in float64; 0 where a unit is not finite.
-        norms: (units,) of whole updates, infinite where not finite.
+        factors: (units,) factors by name of the weight, in float64; 0 where a unit is not finite.
+        norms: (units,) norms of whole updates, infinite where not finite.
         over: (units,) True where something was clipped.
         bad: (units,) True where a unit is not finite; None where all are.
-        kept: gradients of units, see `norms.Norms`, those that are not finite made 0.
+        kept: gradients of units, see `norms.Norms`; 0 for those that are not finite.
         most: bound on the norm of an update.
     """
 
@@ -233,17 +235,17 @@ class Clip(NamedTuple):
 
     def applied(self, gradients: Gradients) -> Gradients:
         """Gradients by row, where units are rows, times the factors of the rows."""
-        known = {
-            name: WeightGradients(found.shape, whole=self.kept[name], reached=reach(found))
+        by_name = {
+            name: WeightGradients(gradient.shape, whole=self.kept[name], reached=reach(gradient))
             if name in self.kept
-            else found
-            for name, found in gradients.items()
+            else gradient
+            for name, gradient in gradients.items()
         }
         if self.bad is not None:
-            known = {name: found.without(self.bad) for name, found in known.items()}
+            by_name = {name: gradient.without(self.bad) for name, gradient in by_name.items()}
         return {
-            name: found.scaled(self.factors[name].to(found.tensors()[0].dtype))
-            for name, found in known.items()
+            name: gradient.scaled(self.factors[name].to(gradient.tensors()[0].dtype))
+            for name, gradient in by_name.items()
         }
 
 
@@ -252,12 +254,12 @@ def _long(gradients: Gradients, clip: Clip, owner: Tensor, unit_weights: Tensor)
 
     Where a unit is one row, or its gradient was written out, terms are no longer than the bound.
     """
-    found = dict[str, Tensor]()
+    longest = dict[str, Tensor]()
     for name, gradient in gradients.items():
         if gradient.whole is not None and len(owner) > len(unit_weights) and name not in clip.kept:
             factors = (clip.factors[name] * unit_weights)[owner].to(gradient.whole.dtype)
-            found[name] = exact_norms(gradient.whole.flatten(1)).mul_(factors.abs()).max()
-    if not found:
+            longest[name] = exact_norms(gradient.whole.flatten(1)).mul_(factors.abs()).max()
+    if not longest:
         return frozenset()
-    over = torch.stack(list(found.values())) > _LONG * clip.most
-    return frozenset(name for name, long in zip(found, over.tolist(), strict=True) if long)
+    over = torch.stack(list(longest.values())) > _LONG * clip.most
+    return frozenset(name for name, long in zip(longest, over.tolist(), strict=True) if long)

@@ -17,16 +17,17 @@ from uedp_bench.training.ghost.gradients import UnknownUse, WeightGradients
 
 
 class Tape:
-    """What one forward and backward pass leaves of every weight.
+    """Gradients of every weight in one forward and backward pass.
 
     Args:
-        rows: of the batch; whatever a weight meets has them, or a multiple, as its first dimension.
+        rows: number of rows of the batch; whatever a weight meets has them, or a multiple, as its
+            first dimension.
         like: a tensor of the device and type of the weights.
 
     Attributes:
         anchor: a number that every known use depends on, so that its backward pass runs even where
             its input needs no gradient.
-        gradients: by the name of the weight.
+        gradients: gradients by the name of the weight.
     """
 
     def __init__(self, rows: int, like: Tensor) -> None:
@@ -34,8 +35,8 @@ class Tape:
         self.anchor = torch.zeros((), dtype=like.dtype, device=like.device, requires_grad=True)
         self.gradients: dict[str, WeightGradients] = {}
 
-    def of(self, weight: WatchedWeight) -> WeightGradients:
-        """Where the gradients of a weight are kept."""
+    def gradients_of(self, weight: WatchedWeight) -> WeightGradients:
+        """Gradients of a weight, to which its uses add."""
         return self.gradients[weight.label]
 
 
@@ -76,8 +77,8 @@ class WatchedWeight(Tensor):
     turned: bool
 
     @staticmethod
-    def of(value: Tensor, tape: Tape, name: str, *, turned: bool = False) -> WatchedWeight:
-        """The watched form of a plain tensor, which it shares its numbers with."""
+    def watch(value: Tensor, tape: Tape, name: str, *, turned: bool = False) -> WatchedWeight:
+        """Watch a plain tensor, sharing its numbers."""
         weight = value.detach().as_subclass(WatchedWeight)
         weight.tape, weight.label, weight.turned = tape, name, turned
         if name not in tape.gradients:
@@ -86,7 +87,7 @@ class WatchedWeight(Tensor):
 
     @property
     def plain(self) -> Tensor:
-        """The same numbers, not watched."""
+        """Plain tensor of the same numbers."""
         with torch._C.DisableTorchFunctionSubclass():
             return self.as_subclass(Tensor)
 
@@ -115,8 +116,8 @@ class WatchedWeight(Tensor):
 
 def unknown(arguments: Iterable[Any], operation: str) -> UnknownUse:
     """The error that names the first watched weight among the arguments, and what was done."""
-    found = [a for a in _leaves(arguments) if isinstance(a, WatchedWeight)]
-    name = found[0].label if found else "a weight"
+    watched = [a for a in _leaves(arguments) if isinstance(a, WatchedWeight)]
+    name = watched[0].label if watched else "a weight"
     return UnknownUse(f"{name} in {operation}")
 
 
