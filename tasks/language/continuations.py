@@ -106,14 +106,14 @@ class Continuations:
         """Logits after the nodes of a tree that are asked for; see `TreeNetwork`."""
         from uedp_bench.models.networks.token_tree import tree_logits
 
-        return tree_logits(self.module, self.start, tree, asked=nodes, rows=self.rows)
+        return tree_logits(self.module, self.start, tree, queried=nodes, rows=self.rows)
 
     def _tree_losses(self, rows: IntArray) -> FloatArray:
         import torch
 
         from uedp_bench.models.networks.token_tree import TokenTree
 
-        tree, ends = TokenTree.of(rows)
+        tree, ends = TokenTree.from_rows(rows)
         inner, nodes = tree.inner()
         first = np.searchsorted(tree.parents, nodes)
         count = np.searchsorted(tree.parents, nodes, side="right") - first
@@ -180,13 +180,13 @@ class _WholeSpace:
 
         from uedp_bench.models.networks.token_tree import TokenTree
 
-        pool, ends = TokenTree.of(self.levels[paths.shape[1]].tokens)
+        pool, ends = TokenTree.from_rows(self.levels[paths.shape[1]].tokens)
         inside, nodes = pool.inner()
         words = [self.levels[j].tokens[paths[:, j]] for j in range(paths.shape[1])]
         before = joined([np.empty((len(paths), 0), dtype=np.int64), *words])
         starts = inside.sequences()
         rows = joined([np.repeat(before, len(starts), axis=0), np.tile(starts, (len(before), 1))])
-        tree, at = TokenTree.of(rows)
+        tree, at = TokenTree.from_rows(rows)
         row_of = np.full(tree.size, -1)
         row_of[at] = np.arange(len(rows))
         first = np.searchsorted(pool.parents, nodes)

@@ -276,7 +276,7 @@ class LanguageModelRelease(SupervisedRelease):
         limit = self.reader.model.max_length()
         if limit is not None:
             table = table[:, max(0, table.shape[1] - limit + 2) :]
-        tree, ends = TokenTree.of(table)
+        tree, ends = TokenTree.from_rows(table)
         is_end = np.zeros(tree.size, dtype=bool)
         is_end[ends] = True
         place = np.cumsum(is_end) - 1

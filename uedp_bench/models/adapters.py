@@ -50,19 +50,19 @@ class LoraParams(Params):
     @model_validator(mode="after")
     def _of_adapters(self) -> LoraParams:
         for name in ("lora_alpha", "lora_modules"):
-            if self.lora_rank is None and (given := getattr(self, name)):
-                raise ValueError(f"{name} is {given!r}, but there are no adapters; give lora_rank")
+            if self.lora_rank is None and (value := getattr(self, name)):
+                raise ValueError(f"{name} is {value!r}, but there are no adapters; give lora_rank")
         return self
 
     def adapt(self, network: nn.Module, seed: int) -> None:
-        """Adds adapters to a network of `transformers`, in place, and freezes all else in it.
+        """Add adapters to a network of `transformers`, in place, and freezes all else in it.
 
         Until they are trained they add nothing: their second matrix starts at zero. They have no
         dropout, which would be drawn for whole batches.
 
         Args:
             network: changed; left as it is where `lora_rank` is None.
-            seed: of the first matrices.
+            seed: seed of the first matrices.
 
         Raises:
             MissingExtraError: if peft is not installed.

@@ -178,7 +178,7 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams], MaskedLanguageMode
         return read_pieces(words, vocabulary, limit, numbers=self.token_numbers())
 
     def token_numbers(self) -> int:
-        """Those between the two layers of a block; see `MaskedLanguageModel`."""
+        """Numbers between the two layers of a block; see `MaskedLanguageModel`."""
         if self.params.configuration is not None:
             return SIZES[self.params.configuration]["intermediate_size"]
         return int(getattr(self._configuration, "intermediate_size", 3072))
@@ -215,8 +215,8 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams], MaskedLanguageMode
         from uedp_bench.models.networks.word_transformer import WordTransformer
 
         p = self.params
-        for field, given in (("frozen", p.frozen), ("projection", p.projection is not None)):
-            if given:
+        for field, is_set in (("frozen", p.frozen), ("projection", p.projection is not None)):
+            if is_set:
                 raise InputError(
                     f"bert.{field} is {getattr(p, field)!r}: a masked language model trains the "
                     "encoder and nothing on top of it but its own head; leave it out"

@@ -174,8 +174,8 @@ class BiLSTM(WordText[BiLSTMParams], TextEncoder[BiLSTMParams], TokenEncoder[BiL
 
         public = read_embedding(self.params.embedding, "bilstm.embedding")
         at = torch.tensor([public.find(word) for word in words.words])
-        known = at >= 0
-        if not known.any():
+        has_vector = at >= 0
+        if not has_vector.any():
             raise InputError(
                 f"bilstm.embedding: {self.params.embedding} has none of the vocabulary's words "
                 f"({words.words[0]!r}, ...)"
@@ -183,7 +183,9 @@ class BiLSTM(WordText[BiLSTMParams], TextEncoder[BiLSTMParams], TokenEncoder[BiL
         network = build(public.dimension)
         special = words.size - len(words.words)
         with torch.no_grad():
-            network.embedding[special:][known] = torch.from_numpy(public.vectors)[at[known]]
+            network.embedding[special:][has_vector] = torch.from_numpy(public.vectors)[
+                at[has_vector]
+            ]
         return network
 
     def _network(self, words: int, size: int, seed: int) -> BidirectionalNetwork:

@@ -35,7 +35,7 @@ _NETWORK, _WEIGHTS, _TOKENIZER = "network", "weights.pt", "tokenizer_config.json
 
 
 class CheckpointParams(Params):
-    """Where the model is."""
+    """Folders or hub ids of the model."""
 
     pretrained: Annotated[str, MayBePath()] = Field(
         description="hub id or local directory of the model that was trained elsewhere, with its "

@@ -29,7 +29,7 @@ _SIZES: dict[str, dict[str, int]] = {
 
 
 class GPT2Params(LoraParams):
-    """Which weights or which size, and what of it is trained."""
+    """Weights or size of the network, and the trained part of it."""
 
     pretrained: Annotated[str | None, MayBePath()] = Field(
         default=None,

@@ -40,7 +40,7 @@ P = TypeVar("P", bound=CIFGParams)
 
 
 class _CIFG(WordModel[P]):
-    """What both sizes share."""
+    """Common parts of both sizes."""
 
     def build(self, vocabulary: Vocabulary, seed: int) -> nn.Module:
         """The network; its output is the projection times the shared embedding."""
@@ -71,7 +71,7 @@ class CIFGLSTM(_CIFG[CIFGParams]):
 
 
 class LSTMSmall(_CIFG[LSTMSmallParams]):
-    """The same family with about 80,000 parameters, for benchmarks on two cores."""
+    """Small sibling of cifg-lstm with about 80,000 parameters, for benchmarks on two cores."""
 
     name = "lstm-small"
     source = "the architecture of cifg-lstm, scaled down"

@@ -40,10 +40,10 @@ class MarianPieces(TokenizerVocabulary):
         """See `PairVocabulary`."""
         if not texts:
             return []
-        found = self._tokenizer(text_target=list(texts), add_special_tokens=False, verbose=False)[
-            "input_ids"
-        ]
-        return [list(ids) for ids in found]
+        ids_of_texts = self._tokenizer(
+            text_target=list(texts), add_special_tokens=False, verbose=False
+        )["input_ids"]
+        return [list(ids) for ids in ids_of_texts]
 
     def decode(self, tokens: Sequence[int]) -> str:
         """Text of ids of a translation, without start, end and tags."""
@@ -59,7 +59,7 @@ class MarianPieces(TokenizerVocabulary):
 
     @staticmethod
     def read(folder: Path, tags: Sequence[str]) -> MarianPieces:
-        """What `save` wrote, with the same tags."""
+        """Read what `save` wrote, with the same tags."""
         from transformers import MarianTokenizer
 
         content = json.loads((folder / "vocabulary.json").read_text(encoding="utf-8"))
@@ -71,7 +71,7 @@ _HELD = ("config.json", "vocab.json", "source.spm", "target.spm")
 
 
 class MarianParams(Params):
-    """Where the weights are."""
+    """Folder of the weights."""
 
     pretrained: Annotated[Path, MayBePath(holds=_HELD)] = Field(
         description="local folder of a Marian model in the format of transformers: config.json, "
@@ -154,13 +154,13 @@ class Marian(TranslationModel[MarianParams]):
 
 @contextmanager
 def _readable(folder: Path) -> Iterator[None]:
-    """Turns what the library says of a folder into a message about the parameter."""
+    """Turn the library's error about a folder into a message about the parameter."""
     if not folder.is_dir():
         raise InputError(f"marian.pretrained: {folder} is no folder")
     try:
         yield
     except (OSError, ValueError, KeyError, TypeError) as error:
-        said = (str(error).splitlines() or [type(error).__name__])[0]
+        message = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(
-            f"marian.pretrained: {folder} holds no Marian model that can be read: {said}"
+            f"marian.pretrained: {folder} holds no Marian model that can be read: {message}"
         ) from None

@@ -93,10 +93,10 @@ def save_modules(
 
 def load_modules(folder: Path, load: Callable[[Path], nn.Module]) -> nn.Module:
     """The module, or the set of modules, that `save_modules` wrote; `load` reads one folder."""
-    found: list[nn.Module] = []
-    while (inside := folder / _FOLDER.format(len(found))).is_dir():
-        found.append(load(inside))
-    return ModuleSet(found) if found else load(folder)
+    modules: list[nn.Module] = []
+    while (inside := folder / _FOLDER.format(len(modules))).is_dir():
+        modules.append(load(inside))
+    return ModuleSet(modules) if modules else load(folder)
 
 
 def _mean(logits: Sequence[Tensor]) -> Tensor:

@@ -23,7 +23,7 @@ _MEANS = "means 2"  # another number where `split_sentences` ends sentences else
 
 
 class SentenceParams(Params):
-    """Which encoder."""
+    """Name of the encoder."""
 
     pretrained: Annotated[str, MayBePath()] = Field(
         default="sentence-transformers/all-MiniLM-L6-v2",
@@ -36,7 +36,7 @@ class SentenceParams(Params):
 
 
 class SentenceEncoderParams(SentenceParams):
-    """Which encoder, and what is trained on top of it."""
+    """Name of the encoder, and the layer trained on top of it."""
 
     projection: int | None = Field(
         default=None,

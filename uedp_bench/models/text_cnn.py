@@ -28,7 +28,7 @@ Size = Annotated[int, Field(ge=1, le=4096)]
 
 
 class TextCNNParams(SentenceParams):
-    """What is encoded, and the network on top of it; the defaults are the paper's network."""
+    """Encoder, and the network on top of it; the defaults are the paper's network."""
 
     kernels: tuple[tuple[Size, ...], ...] = Field(
         default=((4, 2, 3), (8, 3, 4), (16, 4, 5)),
@@ -164,8 +164,8 @@ class TextCNN(FrozenSentences[TextCNNParams]):
     def row_numbers(self, tokens: int, width: int) -> int:
         """Outputs of the first convolutions are the largest, or what they read."""
         layout = self.params.layout()
-        made = len(layout.kernels) * layout.channels[0] * self._shape()[1]
-        return max(width, self.feature_size(), made)
+        outputs = len(layout.kernels) * layout.channels[0] * self._shape()[1]
+        return max(width, self.feature_size(), outputs)
 
     def build_encoder(self, vocabulary: Vocabulary | None, seed: int) -> nn.Module:
         """The network on top of the vectors; see `TextEncoder`."""
@@ -192,6 +192,6 @@ class TextCNN(FrozenSentences[TextCNNParams]):
         out = np.zeros((len(texts), public.dimension, positions), dtype=np.float32)
         for row, text in enumerate(texts):
             places = np.array([public.find(word) for word in text.split()[:positions]], dtype=int)
-            known = np.flatnonzero(places >= 0)
-            out[row][:, known] = public.vectors[places[known]].T
+            has_vector = np.flatnonzero(places >= 0)
+            out[row][:, has_vector] = public.vectors[places[has_vector]].T
         return out.reshape(len(texts), -1)

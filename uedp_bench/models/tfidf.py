@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class TfidfParams(WordParams):
-    """Which words count, and where their weights come from."""
+    """Words that count, and the source of their weights."""
 
     words: Literal["vocabulary", "hashed"] = Field(
         default="vocabulary",

@@ -81,7 +81,7 @@ class JointPieces(TokenizerVocabulary):
 
     @staticmethod
     def read(folder: Path, tags: Sequence[str]) -> JointPieces:
-        """What `save` wrote, with the same tags."""
+        """Read what `save` wrote, with the same tags."""
         from transformers import AutoTokenizer
 
         content = json.loads((folder / "vocabulary.json").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""What a word shows of itself: its characters, and its case. No text is needed to read them."""
+"""Features of a word by itself: its characters, and its case. No text is needed to read them."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class WordFeatures(NamedTuple):
 
 
 def features_of(words: Sequence[str]) -> WordFeatures:
-    """The features of these words."""
+    """Read the features of words."""
     ids = [_characters(word) for word in words]
     table = np.zeros((len(words), MOST_CHARACTERS + 2), dtype=np.int64)
-    for row, found in zip(table, ids, strict=True):
-        row[: len(found)] = found
+    for row, characters in zip(table, ids, strict=True):
+        row[: len(characters)] = characters
     return WordFeatures(table, np.array([case_of(word) for word in words], dtype=np.int64))
 
 

@@ -44,13 +44,13 @@ class PieceRows:
         """`tokens` (rows, pieces), `pieces`, `lengths` (rows,), `first` (rows, words)."""
         import torch
 
-        found = {
+        arrays = {
             "tokens": padded(self.tokens, *self.pieces.table(rows)),
             "pieces": self.pieces.lengths[rows],
             "first": padded(self.first, *self.words.table(rows)),
             "lengths": self.lengths[rows],
         }
-        return {name: torch.from_numpy(value) for name, value in found.items()}
+        return {name: torch.from_numpy(value) for name, value in arrays.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,12 +133,12 @@ def pieces_of(
     both, one, other = vocabulary.encode(["a b", "a", "b"])
     leads = ("", "" if both == one + other else " ")
     unknown = vocabulary.end if vocabulary.unknown is None else vocabulary.unknown
-    found = {}
+    ids_by_word = {}
     for place, lead in enumerate(leads):
         seen = sorted({word for row in words for word in (row[1:] if place else row[:1])})
         for word, ids in zip(seen, vocabulary.encode([lead + word for word in seen]), strict=True):
-            found[place, word] = ids or [unknown]
-    return found
+            ids_by_word[place, word] = ids or [unknown]
+    return ids_by_word
 
 
 def read_vectors(
@@ -151,28 +151,28 @@ def read_vectors(
     """Vectors of words, kept on disk: each by the words of its row and its place among them.
 
     Args:
-        words: of each row.
-        read: what an encoder reads of them.
+        words: words of each row.
+        read: pieces of them that an encoder reads.
         key: everything but the words that the vectors depend on.
-        compute: (words, size) vectors of all words that are read of some rows.
-        size: of a vector.
+        compute: function from rows to (words, size) vectors of all their words.
+        size: size of a vector.
     """
     places = []
     for row, length in zip(words, read.lengths.tolist(), strict=True):
-        told = json.dumps(list(row[:length]))
-        places += [f"{told}\n{at:09d}" for at in range(length)]
+        encoded_row = json.dumps(list(row[:length]))
+        places += [f"{encoded_row}\n{at:09d}" for at in range(length)]
 
     def of_places(some: list[str]) -> FeatureArray:
-        told, at = zip(*(place.rsplit("\n", 1) for place in some), strict=True)
-        rows = {row: json.loads(row) for row in dict.fromkeys(told)}
+        encoded_rows, at = zip(*(place.rsplit("\n", 1) for place in some), strict=True)
+        rows = {row: json.loads(row) for row in dict.fromkeys(encoded_rows)}
         starts = dict(
             zip(rows, np.cumsum([0, *map(len, rows.values())])[:-1].tolist(), strict=True)
         )
         vectors = compute(list(rows.values()))
-        found: FeatureArray = vectors[
-            [starts[row] + int(i) for row, i in zip(told, at, strict=True)]
+        chosen: FeatureArray = vectors[
+            [starts[row] + int(i) for row, i in zip(encoded_rows, at, strict=True)]
         ]
-        return found
+        return chosen
 
     vectors, which = np.empty((0, size), np.float32), np.zeros(0, np.int64)
     if places:

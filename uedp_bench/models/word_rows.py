@@ -17,7 +17,7 @@ from uedp_bench.models.word_features import WordFeatures, features_of
 
 
 class Padding:
-    """Where the items of ragged rows stand, and how some rows become one table.
+    """Positions of the items of ragged rows, and tables of some rows.
 
     Args:
         lengths: (rows,) items of each row, which lie one row after the other.
@@ -39,9 +39,9 @@ def padded(items: NDArray[Any], at: IntArray, inside: BoolArray) -> NDArray[Any]
     """(rows, longest, ...) items by their numbers, 0 where there is none."""
     if not len(items):
         return np.zeros((*at.shape, *items.shape[1:]), dtype=items.dtype)
-    found = items[at]
-    found[~inside] = 0
-    return found
+    table = items[at]
+    table[~inside] = 0
+    return table
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,14 +73,14 @@ class FeatureRows:
         import torch
 
         at, inside = self.padding.table(rows)
-        found = {"tokens": padded(self.tokens, at, inside), "lengths": self.lengths[rows]}
+        arrays = {"tokens": padded(self.tokens, at, inside), "lengths": self.lengths[rows]}
         if self.features is not None:
             which = padded(self.which, at, inside)
             characters = padded(self.features.characters, which, inside)
             longest = int((characters > 0).sum(axis=2).max(initial=1))
-            found["characters"] = np.ascontiguousarray(characters[:, :, :longest])
-            found["cases"] = padded(self.features.cases, which, inside)
-        return {name: torch.from_numpy(value) for name, value in found.items()}
+            arrays["characters"] = np.ascontiguousarray(characters[:, :, :longest])
+            arrays["cases"] = padded(self.features.cases, which, inside)
+        return {name: torch.from_numpy(value) for name, value in arrays.items()}
 
 
 def read_features(

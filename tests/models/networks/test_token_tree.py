@@ -41,7 +41,7 @@ def some_rows(count: int = 60, words: int = 4, length: int = 5) -> np.ndarray:
 
 def test_a_tree_has_every_beginning_once_and_parents_in_order() -> None:
     rows = some_rows()
-    tree, ends = TokenTree.of(rows)
+    tree, ends = TokenTree.from_rows(rows)
     beginnings = {tuple(row[:n]) for row in rows.tolist() for n in range(1, 6) if row[n - 1] >= 0}
     found = [tuple(t for t in row if t != NONE) for row in tree.sequences().tolist()]
     assert len(found) == len(set(found)) == len(beginnings) + 1
@@ -62,7 +62,7 @@ def test_a_tree_has_every_beginning_once_and_parents_in_order() -> None:
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
 def test_packed_rows_have_every_node_once_and_let_it_see_its_ancestors(size: int) -> None:
-    tree, _ = TokenTree.of(some_rows())
+    tree, _ = TokenTree.from_rows(some_rows())
     sequences = [tuple(t for t in row if t != NONE) for row in tree.sequences().tolist()]
     new: list[int] = []
     for row in packed_rows(tree, size):
@@ -84,13 +84,13 @@ def test_every_node_has_the_logits_of_its_sequence(
 ) -> None:
     monkeypatch.setattr("uedp_bench.models.networks.lstm.LOGITS_AT_ONCE", 1000)
     module = network(name)
-    tree, _ = TokenTree.of(some_rows())
+    tree, _ = TokenTree.from_rows(some_rows())
     start = torch.arange(before)[None] % 5
     asked = np.random.default_rng(3).random(tree.size) < 0.6
     asked[0] = before == 1
     sequences = tree.sequences()
     with torch.no_grad():
-        found = [(n, row) for nodes, rows in tree_logits(module, start, tree, asked=asked, rows=9)
+        found = [(n, row) for nodes, rows in tree_logits(module, start, tree, queried=asked, rows=9)
                  for n, row in zip(nodes.tolist(), rows, strict=True)]  # fmt: skip
         assert sorted(n for n, _ in found) == np.flatnonzero(asked).tolist()
         for node, logits in found:
@@ -103,7 +103,7 @@ def test_a_network_that_reads_positions_in_another_way_is_run_by_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     module = network("gpt2")
-    tree, _ = TokenTree.of(some_rows(20))
+    tree, _ = TokenTree.from_rows(some_rows(20))
     start, asked = torch.tensor([[1, 2]]), np.ones(tree.size, dtype=bool)
     inner = module.network.forward
 
@@ -113,7 +113,7 @@ def test_a_network_that_reads_positions_in_another_way_is_run_by_rows(
     monkeypatch.setattr(module.network, "forward", ignoring)
     with torch.no_grad():
         packed = dict(zip(*_flat(module.tree_logits(start, tree, asked)), strict=True))
-        rows = dict(zip(*_flat(logits_by_rows(module, start, tree, asked=asked, rows=5)),
+        rows = dict(zip(*_flat(logits_by_rows(module, start, tree, queried=asked, rows=5)),
                         strict=True))  # fmt: skip
     assert packed.keys() == rows.keys() == set(range(tree.size))
     for node, logits in rows.items():

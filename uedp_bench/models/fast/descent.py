@@ -85,8 +85,8 @@ def lookup(tokens: Tensor, weight: Tensor) -> Tensor:
     """(..., size) rows of a weight (vocabulary, size) by ids (...)."""
     if current_rate() is None:
         return nn.functional.embedding(tokens, weight)
-    found: Tensor = _Lookup.apply(tokens, weight, current_rate())  # type: ignore[no-untyped-call]
-    return found
+    rows: Tensor = _Lookup.apply(tokens, weight, current_rate())  # type: ignore[no-untyped-call]
+    return rows
 
 
 class _Lookup(torch.autograd.Function):

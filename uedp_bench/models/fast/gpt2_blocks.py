@@ -26,12 +26,12 @@ _CUBE = 0.044715
 
 
 class Attention(NamedTuple):
-    """What a block knows besides its weights.
+    """Constants of a block besides its weights.
 
     Attributes:
-        heads: of attention.
-        scale: that products of queries and keys are multiplied by.
-        eps: of both layer norms.
+        heads: number of attention heads.
+        scale: factor of products of queries and keys.
+        eps: epsilons of both layer norms.
     """
 
     heads: int
@@ -40,11 +40,11 @@ class Attention(NamedTuple):
 
 
 class Stack(NamedTuple):
-    """What a transformer knows besides its weights.
+    """Constants of a transformer besides its weights.
 
     Attributes:
-        blocks: of each block, what it knows.
-        eps: of the last layer norm.
+        blocks: constants of each block.
+        eps: epsilon of the last layer norm.
         rate: see `descent.current_rate`.
     """
 
@@ -63,19 +63,19 @@ def features(transformer: Any, tokens: Tensor) -> Tensor | None:
     if tokens.device.type != "cpu" or not fast.is_on() or not _untouched(transformer):
         return None
     weights: list[Tensor] = [transformer.wte.weight, transformer.wpe.weight]
-    known: list[Attention] = []
+    blocks: list[Attention] = []
     for block in transformer.h:
-        if (found := _block(block)) is None:
+        if (weights_and_facts := _block(block)) is None:
             return None
-        weights += found[0]
-        known.append(found[1])
+        weights += weights_and_facts[0]
+        blocks.append(weights_and_facts[1])
     weights += transformer.ln_f._parameters.values()
     if not all(type(weight) in (Tensor, nn.Parameter) for weight in weights):
         return None
     # A weight of two blocks cannot be moved between them.
     rate = current_rate() if len({id(weight) for weight in weights}) == len(weights) else None
-    how = Stack(tuple(known), transformer.ln_f.eps, rate)
-    out: Tensor = _Transformer.apply(tokens, how, *weights)  # type: ignore[no-untyped-call]
+    stack = Stack(tuple(blocks), transformer.ln_f.eps, rate)
+    out: Tensor = _Transformer.apply(tokens, stack, *weights)  # type: ignore[no-untyped-call]
     return out
 
 
@@ -149,18 +149,18 @@ class _Transformer(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, tokens: Tensor, how: Stack, *weights: Tensor) -> Tensor:
+    def forward(ctx: Any, tokens: Tensor, stack: Stack, *weights: Tensor) -> Tensor:
         rows, length = tokens.shape
         words, places = weights[:2]
         values = functional.embedding(tokens, words).add_(places[:length]).flatten(0, 1)
         kept: list[list[Tensor]] = []
-        for number, of_block in enumerate(how.blocks):
+        for number, of_block in enumerate(stack.blocks):
             first = 2 + _WEIGHTS * number
             values, inside = _forward(values, rows, of_block, weights[first : first + _WEIGHTS])
             kept.append(inside)
         norm, shift = weights[-2:]
-        out, *stats = torch.native_layer_norm(values, [values.shape[1]], norm, shift, how.eps)
-        ctx.how, ctx.rate = how, how.rate
+        out, *stats = torch.native_layer_norm(values, [values.shape[1]], norm, shift, stack.eps)
+        ctx.stack, ctx.rate = stack, stack.rate
         ctx.save_for_backward(tokens, *weights[2:])
         # Words are not read again: the output layer may have moved them by then.
         ctx.tables, ctx.kept, ctx.last = weights[:2], kept, (values, *stats)
@@ -168,35 +168,35 @@ class _Transformer(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> tuple[Tensor | None, ...]:
-        (tokens, *read), how, kept = ctx.saved_tensors, ctx.how, ctx.kept
+        (tokens, *read), stack, kept = ctx.saved_tensors, ctx.stack, ctx.kept
         weights = [*ctx.tables, *read]
-        found = _Gradients(ctx.needs_input_grad[2:], how.rate, weights)
+        sums = _Gradients(ctx.needs_input_grad[2:], stack.rate, weights)
         through = gradients[0].reshape(ctx.last[0].shape)
-        through = found.norm(len(weights) - 2, through, *ctx.last)
-        for number in range(len(how.blocks) - 1, -1, -1):
+        through = sums.norm(len(weights) - 2, through, *ctx.last)
+        for number in range(len(stack.blocks) - 1, -1, -1):
             # Weights that were moved are not asked again: what a block kept makes room at once.
-            inside = kept[number] if how.rate is None else kept.pop()
+            inside = kept[number] if stack.rate is None else kept.pop()
             at = 2 + _WEIGHTS * number
-            through = _backward(through, tokens.shape[0], how.blocks[number], inside, (found, at))
-        found.tables(tokens, through)
-        return None, None, *found.all()
+            through = _backward(through, tokens.shape[0], stack.blocks[number], inside, (sums, at))
+        sums.tables(tokens, through)
+        return None, None, *sums.by_weight()
 
 
 def _forward(
-    values: Tensor, rows: int, how: Attention, weights: Sequence[Tensor]
+    values: Tensor, rows: int, attention: Attention, weights: Sequence[Tensor]
 ) -> tuple[Tensor, list[Tensor]]:
     """Values (rows * length, size) after a block, and what it keeps."""
     norm_1, shift_1, of_all, bias_all, of_out, bias_out = weights[:6]
     norm_2, shift_2, of_wide, bias_wide, of_back, bias_back = weights[6:]
     size = [values.shape[1]]
-    normed, *stats_1 = torch.native_layer_norm(values, size, norm_1, shift_1, how.eps[0])
+    normed, *stats_1 = torch.native_layer_norm(values, size, norm_1, shift_1, attention.eps[0])
     table = product(normed, of_all.t(), bias_all)
     mixed, sums = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
-        *_by_head(table, rows, how.heads), 0.0, True, scale=how.scale
+        *_by_head(table, rows, attention.heads), 0.0, True, scale=attention.scale
     )
     mixed = mixed.transpose(1, 2).reshape(values.shape)
     middle = product(mixed, of_out.t(), bias_out).add_(values)
-    again, *stats_2 = torch.native_layer_norm(middle, size, norm_2, shift_2, how.eps[1])
+    again, *stats_2 = torch.native_layer_norm(middle, size, norm_2, shift_2, attention.eps[1])
     wide = product(again, of_wide.t(), bias_wide)
     gate = _gate(wide)
     out = product(wide * gate, of_back.t(), bias_back).add_(middle)
@@ -206,21 +206,21 @@ def _forward(
 
 
 def _backward(
-    of_values: Tensor, rows: int, how: Attention, kept: Sequence[Tensor],
-    found: tuple[_Gradients, int],
+    of_values: Tensor, rows: int, attention: Attention, kept: Sequence[Tensor],
+    place: tuple[_Gradients, int],
 ) -> Tensor:  # fmt: skip
-    """The gradient of a block's inputs, given that of its outputs; adds those of its weights.
+    """Compute the gradient of a block's inputs from that of its outputs; add those of weights.
 
     Args:
-        of_values: (rows * length, size).
-        rows: of the batch.
-        how: the block.
+        of_values: (rows * length, size) gradient of the outputs.
+        rows: number of rows of the batch.
+        attention: constants of the block.
         kept: see `_forward`.
-        found: gradients, and the number of the block's first weight.
+        place: gradients, and the number of the block's first weight.
     """
     values, normed, mean_1, scale_1, table, mixed, sums = kept[:7]
     middle, again, mean_2, scale_2, wide, gate = kept[7:]
-    all_, at = found
+    all_, at = place
     _, _, of_all, _, of_out, _, _, _, of_wide, _, of_back, _ = all_.weights[at : at + _WEIGHTS]
 
     inner = _through_gelu(product(of_values, of_back), wide, gate)
@@ -228,11 +228,13 @@ def _backward(
     through = product(inner, of_wide)
     all_.product(at + 8, again, inner)
     of_middle = all_.norm(at + 6, through, middle, mean_2, scale_2).add_(of_values)
-    of_mixed = product(of_middle, of_out).view(rows, -1, how.heads, values.shape[1] // how.heads)
+    of_mixed = product(of_middle, of_out).view(
+        rows, -1, attention.heads, values.shape[1] // attention.heads
+    )
     all_.product(at + 4, mixed, of_middle)
     parts = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward(
-        of_mixed.transpose(1, 2), *_by_head(table, rows, how.heads),
-        mixed.view_as(of_mixed).transpose(1, 2), sums, 0.0, True, scale=how.scale,
+        of_mixed.transpose(1, 2), *_by_head(table, rows, attention.heads),
+        mixed.view_as(of_mixed).transpose(1, 2), sums, 0.0, True, scale=attention.scale,
     )  # fmt: skip
     of_table = torch.cat([p.transpose(1, 2).reshape(values.shape) for p in parts], dim=1)
     through = product(of_table, of_all)
@@ -257,7 +259,7 @@ class _Gradients:
         self._all: list[Tensor | None] = [None] * len(weights)
 
     def product(self, at: int, inputs: Tensor, gradient: Tensor) -> None:
-        """Those of a product and its bias, given the gradient of what comes out."""
+        """Add gradients of a product's weight and bias, from the gradient of its outputs."""
         moved = sgd_moved(self._needed[at], self._rate, self.weights[at], inputs, gradient)
         if self._needed[at] and not moved:
             self._all[at] = outer(inputs, gradient)
@@ -267,16 +269,16 @@ class _Gradients:
     def norm(
         self, at: int, gradient: Tensor, values: Tensor, mean: Tensor, scale: Tensor
     ) -> Tensor:
-        """Those of a layer norm; returns the gradient of its inputs."""
+        """Add gradients of a layer norm's weights; return the gradient of its inputs."""
         through, of_norm, of_shift = torch.ops.aten.native_layer_norm_backward(
             gradient, values, [values.shape[1]], mean, scale, *self.weights[at : at + 2], [True] * 3
         )
         self._all[at], self._all[at + 1] = of_norm, of_shift
-        found: Tensor = through
-        return found
+        of_inputs: Tensor = through
+        return of_inputs
 
     def tables(self, tokens: Tensor, gradient: Tensor) -> None:
-        """Those of words and places, given that of their sums (rows * length, size)."""
+        """Add gradients of words and places, from that of their sums (rows * length, size)."""
         words, places = self.weights[:2]
         if self._needed[0]:
             if self._rate is None:
@@ -292,16 +294,16 @@ class _Gradients:
             else:
                 places[: len(of_places)].sub_(of_places, alpha=self._rate)
 
-    def all(self) -> list[Tensor | None]:
-        """By weight; None where it is frozen, or was moved."""
-        found = [one if need else None for one, need in zip(self._all, self._needed, strict=True)]
+    def by_weight(self) -> list[Tensor | None]:
+        """Gradients by weight; None where it is frozen, or was moved."""
+        needed = [one if need else None for one, need in zip(self._all, self._needed, strict=True)]
         if self._rate is None:
-            return found
-        small = [(w, one) for w, one in zip(self.weights, found, strict=True) if one is not None]
+            return needed
+        small = [(w, one) for w, one in zip(self.weights, needed, strict=True) if one is not None]
         if small:
             weights, gradients = zip(*small, strict=True)
             torch._foreach_add_(weights, gradients, alpha=-self._rate)
-        return [None] * len(found)
+        return [None] * len(needed)
 
 
 def _by_head(table: Tensor, rows: int, heads: int) -> Sequence[Tensor]:
@@ -317,7 +319,7 @@ def _constant(value: float, dtype: torch.dtype) -> Tensor:
 
 
 def _gate(values: Tensor) -> Tensor:
-    """What GELU by tanh multiplies its input by: 0.5 (1 + tanh(u)), which is sigmoid(2 u)."""
+    """Factor of GELU by tanh on its input: 0.5 (1 + tanh(u)), which is sigmoid(2 u)."""
     start = _constant(_SLOPE, values.dtype)
     gate = torch.addcmul(start, values, values, value=_SLOPE * _CUBE)
     return gate.mul_(values).sigmoid_()

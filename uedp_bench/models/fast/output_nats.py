@@ -61,8 +61,8 @@ class _OutputNats(torch.autograd.Function):
             shared = (weight[0], None if bias is None else bias[0])
             nats, p = _nats(features.flatten(0, 1), *shared, targets.flatten())
             return nats.view_as(targets), p
-        found = [_nats(*unit) for unit in _each(features, weight, bias, targets)]
-        return torch.stack([nats for nats, _ in found]), *(p for _, p in found)
+        by_unit = [_nats(*unit) for unit in _each(features, weight, bias, targets)]
+        return torch.stack([nats for nats, _ in by_unit]), *(p for _, p in by_unit)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -81,20 +81,20 @@ class _OutputNats(torch.autograd.Function):
             needs = needs._replace(rate=ctx.rate)
             through = _gradients(needs, gradients[0], *ctx.saved_tensors)
             return (*through, *[None] * (4 - len(through)))
-        found = iter(_OutputBackward.apply(needs, gradients[0], *ctx.saved_tensors))  # type: ignore[no-untyped-call]
-        return *(next(found) if need else None for need in needs[:3]), None
+        gradients_needed = iter(_OutputBackward.apply(needs, gradients[0], *ctx.saved_tensors))  # type: ignore[no-untyped-call]
+        return *(next(gradients_needed) if need else None for need in needs[:3]), None
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[Any, Any]:
-        found = _OutputNats.apply(*_with_units(info.batch_size, given, in_dims))  # type: ignore[no-untyped-call]
-        return found, (0, *[None] * (len(found) - 1))
+    def vmap(info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> tuple[Any, Any]:
+        outputs = _OutputNats.apply(*_with_units(info.batch_size, arguments, in_dims))  # type: ignore[no-untyped-call]
+        return outputs, (0, *[None] * (len(outputs) - 1))
 
 
 class _Wanted(NamedTuple):
-    """What there are to be gradients of.
+    """Inputs that need gradients.
 
     Attributes:
-        features, weight, bias: of these.
+        features, weight, bias: True where its gradient is needed.
         rate: with a rate the weight moves by SGD (`descent`), and has no gradient.
     """
 
@@ -105,7 +105,7 @@ class _Wanted(NamedTuple):
 
 
 class _OutputBackward(torch.autograd.Function):
-    """The gradients that are needed, as a function of its own, so that each unit has its own."""
+    """Gradients that are needed, as a function by itself, so that each unit has its own."""
 
     @staticmethod
     def forward(wanted: _Wanted, *tensors: Tensor) -> tuple[Tensor, ...]:
@@ -116,8 +116,8 @@ class _OutputBackward(torch.autograd.Function):
             sizes = (targets >= 0).sum(dim=1).tolist()
             tables = list(torch.split(tables[0][: sum(sizes)], sizes))
         units = _each(scale, features, weight, targets, tables)
-        found = [_gradients(wanted, *unit) for unit in units]
-        return tuple(torch.stack(parts) for parts in zip(*found, strict=True))
+        by_unit = [_gradients(wanted, *unit) for unit in units]
+        return tuple(torch.stack(parts) for parts in zip(*by_unit, strict=True))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -128,19 +128,19 @@ class _OutputBackward(torch.autograd.Function):
         raise RuntimeError("an output layer has no second derivative")
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[Any, Any]:
-        tensors = _with_units(info.batch_size, given[1:5], in_dims[1:5])
-        found = _OutputBackward.apply(given[0], *tensors, *given[5:])  # type: ignore[no-untyped-call]
-        return found, (0,) * len(found)
+    def vmap(info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> tuple[Any, Any]:
+        tensors = _with_units(info.batch_size, arguments[1:5], in_dims[1:5])
+        gradients = _OutputBackward.apply(arguments[0], *tensors, *arguments[5:])  # type: ignore[no-untyped-call]
+        return gradients, (0,) * len(gradients)
 
 
-def _with_units(units: int, given: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
+def _with_units(units: int, arguments: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
     """Arguments with units as their first dimension; what all share takes no memory for that."""
     return [
         value if value is None
         else value.expand(units, *value.shape) if dim is None
         else value.movedim(dim, 0)
-        for value, dim in zip(given, dims, strict=True)
+        for value, dim in zip(arguments, dims, strict=True)
     ]  # fmt: skip
 
 
@@ -181,24 +181,24 @@ def _nats(
 def _gradients(
     wanted: _Wanted, scale: Tensor, features: Tensor, weight: Tensor, targets: Tensor, p: Tensor
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """Those of features, weight and bias that are wanted, given that of the nats (tokens,)."""
+    """Compute the wanted gradients of features, weight and bias, from that of nats (tokens,)."""
     if (at := _kept(targets)) is not None:
-        found = _gradients(wanted, scale[at], features[at], weight, targets[at], p)
+        of_kept = _gradients(wanted, scale[at], features[at], weight, targets[at], p)
         if not wanted.features:
-            return found
-        return torch.zeros_like(features).index_copy_(0, at, found[0]), *found[1:]
-    here = list[Tensor]()
+            return of_kept
+        return torch.zeros_like(features).index_copy_(0, at, of_kept[0]), *of_kept[1:]
+    gradients = list[Tensor]()
     if wanted.features:
         of_features = product(p, weight.t())[: len(targets)]
-        here.append(of_features.sub_(weight[targets]).mul_(scale[:, None]))
+        gradients.append(of_features.sub_(weight[targets]).mul_(scale[:, None]))
     if wanted.weight:
         scaled = features * scale[:, None]
         inputs = padded(scaled, len(p) - len(targets))
         if wanted.rate is None:
-            here.append(outer(p, inputs).index_add_(0, targets, scaled, alpha=-1.0))
+            gradients.append(outer(p, inputs).index_add_(0, targets, scaled, alpha=-1.0))
         else:
             descend(weight, p, inputs, wanted.rate)
             weight.index_add_(0, targets, scaled, alpha=wanted.rate)
     if wanted.bias:
-        here.append((scale @ p[: len(targets)]).index_add_(0, targets, scale, alpha=-1.0))
-    return tuple(here)
+        gradients.append((scale @ p[: len(targets)]).index_add_(0, targets, scale, alpha=-1.0))
+    return tuple(gradients)

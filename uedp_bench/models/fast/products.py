@@ -42,8 +42,8 @@ def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     # code, a thousand times as slow.
     if not (weight.is_contiguous() or weight.t().is_contiguous()):
         weight = weight.contiguous()
-    found: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
-    return found
+    outputs: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+    return outputs
 
 
 @cache
@@ -93,10 +93,10 @@ def _pays(x: Tensor, columns: int) -> bool:
 
 
 def _step(rows: int) -> int:
-    """What numbers of rows are made multiples of, so that there are eight of them an octave.
+    """Step that numbers of rows are rounded up to, eight steps an octave.
 
     oneDNN compiles a kernel for each number of rows that it meets and keeps a thousand of them,
-    more than half a megabyte each. Batches of text have as many numbers of tokens as there are.
+    more than half a megabyte each, and batches of text have ever new numbers of tokens.
     """
     return 1 if rows < 2**5 else 2 ** (rows.bit_length() - 4)
 
@@ -193,15 +193,15 @@ def _linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if not _pays(x, len(weight)):
         return functional.linear(x, weight, bias)
     flat = x.reshape(-1, x.shape[-1])
-    found: Tensor = _Linear.apply(flat, weight, bias, False)  # type: ignore[no-untyped-call]
-    return found.view(*x.shape[:-1], -1)
+    outputs: Tensor = _Linear.apply(flat, weight, bias, False)  # type: ignore[no-untyped-call]
+    return outputs.view(*x.shape[:-1], -1)
 
 
 def _addmm(bias: Tensor, x: Tensor, weight: Tensor, **options: Any) -> Tensor:
     if options or bias.dim() != 1 or not _pays(x, weight.shape[-1]):
         return torch.addmm(bias, x, weight, **options)
-    found: Tensor = _Linear.apply(x, weight, bias, True)  # type: ignore[no-untyped-call]
-    return found
+    outputs: Tensor = _Linear.apply(x, weight, bias, True)  # type: ignore[no-untyped-call]
+    return outputs
 
 
 class FasterProducts(TorchFunctionMode):

@@ -37,20 +37,20 @@ def recurrence(
     torch's functions override this one as well (`torch.overrides`).
 
     Args:
-        inputs: of all time steps.
-        state: before the first.
-        weights: of the layer.
+        inputs: inputs of all time steps.
+        state: state before the first.
+        weights: weights of the layer.
         mask: (rows, outputs) multiplies the recurrent output at every step, or None.
         coupled: input gate = 1 - forget gate (CIFG, Greff et al. 2017).
-        lengths: (rows,) steps of each row that count. What comes out after them and the last
-            state mean nothing then, and must not be used.
+        lengths: (rows,) steps of each row that count. Outputs after them and the last state mean
+            nothing then, and must not be used.
     """
     relevant = (inputs, *weights)
     if has_torch_function(relevant):
-        found: tuple[Tensor, State] = handle_torch_function(
+        overridden: tuple[Tensor, State] = handle_torch_function(
             recurrence, relevant, inputs, state, weights, mask, coupled=coupled, lengths=lengths
         )
-        return found
+        return overridden
     if not fast.is_on():
         return by_steps(inputs, state, weights, mask, coupled=coupled)
     outputs, cells, *_ = _Recurrence.apply(  # type: ignore[no-untyped-call]
@@ -63,7 +63,7 @@ def by_steps(
     inputs: Tensor, state: State, weights: CellWeights, mask: Tensor | None, *, coupled: bool,
     lengths: Tensor | None = None,
 ) -> tuple[Tensor, State]:  # fmt: skip
-    """What `recurrence` computes, operation by operation, with torch's own derivatives.
+    """Compute `recurrence` operation by operation, with torch's own derivatives.
 
     All steps of all rows are computed, whatever `lengths` says.
     """
@@ -88,8 +88,8 @@ class _Recurrence(torch.autograd.Function):
     """Arguments: inputs (time first), two of the state, mask, four weights, lengths, coupled."""
 
     @staticmethod
-    def forward(*given: Any) -> tuple[Tensor, ...]:
-        inputs, recurrent, cells, mask, *kept, lengths, coupled = given
+    def forward(*arguments: Any) -> tuple[Tensor, ...]:
+        inputs, recurrent, cells, mask, *kept, lengths, coupled = arguments
         weights = _of_all(kept)
         read = Sequences.read(inputs, (recurrent, cells), mask, weights, lengths)
         tables = forward_tables(read, weights, coupled=coupled)
@@ -108,39 +108,39 @@ class _Recurrence(torch.autograd.Function):
         of_outputs, of_cells = gradients[:2]
         if of_outputs is None:
             of_outputs = torch.zeros_like(kept[0])
-        found = _Backward.apply(  # type: ignore[no-untyped-call]
+        through = _Backward.apply(  # type: ignore[no-untyped-call]
             of_outputs, of_cells, inputs, recurrent, cells, mask, *weights, *kept, lengths
         )
-        of_inputs, of_recurrent, before, *of_weights = found
+        of_inputs, of_recurrent, before, *of_weights = through
         if weights[3] is None:
             of_weights[3] = None
         return of_inputs, of_recurrent, before, None, *of_weights, None, None
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[Any, Any]:
+    def vmap(info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> tuple[Any, Any]:
         units = info.batch_size  # which compute all steps: their rows end in different places
-        data = _with_units(units, zip(given[:4], in_dims[:4], (1, 0, 0, 0), strict=True))
-        weights = _with_units(units, zip(given[4:8], in_dims[4:8], (0,) * 4, strict=True))
-        found = _Recurrence.apply(*data, *weights, None, given[9])  # type: ignore[no-untyped-call]
-        return found, (1, 0, 1, 1, 1)
+        data = _with_units(units, zip(arguments[:4], in_dims[:4], (1, 0, 0, 0), strict=True))
+        weights = _with_units(units, zip(arguments[4:8], in_dims[4:8], (0,) * 4, strict=True))
+        outputs = _Recurrence.apply(*data, *weights, None, arguments[9])  # type: ignore[no-untyped-call]
+        return outputs, (1, 0, 1, 1, 1)
 
 
 class _Backward(torch.autograd.Function):
     """The gradient as a function of its own, so that users side by side have one each."""
 
     @staticmethod
-    def forward(*given: Any) -> tuple[Tensor, ...]:
-        of_outputs, of_cells, inputs, recurrent, cells, mask, *rest, lengths = given
+    def forward(*arguments: Any) -> tuple[Tensor, ...]:
+        of_outputs, of_cells, inputs, recurrent, cells, mask, *rest, lengths = arguments
         weights, tables = _of_all(rest[:4]), ForwardTables(*rest[4:])
         read = Sequences.read(inputs, (recurrent, cells), mask, weights, lengths)
         tables = tables._replace(outputs=read.pack(tables.outputs))
         back = backward_tables(read.pack(of_outputs), of_cells, tables, read, weights)
-        found = weight_gradients(tables, back, read, weights)
-        down = back.inputs.new_empty(*found.bias.shape[:-1], 0)
-        down = down if found.projection is None else found.projection
+        of_weights = weight_gradients(tables, back, read, weights)
+        down = back.inputs.new_empty(*of_weights.bias.shape[:-1], 0)
+        down = down if of_weights.projection is None else of_weights.projection
         before, memory = back.state
         of_state = (read.of_rows(before), read.of_rows(memory))
-        return read.padded(back.inputs), *of_state, *found[:3], down
+        return read.padded(back.inputs), *of_state, *of_weights[:3], down
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -151,28 +151,28 @@ class _Backward(torch.autograd.Function):
         raise RuntimeError("a recurrence has no second derivative")
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[Any, Any]:
+    def vmap(info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> tuple[Any, Any]:
         units, at = info.batch_size, (1, 0, 1, 0, 0, 0)
-        data = _with_units(units, zip(given[:6], in_dims[:6], at, strict=True))
-        weights = _with_units(units, zip(given[6:10], in_dims[6:10], (0,) * 4, strict=True))
-        tables = _with_units(units, zip(given[10:14], in_dims[10:14], (1,) * 4, strict=True))
-        found = _Backward.apply(*data, *weights, *tables, None)  # type: ignore[no-untyped-call]
-        return found, (1, 0, 0, 0, 0, 0, 0)
+        data = _with_units(units, zip(arguments[:6], in_dims[:6], at, strict=True))
+        weights = _with_units(units, zip(arguments[6:10], in_dims[6:10], (0,) * 4, strict=True))
+        tables = _with_units(units, zip(arguments[10:14], in_dims[10:14], (1,) * 4, strict=True))
+        gradients = _Backward.apply(*data, *weights, *tables, None)  # type: ignore[no-untyped-call]
+        return gradients, (1, 0, 0, 0, 0, 0, 0)
 
 
 def _with_units(units: int, parts: Any) -> list[Tensor | None]:
     """Tensors with the dimension of units where `forward_tables` wants it."""
-    found: list[Tensor | None] = []
+    tensors: list[Tensor | None] = []
     for value, dim, wanted in parts:
         if value is None:
-            found.append(None)
+            tensors.append(None)
         elif dim is None:
-            found.append(value.unsqueeze(wanted).expand(
+            tensors.append(value.unsqueeze(wanted).expand(
                 *value.shape[:wanted], units, *value.shape[wanted:]
             ))  # fmt: skip
         else:
-            found.append(value.movedim(dim, wanted))
-    return found
+            tensors.append(value.movedim(dim, wanted))
+    return tensors
 
 
 def _of_all(weights: Sequence[Tensor | None]) -> CellWeights:

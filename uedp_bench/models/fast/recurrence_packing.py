@@ -23,12 +23,12 @@ FULL = 0.8
 
 @dataclass(frozen=True)
 class Packing:
-    """Where the words of a padded table (T, rows, ...) are; N words in all.
+    """Positions of the N words of a padded table (T, rows, ...).
 
     Attributes:
         rows: (rows,) numbers of the rows, from the longest to the shortest.
-        counts: how many rows have a word at each step; it ends with the longest row.
-        places: (N,) of each word in the table, its first two dimensions as one.
+        counts: number of rows with a word at each step, up to the end of the longest row.
+        places: (N,) place of each word in the table, its first two dimensions as one.
         ranks: (N,) places, among `rows`, of the row of each word.
         before: (N - rows of the first step,) places, among the N, of the words one step earlier.
         shape: T and rows of the table.
@@ -61,9 +61,9 @@ class Packing:
 
     def of_rows(self, values: Tensor) -> Tensor:
         """Values as `in_order` gives them, as those of all rows; 0 for rows without words."""
-        found = values.new_zeros(len(self.rows), values.shape[-1])
-        found[self.rows[: self.counts[0]]] = values
-        return found
+        by_row = values.new_zeros(len(self.rows), values.shape[-1])
+        by_row[self.rows[: self.counts[0]]] = values
+        return by_row
 
     def shifted(self, first: Tensor, words: Tensor) -> Tensor:
         """(N, width) what was there one step earlier: `first` (`in_order`), then the words."""
@@ -75,12 +75,12 @@ class Packing:
 
 
 def packing(lengths: Tensor | None, inputs: Tensor, recurrent: Tensor) -> Packing | None:
-    """How to pack, or None where that would not pay.
+    """Plan a packing; None where it would not pay.
 
     Args:
-        lengths: (rows,) words of each row; None where nobody says.
-        inputs: (T, rows, ...); with a dimension of units nothing is packed.
-        recurrent: the recurrent weight.
+        lengths: (rows,) words of each row; None where they are unknown.
+        inputs: (T, rows, ...) table; with a dimension of units nothing is packed.
+        recurrent: recurrent weight.
     """
     if lengths is None or inputs.dim() != 3 or inputs.device.type != "cpu":
         return None

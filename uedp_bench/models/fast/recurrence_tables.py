@@ -40,13 +40,13 @@ class CellWeights(NamedTuple):
 
 
 class Sequences(NamedTuple):
-    """What a layer reads.
+    """Inputs of a recurrent layer.
 
     Attributes:
-        inputs: (T, rows, inputs) of all time steps.
-        state: before the first.
+        inputs: (T, rows, inputs) inputs of all time steps.
+        state: state before the first.
         mask: (rows, outputs) multiplies the recurrent output at every step, or None.
-        packed: None, or where the words are, so that `inputs` is (N, inputs) and the rows of
+        packed: packing of the words, or None; with it `inputs` is (N, inputs), and the rows of
             `state` and `mask` are in its order.
     """
 
@@ -98,7 +98,7 @@ class Sequences(NamedTuple):
 
 
 class ForwardTables(NamedTuple):
-    """What the loop over time computes, and its gradient needs; T time steps.
+    """Tables of the loop over T time steps, which its gradient needs.
 
     Attributes:
         outputs: (T, rows, outputs) recurrent outputs, before any mask.
@@ -134,17 +134,17 @@ class BackwardTables(NamedTuple):
     state: State
 
 
-def forward_tables(given: Sequences, weights: CellWeights, *, coupled: bool) -> ForwardTables:
+def forward_tables(sequences: Sequences, weights: CellWeights, *, coupled: bool) -> ForwardTables:
     """The loop over time, without a gradient.
 
     Args:
-        given: what the layer reads.
-        weights: of the layer.
-        coupled: as of `recurrence`.
+        sequences: inputs of the layer.
+        weights: weights of the layer.
+        coupled: see `recurrence`.
     """
-    inputs, (seen, before), mask, packed = given
+    inputs, (seen, before), mask, packed = sequences
     if inputs.dim() == 4 and weights.input.dim() == 2:
-        tables = forward_tables(given.folded(), weights, coupled=coupled)
+        tables = forward_tables(sequences.folded(), weights, coupled=coupled)
         return ForwardTables(*(_unfold(table, inputs.shape[1], 1) for table in tables))
     units = weights.recurrent.shape[-2] // (3 if coupled else 4)
     # In the order of time: products of a step write to one block, or torch makes them one by one.
@@ -158,16 +158,17 @@ def forward_tables(given: Sequences, weights: CellWeights, *, coupled: bool) -> 
     hidden = None if down is None else cells.new_empty(before.shape)
     # Views of all time steps at once: a view made in the loop costs as much as a small product.
     views = (cells, squashed, outputs, gates, gates[..., : 2 * units])
-    for cell, through, after, now, both, forget, out, candidate, *rest in zip(
-        *(given.steps(view) for view in (*views, *torch.split(gates, units, dim=-1))), strict=True
+    for cell, through, after, gate, both, forget, out, candidate, *rest in zip(
+        *(sequences.steps(view) for view in (*views, *torch.split(gates, units, dim=-1))),
+        strict=True,
     ):
-        if packed is not None and len(now) < len(seen):
-            seen, before = seen[: len(now)], before[: len(now)]
-            mask = None if mask is None else mask[: len(now)]
-            hidden = None if hidden is None else hidden[: len(now)]
+        if packed is not None and len(gate) < len(seen):
+            seen, before = seen[: len(gate)], before[: len(gate)]
+            mask = None if mask is None else mask[: len(gate)]
+            hidden = None if hidden is None else hidden[: len(gate)]
         if mask is not None:
             seen = seen * mask
-        multiply_add(now, seen, recurrent_t, out=now)
+        multiply_add(gate, seen, recurrent_t, out=gate)
         both.sigmoid_()
         candidate.tanh_()
         if coupled:
@@ -184,19 +185,21 @@ def forward_tables(given: Sequences, weights: CellWeights, *, coupled: bool) -> 
     return ForwardTables(outputs, gates, cells, squashed)
 
 
-def last_cells(tables: ForwardTables, given: Sequences) -> Tensor:
+def last_cells(tables: ForwardTables, sequences: Sequences) -> Tensor:
     """(rows, units) memory cells after the last step; those of before the first where rows end."""
-    if given.packed is None:
+    if sequences.packed is None:
         return tables.cells[-1].clone()
-    return given.of_rows(given.state[1])
+    return sequences.of_rows(sequences.state[1])
 
 
-def seen_outputs(tables: ForwardTables, given: Sequences) -> Tensor:
+def seen_outputs(tables: ForwardTables, sequences: Sequences) -> Tensor:
     """(T, rows, outputs) recurrent outputs as the next step sees them, from the state on."""
-    before = given.shifted(given.state[0], tables.outputs)
-    if given.mask is None:
+    before = sequences.shifted(sequences.state[0], tables.outputs)
+    if sequences.mask is None:
         return before
-    return before * (given.mask if given.packed is None else given.packed.of_words(given.mask))
+    return before * (
+        sequences.mask if sequences.packed is None else sequences.packed.of_words(sequences.mask)
+    )
 
 
 def hidden_cells(tables: ForwardTables) -> Tensor:
@@ -209,36 +212,36 @@ def backward_tables(
     gradient: Tensor,
     last_cells: Tensor | None,
     tables: ForwardTables,
-    given: Sequences,
+    sequences: Sequences,
     weights: CellWeights,
 ) -> BackwardTables:
     """The loop back over time.
 
     Args:
-        gradient: (T, rows, outputs) of the outputs.
+        gradient: (T, rows, outputs) gradient of the outputs.
         last_cells: (rows, units) gradient of the last memory cells, None for 0; always None where
             rows are packed.
-        tables: of `forward_tables`.
-        given: what the layer read.
-        weights: that it computed with.
+        tables: tables of `forward_tables`.
+        sequences: inputs of the layer.
+        weights: weights of the layer.
     """
-    _, state, mask, packed = given
+    _, state, mask, packed = sequences
     if packed is not None and last_cells is not None:
         raise RuntimeError("the last state of rows of different lengths has no gradient")
     if gradient.dim() == 4 and weights.input.dim() == 2:
         units = gradient.shape[1]
         back = backward_tables(
             _folded(gradient, 1), None if last_cells is None else _folded(last_cells),
-            ForwardTables(*(_folded(table, 1) for table in tables)), given.folded(), weights,
+            ForwardTables(*(_folded(table, 1) for table in tables)), sequences.folded(), weights,
         )  # fmt: skip
         gates, outputs, inputs = (_unfold(part, units, 1) for part in back[:3])
         return BackwardTables(gates, outputs, inputs, (
             _unfold(back.state[0], units), _unfold(back.state[1], units)
         ))  # fmt: skip
-    factors, through = _factors(tables, given), _through(tables)
+    factors, through = _factors(tables, sequences), _through(tables)
     units = tables.cells.shape[-1]
     blocks = factors.view(*factors.shape[:-1], -1, units)
-    # What the gradient of the cells multiplies: all gates but the second, the output gate.
+    # Blocks that the gradient of the cells multiplies: all gates but the second, the output gate.
     coupled = blocks.shape[-2] == 3
     of_cells = [blocks[..., ::2, :]] if coupled else [blocks[..., :1, :], blocks[..., 2:, :]]
     outputs = gradient.clone(memory_format=torch.contiguous_format)
@@ -248,14 +251,14 @@ def backward_tables(
     else:
         carried = torch.zeros_like(state[1]) if last_cells is None else last_cells
     later: Tensor | None = None
-    for now, factor, forget, gates, of_out, *others in reversed(
-        list(zip(*(given.steps(view) for view in views), strict=True))
+    for output, factor, forget, gates, of_out, *others in reversed(
+        list(zip(*(sequences.steps(view) for view in views), strict=True))
     ):
-        if packed is not None and len(carried) < len(now):  # nothing comes back to rows that end
-            carried = functional.pad(carried, (0, 0, 0, len(now) - len(carried)))
+        if packed is not None and len(carried) < len(output):  # nothing comes back to rows that end
+            carried = functional.pad(carried, (0, 0, 0, len(output) - len(carried)))
         if later is not None:
-            _add_product(now, later, weights.recurrent, mask)
-        hidden = now if weights.projection is None else now @ weights.projection
+            _add_product(output, later, weights.recurrent, mask)
+        hidden = output if weights.projection is None else output @ weights.projection
         cell = torch.addcmul(carried, hidden, factor)
         of_out.mul_(hidden)
         for other in others:
@@ -271,17 +274,17 @@ def backward_tables(
 def _through(tables: ForwardTables) -> Tensor:
     """(T, rows, units) derivatives of hidden cells by memory cells."""
     units = tables.cells.shape[-1]
-    found = torch.mul(tables.squashed, tables.squashed).neg_().add_(1.0)
-    return found.mul_(tables.gates[..., units : 2 * units])
+    slopes = torch.mul(tables.squashed, tables.squashed).neg_().add_(1.0)
+    return slopes.mul_(tables.gates[..., units : 2 * units])
 
 
-def _factors(tables: ForwardTables, given: Sequences) -> Tensor:
+def _factors(tables: ForwardTables, sequences: Sequences) -> Tensor:
     """(T, rows, gates * units) derivatives of cells, or of hidden cells, by the gates' inputs."""
     units = tables.cells.shape[-1]
     forget, out, candidate, *rest = torch.split(tables.gates, units, dim=-1)
-    found = torch.empty_like(tables.gates)
-    of_forget, of_out, of_candidate, *of_rest = torch.split(found, units, dim=-1)
-    before = given.shifted(given.state[1], tables.cells)
+    factors = torch.empty_like(tables.gates)
+    of_forget, of_out, of_candidate, *of_rest = torch.split(factors, units, dim=-1)
+    before = sequences.shifted(sequences.state[1], tables.cells)
     _slope(out, of_out).mul_(tables.squashed)
     torch.mul(candidate, candidate, out=of_candidate).neg_().add_(1.0)
     if rest:
@@ -291,7 +294,7 @@ def _factors(tables: ForwardTables, given: Sequences) -> Tensor:
     else:
         _slope(forget, of_forget).mul_(before.sub_(candidate))
         of_candidate.addcmul_(of_candidate, forget, value=-1.0)
-    return found
+    return factors
 
 
 def _slope(gate: Tensor, to: Tensor) -> Tensor:
@@ -311,7 +314,7 @@ def _add_product(to: Tensor, gates: Tensor, weight: Tensor, mask: Tensor | None)
 
 
 def weight_gradients(
-    tables: ForwardTables, back: BackwardTables, given: Sequences, weights: CellWeights
+    tables: ForwardTables, back: BackwardTables, sequences: Sequences, weights: CellWeights
 ) -> CellWeights:
     """Gradients of the weights, each one product over all time steps.
 
@@ -322,8 +325,8 @@ def weight_gradients(
     if weights.projection is not None:
         down = _outers(back.outputs, hidden_cells(tables))
     return CellWeights(
-        _outers(gates, given.inputs),
-        _outers(gates, seen_outputs(tables, given)),
+        _outers(gates, sequences.inputs),
+        _outers(gates, seen_outputs(tables, sequences)),
         gates.sum(dim=0) if gates.dim() == 2 else gates.sum(dim=(0, -2)),
         down,
     )
@@ -335,8 +338,10 @@ def _products(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         return product(x.reshape(-1, x.shape[-1]), weight, bias).view(*x.shape[:-1], -1)
     first = x.transpose(0, 1).reshape(x.shape[1], -1, x.shape[-1])
     weight_t = weight.transpose(-1, -2)
-    found = first @ weight_t if bias is None else torch.baddbmm(bias.unsqueeze(-2), first, weight_t)
-    return found.view(x.shape[1], x.shape[0], x.shape[2], -1).transpose(0, 1)
+    outputs = (
+        first @ weight_t if bias is None else torch.baddbmm(bias.unsqueeze(-2), first, weight_t)
+    )
+    return outputs.view(x.shape[1], x.shape[0], x.shape[2], -1).transpose(0, 1)
 
 
 def _outers(gradients: Tensor, inputs: Tensor) -> Tensor:

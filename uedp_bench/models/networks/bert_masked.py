@@ -17,7 +17,7 @@ _FILE = "head.pt"
 
 
 class _Layout(NamedTuple):
-    """Where a network of `transformers` keeps its head.
+    """Names of the parts of a head in a network of `transformers`.
 
     Attributes:
         dense, norm, bias: dotted names.
@@ -40,16 +40,16 @@ _LAYOUTS = (
 
 
 class MaskedHead(nn.Module):
-    """What comes between a transformer's vectors and its logits (Devlin et al. 2019, appendix A).
+    """Layers between a transformer's vectors and its logits (Devlin et al. 2019, appendix A).
 
     A dense layer, an activation and a layer norm; then the table of token vectors and a bias, which
     is all that the head has of the output layer.
 
     Args:
-        size: of the vectors.
+        size: size of the vectors.
         vocabulary: number of tokens.
         activation: name of the activation in `transformers`.
-        eps: of the layer norm.
+        eps: epsilon of the layer norm.
     """
 
     def __init__(self, size: int, vocabulary: int, activation: str, eps: float) -> None:
@@ -93,10 +93,10 @@ class MaskedTransformer(nn.Module):
         self.encoder, self.head = encoder, head
 
     def outputs(self, tokens: Tensor, lengths: Tensor, places: Tensor) -> Tensor:
-        """(rows, places, size) what the output layer reads; see `MaskedModule`."""
+        """(rows, places, size) inputs of the output layer; see `MaskedModule`."""
         hidden, _ = self.encoder.last_layer(tokens, lengths)
-        found: Tensor = self.head(torch.take_along_dim(hidden, places[:, :, None], dim=1))
-        return found
+        values: Tensor = self.head(torch.take_along_dim(hidden, places[:, :, None], dim=1))
+        return values
 
     def output_layer(self) -> tuple[Tensor, Tensor]:
         """See `HasOutputLayer`."""

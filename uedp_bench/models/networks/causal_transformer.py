@@ -62,11 +62,13 @@ def packed_rows(tree: TokenTree, size: int = NODES_AT_ONCE) -> Iterator[PackedRo
         depths = np.empty(len(nodes), dtype=np.int64)
         sees = np.eye(len(nodes), dtype=bool)
         for column in range(branches.shape[1]):
-            here = np.searchsorted(nodes, np.unique(branches[branches[:, column] != NONE, column]))
-            depths[here] = column + 1
+            at_depth = np.searchsorted(
+                nodes, np.unique(branches[branches[:, column] != NONE, column])
+            )
+            depths[at_depth] = column + 1
             if column:
-                parents = np.searchsorted(nodes, tree.parents[nodes[here] - 1])
-                sees[here] |= sees[parents]
+                parents = np.searchsorted(nodes, tree.parents[nodes[at_depth] - 1])
+                sees[at_depth] |= sees[parents]
         yield PackedRow(nodes, tree.tokens[nodes - 1], depths, sees, ~seen[nodes])
         seen[nodes] = True
 
@@ -134,8 +136,8 @@ class TransformerNetwork(nn.Module):
     def outputs(self, tokens: Tensor, seeds: Tensor | None = None) -> Tensor:
         """(rows, length, size) what `output_layer` reads; see `FeatureModule`."""
         transformer = self.network.transformer
-        if (found := gpt2_blocks.features(transformer, tokens)) is not None:
-            return found
+        if (values := gpt2_blocks.features(transformer, tokens)) is not None:
+            return values
         return self._run(transformer, tokens, 0, use_cache=False).last_hidden_state  # type: ignore[no-any-return]
 
     def output_layer(self) -> OutputLayer | None:
@@ -163,7 +165,7 @@ class TransformerNetwork(nn.Module):
         out = self._run(self.network, tokens, length, use_cache=True, past_key_values=cache)
         return out.logits.float()  # type: ignore[no-any-return]
 
-    def tree_logits(self, start: Tensor, tree: TokenTree, asked: BoolArray) -> NodeLogits:
+    def tree_logits(self, start: Tensor, tree: TokenTree, queried: BoolArray) -> NodeLogits:
         """See `TreeNetwork`: many nodes are one row, in which each sees its ancestors.
 
         Not all networks of the library take positions and masks of this kind. One branch is run
@@ -173,14 +175,14 @@ class TransformerNetwork(nn.Module):
         if not rows or not self._packs(start, rows[0]):
             logits = self.network.config.vocab_size * start.shape[1]
             most = max(1, at_once(LOGITS_AT_ONCE, start.device) // logits)
-            yield from logits_by_rows(self, start, tree, asked=asked, rows=most)
+            yield from logits_by_rows(self, start, tree, queried=queried, rows=most)
             return
         first = self._run(self.network, start, 0, use_cache=True)
-        if asked[0]:
+        if queried[0]:
             yield np.zeros(1, dtype=np.int64), first.logits[:, -1].float()
         state = first.past_key_values, start.shape[1]
         for row in rows:
-            wanted = row.new & asked[row.nodes]
+            wanted = row.new & queried[row.nodes]
             if wanted.any():
                 at = torch.from_numpy(np.flatnonzero(wanted)).to(start.device)
                 yield row.nodes[wanted], self._packed(row, state)[at]

@@ -57,7 +57,7 @@ class TransformerTranslator(nn.Module):
             self.decoder_norm = nn.LayerNorm(shape.width)
 
     def encode(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """(rows, source length, d) what the decoder looks at.
+        """(rows, source length, d) vectors that the decoder attends to.
 
         Args:
             tokens: (rows, source length) ids, padded on the right.
@@ -66,15 +66,15 @@ class TransformerTranslator(nn.Module):
         x, seen = self._embedded(tokens), _inside(tokens, lengths)
         for layer in self.encoder:
             x = layer(x, seen)
-        found: Tensor = self.encoder_norm(x)
-        return found
+        memory: Tensor = self.encoder_norm(x)
+        return memory
 
     def decode(self, inputs: Tensor, memory: Tensor, lengths: Tensor) -> Tensor:
         """(rows, target length, d) features of the tokens that follow the inputs.
 
         Args:
             inputs: (rows, target length) ids of begin token and target, without its end.
-            memory: of `encode`.
+            memory: output of `encode`.
             lengths: (rows,) tokens of each source.
         """
         x, size = self._embedded(inputs), inputs.shape[1]
@@ -82,8 +82,8 @@ class TransformerTranslator(nn.Module):
         seen = _inside(memory, lengths)
         for layer in self.decoder:
             x = layer(x, earlier, memory, seen)
-        found: Tensor = self.decoder_norm(x)
-        return found
+        features: Tensor = self.decoder_norm(x)
+        return features
 
     def forward(self, tokens: Tensor, lengths: Tensor, inputs: Tensor) -> Tensor:
         """(rows, target length, vocabulary) logits of the tokens that follow the inputs."""
@@ -100,8 +100,8 @@ class TransformerTranslator(nn.Module):
 
     def _embedded(self, tokens: Tensor) -> Tensor:
         width = self.embedding.embedding_dim
-        found: Tensor = self.embedding(tokens)
-        return found * math.sqrt(width)
+        vectors: Tensor = self.embedding(tokens)
+        return vectors * math.sqrt(width)
 
 
 class _Attention(nn.Module):
@@ -113,16 +113,16 @@ class _Attention(nn.Module):
         self.heads, self.placed = heads, placed
 
     def forward(self, x: Tensor, memory: Tensor, seen: Tensor) -> Tensor:
-        """(rows, length, d) what each position of `x` finds in the memory where `seen` is True."""
+        """(rows, length, d) attention of positions of `x` to the memory where `seen` is True."""
         query, key, value = (
-            self._heads(of(given))
-            for of, given in ((self.query, x), (self.key, memory), (self.value, memory))
+            self._heads(layer(values))
+            for layer, values in ((self.query, x), (self.key, memory), (self.value, memory))
         )
         if self.placed:
             query, key = rotated(query), rotated(key)
         mixed = functional.scaled_dot_product_attention(query, key, value, attn_mask=seen)
-        found: Tensor = self.out(mixed.transpose(1, 2).flatten(2))
-        return found
+        outputs: Tensor = self.out(mixed.transpose(1, 2).flatten(2))
+        return outputs
 
     def _heads(self, x: Tensor) -> Tensor:
         rows, length, width = x.shape
@@ -149,8 +149,8 @@ class _Layer(nn.Module):
         x = x + self.own(normed, normed, own)
         if self.source is not None and self.source_norm is not None:
             x = x + self.source(self.source_norm(x), memory, seen)
-        found: Tensor = x + self.outer(functional.relu(self.inner(self.last_norm(x))))
-        return found
+        outputs: Tensor = x + self.outer(functional.relu(self.inner(self.last_norm(x))))
+        return outputs
 
 
 def rotated(x: Tensor) -> Tensor:

@@ -229,11 +229,11 @@ class RecurrentNetwork(nn.Module):
         many = tuple((a.expand(rows, -1), b.expand(rows, -1)) for a, b in state)
         return self._logits(self._features(tokens, many, None)[0])
 
-    def tree_logits(self, start: Tensor, tree: TokenTree, asked: BoolArray) -> NodeLogits:
+    def tree_logits(self, start: Tensor, tree: TokenTree, queried: BoolArray) -> NodeLogits:
         """See `TreeNetwork`: one step for each node, from the state of its parent."""
         size = max(1, at_once(LOGITS_AT_ONCE, start.device) // self.shape.vocabulary)
         values, state = self._features(start, self._zero_state(1), None)
-        if asked[0]:
+        if queried[0]:
             yield (
                 np.zeros(1, dtype=np.int64),
                 product(values[:, -1], self.embedding, self.output_bias),
@@ -249,7 +249,7 @@ class RecurrentNetwork(nn.Module):
                 values, end = self._features(tokens[:, None], before, None)
                 if level is not levels[-1]:
                     ends.append(end)
-                wanted = asked[nodes]
+                wanted = queried[nodes]
                 if wanted.any():
                     rows = torch.from_numpy(np.flatnonzero(wanted)).to(start.device)
                     outputs = values[:, 0][rows]

@@ -39,7 +39,7 @@ class ConcatPooling(nn.Module):
         padding = ~inside[:, :, None]
         largest = outputs.masked_fill(padding, float("-inf")).amax(dim=1)
         mean = outputs.masked_fill(padding, 0.0).sum(dim=1) / lengths[:, None]
-        return torch.cat([_at(outputs, lengths - 1), largest, mean], dim=1)
+        return torch.cat([_vectors_at(outputs, lengths - 1), largest, mean], dim=1)
 
 
 class BidirectionalNetwork(nn.Module):
@@ -82,8 +82,10 @@ class BidirectionalNetwork(nn.Module):
         words = word_mask(seeds, tokens, self.dropout)
         values = values if words is None else values * words
         order = turning(lengths, tokens.shape[1])
-        found = both_directions(self.onward, self.backward_layer, values, order)
-        state = torch.cat([_at(outputs, lengths - 1) for outputs in found], dim=1)
+        outputs_of_directions = both_directions(self.onward, self.backward_layer, values, order)
+        state = torch.cat(
+            [_vectors_at(outputs, lengths - 1) for outputs in outputs_of_directions], dim=1
+        )
         mask = row_mask(seeds, 1, self.width, self.dropout)
         return state if mask is None else state * mask
 
@@ -116,6 +118,6 @@ def both_directions(
     return first, second
 
 
-def _at(outputs: Tensor, position: Tensor) -> Tensor:
+def _vectors_at(outputs: Tensor, position: Tensor) -> Tensor:
     """(rows, size): of each row of (rows, length, size), the vector at its position (rows,)."""
     return torch.take_along_dim(outputs, position[:, None, None], dim=1)[:, 0]

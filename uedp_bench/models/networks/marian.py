@@ -34,18 +34,18 @@ class MarianNetwork(nn.Module):
 
     def encode(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """(rows, source length, size); see `TranslationModule`."""
-        found = self.network.get_encoder()(input_ids=tokens, attention_mask=_mask(tokens, lengths))
-        return found.last_hidden_state  # type: ignore[no-any-return]
+        output = self.network.get_encoder()(input_ids=tokens, attention_mask=_mask(tokens, lengths))
+        return output.last_hidden_state  # type: ignore[no-any-return]
 
     def decode(self, inputs: Tensor, memory: Tensor, lengths: Tensor) -> Tensor:
         """(rows, target length, size); see `TranslationModule`."""
-        found = self.network.get_decoder()(
+        output = self.network.get_decoder()(
             input_ids=inputs,
             encoder_hidden_states=memory,
             encoder_attention_mask=_mask(memory, lengths),
             use_cache=False,
         )
-        return found.last_hidden_state  # type: ignore[no-any-return]
+        return output.last_hidden_state  # type: ignore[no-any-return]
 
     def forward(self, tokens: Tensor, lengths: Tensor, inputs: Tensor) -> Tensor:
         """(rows, target length, vocabulary) logits of the tokens that follow the inputs."""

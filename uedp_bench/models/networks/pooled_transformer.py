@@ -1,4 +1,4 @@
-"""What stands behind pretrained encoders: pooled transformers, and what is trained on vectors."""
+"""Networks behind pretrained encoders: pooled transformers, and layers trained on vectors."""
 
 from __future__ import annotations
 
@@ -138,10 +138,10 @@ def pooled_features(
     """(texts, width) vectors of texts, which do not depend on each other (`full_batches`).
 
     Args:
-        module: on the device where it is to run.
-        vocabulary: its tokens.
-        texts: at least one.
-        limit: most tokens of a row, begin and end included.
+        module: network on the device where it is to run.
+        vocabulary: vocabulary of the network.
+        texts: texts, at least one.
+        limit: largest number of tokens of a row, begin and end included.
     """
     room = None if limit is None else limit - 2
     rows = [[vocabulary.begin, *ids[:room], vocabulary.end] for ids in vocabulary.encode(texts)]
@@ -150,8 +150,8 @@ def pooled_features(
     vectors = np.empty((len(rows), module.width), dtype=np.float32)
     for some, wanted in full_batches(lengths, device.type):
         tokens = np.array([rows[row] for row in some], dtype=np.int64)
-        made = module(
+        pooled = module(
             torch.from_numpy(tokens).to(device), torch.from_numpy(lengths[some]).to(device)
         )
-        vectors[some[:wanted]] = made[:wanted].cpu().numpy()
+        vectors[some[:wanted]] = pooled[:wanted].cpu().numpy()
     return vectors

@@ -81,7 +81,7 @@ def log_likelihood(
         emissions: (rows, words, labels) scores.
         labels: (rows, words) ids in range, in the padding too.
         lengths: (rows,) words of each row.
-        transitions: shared by all rows.
+        transitions: transition scores, shared by all rows.
     """
     rows = _by_row(transitions, emissions)
     score = _score(emissions, labels, lengths, rows)
@@ -89,14 +89,14 @@ def log_likelihood(
 
 
 def viterbi(emissions: Tensor, lengths: Tensor, transitions: Transitions) -> Tensor:
-    """(rows, words) the labels of the highest score, 0 after a row's last word.
+    """(rows, words) labels of the highest score, 0 after a row's last word.
 
     Among equal scores the lowest label wins, from the last word back.
 
     Args:
         emissions: (rows, words, labels) scores.
         lengths: (rows,) words of each row.
-        transitions: shared by all rows.
+        transitions: transition scores, shared by all rows.
     """
     start, between, end = _by_row(transitions, emissions)
     words = emissions.shape[1]
@@ -105,16 +105,16 @@ def viterbi(emissions: Tensor, lengths: Tensor, transitions: Transitions) -> Ten
     before = []
     for t in range(1, words):
         inside = (t < lengths)[:, None]
-        found, came = (best[:, :, None] + between).max(dim=1)
-        best = torch.where(inside, found + emissions[:, t], best)
+        scores, came = (best[:, :, None] + between).max(dim=1)
+        best = torch.where(inside, scores + emissions[:, t], best)
         before.append(torch.where(inside, came, stay))
     label = (best + end).argmax(dim=1, keepdim=True)
     path = [label]
     for came in reversed(before):
         label = came.gather(1, label)
         path.append(label)
-    found = torch.cat(path[::-1], dim=1)
-    return torch.where(_inside(lengths, words), found, 0)
+    labels = torch.cat(path[::-1], dim=1)
+    return torch.where(_inside(lengths, words), labels, 0)
 
 
 def _by_row(transitions: Transitions, emissions: Tensor) -> Transitions:
@@ -203,17 +203,17 @@ def row_nats(module: nn.Module, batch: Batch) -> Tensor:
     word's label, or with a CRF of all labels of a row.
 
     Args:
-        module: a `TaggerNetwork`, or a set of them.
+        module: `TaggerNetwork`, or a set of them.
         batch: of the encoder, with `labels` (rows, words): negative ones are padding.
     """
     labels = batch["labels"]
     members = _members(module)
     if members[0].crf is None:
         return token_nats(module(batch), labels).sum(dim=1)
-    found = [_log_likelihood(each, batch) for each in members]
-    if len(found) == 1:
-        return -found[0]
-    return math.log(len(found)) - torch.logsumexp(torch.stack(found), dim=0)
+    log_likelihoods = [_log_likelihood(each, batch) for each in members]
+    if len(log_likelihoods) == 1:
+        return -log_likelihoods[0]
+    return math.log(len(log_likelihoods)) - torch.logsumexp(torch.stack(log_likelihoods), dim=0)
 
 
 @torch.no_grad()
@@ -223,7 +223,7 @@ def best_labels(module: nn.Module, batch: Batch) -> Tensor:
     Several modules with a CRF add up their scores.
 
     Args:
-        module: a `TaggerNetwork`, or a set of them.
+        module: `TaggerNetwork`, or a set of them.
         batch: of the encoder.
     """
     members = _members(module)
@@ -237,10 +237,10 @@ def best_labels(module: nn.Module, batch: Batch) -> Tensor:
 
 def _members(module: nn.Module) -> Sequence[TaggerNetwork]:
     members = modules_of(module)
-    found = [each for each in members if isinstance(each, TaggerNetwork)]
-    if len(found) != len(members):
+    taggers = [each for each in members if isinstance(each, TaggerNetwork)]
+    if len(taggers) != len(members):
         raise TypeError(f"a {type(module).__name__} is no tagger")
-    return found
+    return taggers
 
 
 def _log_likelihood(member: TaggerNetwork, batch: Batch) -> Tensor:

@@ -51,7 +51,7 @@ class CNNLayout(NamedTuple):
 
     def _windows(self, kernels: tuple[int, ...], size: int) -> list[tuple[int, int]]:
         """The window after each convolution, and how many positions it leaves."""
-        found, left = [], size
+        windows, left = [], size
         for kernel, pool in zip(kernels, self.pools, strict=True):
             room = left - kernel + 1
             window = room if pool is None else pool
@@ -61,8 +61,8 @@ class CNNLayout(NamedTuple):
                     f"text-cnn: nothing is left of {size} numbers or words behind kernels "
                     f"{list(kernels)} and pools {list(self.pools)}: make these smaller"
                 )
-            found.append((window, left))
-        return found
+            windows.append((window, left))
+        return windows
 
 
 class TextCNN(nn.Module):

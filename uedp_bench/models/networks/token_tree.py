@@ -38,8 +38,8 @@ class TokenTree(NamedTuple):
     parents: IntArray
 
     @staticmethod
-    def of(rows: IntArray) -> tuple[TokenTree, IntArray]:
-        """The tree of token sequences (rows, length), and the node (rows,) at which each ends.
+    def from_rows(rows: IntArray) -> tuple[TokenTree, IntArray]:
+        """Build the tree of token sequences (rows, length), and the node (rows,) where each ends.
 
         Args:
             rows: token ids; `NONE` fills up what is shorter.
@@ -49,11 +49,11 @@ class TokenTree(NamedTuple):
         tokens, parents, nodes = [], [], 1
         for column in rows.T:
             inside = column != NONE
-            found, place = np.unique(ends[inside] * size + column[inside], return_inverse=True)
-            tokens.append(found % size)
-            parents.append(found // size)
+            branches, place = np.unique(ends[inside] * size + column[inside], return_inverse=True)
+            tokens.append(branches % size)
+            parents.append(branches // size)
             ends[inside] = nodes + place
-            nodes += len(found)
+            nodes += len(branches)
         none = np.empty(0, dtype=np.int64)
         return TokenTree(np.concatenate([none, *tokens]), np.concatenate([none, *parents])), ends
 
@@ -64,10 +64,10 @@ class TokenTree(NamedTuple):
 
     def levels(self) -> list[range]:
         """Nodes with one token, with two tokens, and so on."""
-        found, level = [], range(1)
+        levels, level = [], range(1)
         while len(level := self._children(level)):
-            found.append(level)
-        return found
+            levels.append(level)
+        return levels
 
     def _children(self, level: range) -> range:
         first, stop = np.searchsorted(self.parents, [level.start, level.stop]) + 1
@@ -104,19 +104,19 @@ class TokenTree(NamedTuple):
 class TreeNetwork(Protocol):
     """A network that computes what the nodes of a tree share once."""
 
-    def tree_logits(self, start: Tensor, tree: TokenTree, asked: BoolArray) -> NodeLogits:
+    def tree_logits(self, start: Tensor, tree: TokenTree, queried: BoolArray) -> NodeLogits:
         """Logits of the next token after nodes of a tree.
 
         Args:
             start: (1, length) token ids before the tree, at least one.
-            tree: what follows it.
-            asked: (nodes,) True for the nodes whose logits are wanted.
+            tree: tree of tokens that follow.
+            queried: (nodes,) True for the nodes whose logits are needed.
         """
         ...
 
 
 def tree_logits(
-    module: nn.Module, start: Tensor, tree: TokenTree, *, asked: BoolArray, rows: int
+    module: nn.Module, start: Tensor, tree: TokenTree, *, queried: BoolArray, rows: int
 ) -> NodeLogits:
     """Logits after nodes of a tree, of any module that maps tokens to logits.
 
@@ -126,17 +126,17 @@ def tree_logits(
     Args:
         module: the network, in evaluation mode.
         start: (1, length) token ids before the tree, at least one.
-        tree: what follows it.
-        asked: (nodes,) True for the nodes whose logits are wanted.
+        tree: tree of tokens that follow.
+        queried: (nodes,) True for the nodes whose logits are needed.
         rows: sequences at once, for modules that are no `TreeNetwork`.
     """
     if isinstance(module, TreeNetwork):
-        return module.tree_logits(start, tree, asked)
-    return logits_by_rows(module, start, tree, asked=asked, rows=rows)
+        return module.tree_logits(start, tree, queried)
+    return logits_by_rows(module, start, tree, queried=queried, rows=rows)
 
 
 def logits_by_rows(
-    module: nn.Module, start: Tensor, tree: TokenTree, *, asked: BoolArray, rows: int
+    module: nn.Module, start: Tensor, tree: TokenTree, *, queried: BoolArray, rows: int
 ) -> NodeLogits:
     """`tree_logits` with the longest sequences of the tree as rows."""
     before, last = start[:, :-1], start[:, -1:]
@@ -157,7 +157,7 @@ def logits_by_rows(
             logits = module(whole)[:, before.shape[1] :]
         else:
             logits = module.resume(tokens, state)  # type: ignore[operator]
-        nodes = nodes[asked[nodes]]
+        nodes = nodes[queried[nodes]]
         row = torch.from_numpy(leaf_of[nodes] - at).to(start.device)
         yield nodes, logits[row, torch.from_numpy(depth[nodes]).to(start.device)]
 

@@ -26,7 +26,7 @@ LONGEST = (2, 10)
 
 @dataclass(frozen=True)
 class Search:
-    """How translations are looked for.
+    """Settings of a search for translations.
 
     Attributes:
         start: id that the decoder begins with.
@@ -68,14 +68,14 @@ def translated(
         networks: in evaluation mode; of several, the mean of their probabilities counts.
         tokens: (rows, source length) ids, padded on the right.
         lengths: (rows,) tokens of each row.
-        search: how.
+        search: settings of the search.
     """
     with FasterProducts():
-        asked = _Asked(networks, [each.encode(tokens, lengths) for each in networks], lengths)
-        return (_greedy if search.beams == 1 else _beam)(asked, search)
+        sources = _Sources(networks, [each.encode(tokens, lengths) for each in networks], lengths)
+        return (_greedy if search.beams == 1 else _beam)(sources, search)
 
 
-class _Asked(NamedTuple):
+class _Sources(NamedTuple):
     """Networks, what each made of the rows, and the numbers of their tokens (rows,)."""
 
     networks: Sequence[TranslationModule]
@@ -83,55 +83,59 @@ class _Asked(NamedTuple):
     lengths: Tensor
 
     def next_logprobs(self, inputs: Tensor, rows: Tensor, search: Search) -> Tensor:
-        """(asked, vocabulary) log-probabilities of the next token, of those that may be next.
+        """(questions, vocabulary) log-probabilities of the next token, of those that may be next.
 
         Args:
-            inputs: (asked, length) ids so far.
-            rows: (asked,) row of each.
-            search: says what may be next.
+            inputs: (questions, length) ids so far.
+            rows: (questions,) row of each.
+            search: settings that exclude tokens.
         """
-        found = []
+        by_network = []
         for network, memory in zip(self.networks, self.memories, strict=True):
             last = network.decode(inputs, memory[rows], self.lengths[rows])[:, -1]
             logits = functional.linear(last, *network.output_layer()).float()
             logits[:, list(search.never)] = -torch.inf
-            found.append(torch.log_softmax(logits, dim=-1))
-        return found[0] if len(found) == 1 else torch.stack(found).logsumexp(0) - log(len(found))
+            by_network.append(torch.log_softmax(logits, dim=-1))
+        return (
+            by_network[0]
+            if len(by_network) == 1
+            else torch.stack(by_network).logsumexp(0) - log(len(by_network))
+        )
 
 
-def _greedy(asked: _Asked, search: Search) -> list[list[int]]:
-    lengths = asked.lengths
+def _greedy(sources: _Sources, search: Search) -> list[list[int]]:
+    lengths = sources.lengths
     limits = search.limits(lengths)
-    found: list[list[int]] = [[] for _ in lengths]
-    here = torch.arange(len(lengths), device=lengths.device)
+    translations: list[list[int]] = [[] for _ in lengths]
+    open_rows = torch.arange(len(lengths), device=lengths.device)
     inputs = torch.full((len(lengths), 1), search.start, device=lengths.device)
-    while len(here):
-        chosen = asked.next_logprobs(inputs, here, search).argmax(dim=-1)
-        for row, token in zip(here.tolist(), chosen.tolist(), strict=True):
+    while len(open_rows):
+        chosen = sources.next_logprobs(inputs, open_rows, search).argmax(dim=-1)
+        for row, token in zip(open_rows.tolist(), chosen.tolist(), strict=True):
             if token != search.end:
-                found[row].append(token)
-        going = (chosen != search.end) & (inputs.shape[1] < limits[here])
-        inputs, here = torch.cat([inputs, chosen[:, None]], dim=1)[going], here[going]
-    return found
+                translations[row].append(token)
+        going = (chosen != search.end) & (inputs.shape[1] < limits[open_rows])
+        inputs, open_rows = torch.cat([inputs, chosen[:, None]], dim=1)[going], open_rows[going]
+    return translations
 
 
-def _beam(asked: _Asked, search: Search) -> list[list[int]]:
-    lengths = asked.lengths
+def _beam(sources: _Sources, search: Search) -> list[list[int]]:
+    lengths = sources.lengths
     rows, width, device = len(lengths), search.beams, lengths.device
     limits = search.limits(lengths).tolist()
     done: list[list[_Hypothesis]] = [[] for _ in range(rows)]
-    here = torch.arange(rows, device=device)
+    open_rows = torch.arange(rows, device=device)
     inputs = torch.full((rows, 1, 1), search.start, device=device)
     scores = torch.zeros(rows, 1, device=device)
-    while len(here):
-        of_row = here.repeat_interleave(inputs.shape[1])
-        logp = asked.next_logprobs(inputs.flatten(0, 1), of_row, search)
+    while len(open_rows):
+        of_row = open_rows.repeat_interleave(inputs.shape[1])
+        logp = sources.next_logprobs(inputs.flatten(0, 1), of_row, search)
         total = scores[:, :, None] + logp.view(*scores.shape, -1)
         size = total.shape[-1]
         # Twice as many as are kept: at most one token of each hypothesis ends it.
         best, at = total.flatten(1).topk(min(2 * width, total[0].numel()), dim=1)
         kept_rows, next_inputs, next_scores = [], [], []
-        for i, row in enumerate(here.tolist()):
+        for i, row in enumerate(open_rows.tolist()):
             going = _step(done[row], inputs[i], best[i], at[i], size, search)
             full = len(done[row]) >= width or inputs.shape[2] >= limits[row]
             if inputs.shape[2] >= limits[row] and not done[row]:
@@ -140,7 +144,7 @@ def _beam(asked: _Asked, search: Search) -> list[list[int]]:
                 kept_rows.append(row)
                 next_inputs.append([tokens for _, tokens in going])
                 next_scores.append([score for score, _ in going])
-        here = torch.tensor(kept_rows, dtype=torch.long, device=device)
+        open_rows = torch.tensor(kept_rows, dtype=torch.long, device=device)
         inputs = torch.tensor(next_inputs, device=device)
         scores = torch.tensor(next_scores, device=device)
     return [max(each, key=lambda hypothesis: hypothesis.score).tokens for each in done]

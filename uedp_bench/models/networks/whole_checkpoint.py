@@ -18,16 +18,16 @@ from uedp_bench.text.pretrained import no_progress_bars, readable
 FIELD = "checkpoint.pretrained"
 
 Kind = Literal["causal", "masked", "classifier", "tagger"]
-"""What a network of the library was saved as."""
+"""Kind that a network of the library was saved as."""
 
 
 class _OfKind(NamedTuple):
-    """How the library calls networks of a kind.
+    """Names of a kind of network in the library.
 
     Attributes:
         auto: class that reads a folder of this kind.
         names: name of the table of its classes, in `modeling_auto`.
-        task: that learns such a network here.
+        task: task that learns such a network.
     """
 
     auto: str
@@ -80,24 +80,24 @@ def whole_network(where: str, kind: Kind, dtype: torch.dtype = torch.float32) ->
     _check_kind(where, config, kind)
     auto = getattr(transformers, _KINDS[kind].auto)
     with readable(where, FIELD), no_progress_bars(), _no_reports():
-        network, found = auto.from_pretrained(
+        network, info = auto.from_pretrained(
             where,
             dtype=dtype,
             output_loading_info=True,
             ignore_mismatched_sizes=True,
             trust_remote_code=False,
         )
-    mismatched = [each[0] if isinstance(each, tuple) else each for each in found["mismatched_keys"]]
-    over = [name for name in found["unexpected_keys"] if not _may_be_left(name)]
-    for names, said in (
-        (found["missing_keys"], "lack"),
+    mismatched = [each[0] if isinstance(each, tuple) else each for each in info["mismatched_keys"]]
+    over = [name for name in info["unexpected_keys"] if not _may_be_left(name)]
+    for names, problem in (
+        (info["missing_keys"], "lack"),
         (mismatched, "have another shape than its configuration says for"),
         (over, "have, and its configuration does not,"),
     ):
         if names:
             first = sorted(map(str, names))[0]
             raise InputError(
-                f"{FIELD} {where!r}: the weights {said} {first} ({len(names)} such in all): "
+                f"{FIELD} {where!r}: the weights {problem} {first} ({len(names)} such in all): "
                 "weights and configuration are not of one model"
             )
     return network.eval()
@@ -150,18 +150,26 @@ def _check_kind(where: str, config: Any, kind: Kind) -> None:
     fits = {
         other: {
             name
-            for value in getattr(modeling_auto, f"MODEL_FOR_{of.names}_MAPPING_NAMES").values()
+            for value in getattr(
+                modeling_auto, f"MODEL_FOR_{names_of_kind.names}_MAPPING_NAMES"
+            ).values()
             for name in ([value] if isinstance(value, str) else value)
         }
-        for other, of in _KINDS.items()
+        for other, names_of_kind in _KINDS.items()
     }
     if any(name in fits[kind] for name in saved):
         return
-    said = saved[0] if saved else "model of no known kind (its configuration has no architectures)"
-    other = [of.task for known, of in _KINDS.items() if any(name in fits[known] for name in saved)]
+    saved_as = (
+        saved[0] if saved else "model of no known kind (its configuration has no architectures)"
+    )
+    other = [
+        names_of_kind.task
+        for other_kind, names_of_kind in _KINDS.items()
+        if any(name in fits[other_kind] for name in saved)
+    ]
     hint = f"; the task {other[0]} learns such a model" if other else ""
     raise InputError(
-        f"{FIELD} {where!r} is a {said}, and the task {_KINDS[kind].task} needs what "
+        f"{FIELD} {where!r} is a {saved_as}, and the task {_KINDS[kind].task} needs what "
         f"{_KINDS[kind].auto} reads with its head{hint}"
     )
 
@@ -201,11 +209,11 @@ class _Head(NamedTuple):
 
 
 class CheckpointClassifier(PaddedTransformer):
-    """What stands before the last layer of a saved classifier: one vector for each row.
+    """Saved classifier without its last layer: one vector for each row.
 
     Args:
-        network: a sequence classifier of `transformers`; its last layer is taken off.
-        head: that layer, where it is wanted.
+        network: sequence classifier of `transformers`; its last layer is taken off.
+        head: last layer, where it is needed.
     """
 
     normalised = True
@@ -250,11 +258,11 @@ class CheckpointClassifier(PaddedTransformer):
 
 
 class CheckpointTagger(WordTransformer):
-    """What stands before the last layer of a saved tagger: one vector for each word.
+    """Saved tagger without its last layer: one vector for each word.
 
     Args:
-        network: a token classifier of `transformers`.
-        head: its last layer, where it is wanted.
+        network: token classifier of `transformers`.
+        head: last layer, where it is needed.
     """
 
     normalised = True
@@ -317,16 +325,16 @@ def _head(network: Any, where: str, labels: Sequence[str] | None) -> _Head:
 def _last_layer(network: Any) -> nn.Linear:
     """The linear layer that gives the logits."""
     inside = {id(module) for module in network.base_model.modules()}
-    found = [
+    layers = [
         module
         for module in network.modules()
         if isinstance(module, nn.Linear)
         and module.out_features == network.config.num_labels
         and id(module) not in inside
     ]
-    if not found:
+    if not layers:
         raise InputError(f"{FIELD}: a {type(network).__name__} has no linear layer for its labels")
-    return found[-1]
+    return layers[-1]
 
 
 def _put(network: Any, layer: nn.Module, other: nn.Module) -> None:
@@ -374,32 +382,32 @@ def _brought(head: _Head | None) -> _Head:
     return head
 
 
-def _order(names: Sequence[str], known: Sequence[str], where: str) -> list[int]:
-    """Places of names among the known ones, upper and lower case aside where that is clear.
+def _order(names: Sequence[str], names_of_model: Sequence[str], where: str) -> list[int]:
+    """Places of names among those of the model, upper and lower case aside where that is clear.
 
     Raises:
         InputError: if the two do not name the same classes.
     """
-    folded = [name.casefold() for name in known]
+    folded = [name.casefold() for name in names_of_model]
     unclear = len(set(folded)) < len(folded)
     out = []
     for name in names:
-        at = [i for i, other in enumerate(known) if other == name]
+        at = [i for i, other in enumerate(names_of_model) if other == name]
         if not at and not unclear:
             at = [i for i, other in enumerate(folded) if other == name.casefold()]
         if len(at) != 1:
-            near = nearest(name, known)
+            near = nearest(name, names_of_model)
             hint = f"; its nearest is {near!r}" if near else ""
             raise InputError(
                 f"{FIELD} {where!r} has no class {shown(name)}{hint}: its configuration (id2label) "
-                f"names {', '.join(known)}. Give checkpoint.labels, the names that the source "
-                "uses, in this order"
+                f"names {', '.join(names_of_model)}. Give checkpoint.labels, the names that the "
+                "source uses, in this order"
             )
         out += at
-    left = [name for at, name in enumerate(known) if at not in out]
+    left = [name for at, name in enumerate(names_of_model) if at not in out]
     if left or len(set(out)) < len(out):
         raise InputError(
-            f"{FIELD} {where!r} tells {len(known)} classes apart, and the source has "
+            f"{FIELD} {where!r} tells {len(names_of_model)} classes apart, and the source has "
             f"{len(names)}: {', '.join(left) or 'two that it calls the same'} would be left over; "
             "name all of its classes in the source (source.label_names, source.entity_types)"
         )

@@ -73,9 +73,9 @@ class CharacterCNN(nn.Module):
         padded = nn.functional.pad(values, (0, 0, 1, 1))
         count = characters.shape[2]
         near = [padded[:, :, at : at + count] for at in range(_WINDOW)]
-        found = nn.functional.linear(torch.cat(near, dim=3), self.filters, self.bias)
+        responses = nn.functional.linear(torch.cat(near, dim=3), self.filters, self.bias)
         # Responses are 0 or more, so that 0 stands for what is not there.
-        return (found.relu() * inside).amax(dim=2)
+        return (responses.relu() * inside).amax(dim=2)
 
 
 class WordEncoder(nn.Module):

@@ -24,10 +24,10 @@ class WordTransformer(PaddedTransformer):
 
 
 class GivenWords(nn.Module):
-    """What is trained on vectors of words that a frozen encoder gave.
+    """Projection trained on vectors of words from a frozen encoder.
 
     Args:
-        projection: on top of the vectors.
+        projection: layer on top of the vectors.
     """
 
     def __init__(self, projection: Projection) -> None:
@@ -42,18 +42,18 @@ class GivenWords(nn.Module):
 
 @torch.no_grad()
 def vectors_of_rows(module: WordTransformer, rows: PieceRows) -> FeatureArray:
-    """(words of all rows, width) vectors, each row's the same whatever others there are.
+    """(words of all rows, width) vectors; each row's do not depend on the others.
 
     Args:
-        module: on the device where it is to run.
-        rows: what it reads.
+        module: network on the device where it is to run.
+        rows: pieces of the rows.
     """
     device = str(next(module.parameters()).device)
     ends = np.cumsum(rows.lengths)
     vectors = np.empty((int(rows.lengths.sum()), module.width), dtype=np.float32)
     for some, wanted in full_batches(rows.pieces.lengths, device):
-        found = module(on_device(rows.batch(some), device)).cpu().numpy()
+        values = module(on_device(rows.batch(some), device)).cpu().numpy()
         for at, row in enumerate(some[:wanted]):
             words = int(rows.lengths[row])
-            vectors[ends[row] - words : ends[row]] = found[at, :words]
+            vectors[ends[row] - words : ends[row]] = values[at, :words]
     return vectors

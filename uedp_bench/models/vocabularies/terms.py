@@ -78,8 +78,8 @@ class TermVocabulary:
         if not counts:
             raise InputError(f"the vocabulary's text ({origin}) has no words")
         ranked = sorted(counts, key=lambda term: (-counts[term], term))[: size - SPECIALS]
-        here = np.array([counts[term] for term in ranked], dtype=np.float64)
-        weights = np.log((1.0 + len(texts)) / (1.0 + here)) + 1.0
+        counts_of_ranked = np.array([counts[term] for term in ranked], dtype=np.float64)
+        weights = np.log((1.0 + len(texts)) / (1.0 + counts_of_ranked)) + 1.0
         return TermVocabulary(ranked, weights, hashed=False, origin=origin, private=private)
 
     @staticmethod
@@ -110,8 +110,8 @@ class TermVocabulary:
         """Terms joined by spaces; a bucket of hashed ones has no word and is its number."""
         names = self.words or tuple(f"#{at}" for at in range(len(self.weights)))
         special = {self.begin: "", self.end: "", 2: "<unk>"}
-        found = (special.get(int(i), "") or names[int(i) - SPECIALS] for i in tokens if i > 1)
-        return " ".join(found)
+        words = (special.get(int(i), "") or names[int(i) - SPECIALS] for i in tokens if i > 1)
+        return " ".join(words)
 
     def save(self, folder: Path) -> None:
         """Writes `vocabulary.json`."""

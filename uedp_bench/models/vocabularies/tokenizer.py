@@ -55,7 +55,9 @@ class TokenizerVocabulary:
             (tokenizer.bos_token_id, tokenizer.eos_token_id),
             (tokenizer.cls_token_id, tokenizer.sep_token_id),
         )
-        ids = next((found for pair in pairs if (found := [i for i in pair if i is not None])), [])
+        ids = next(
+            (defined for pair in pairs if (defined := [i for i in pair if i is not None])), []
+        )
         if not ids:
             raise InputError(f"the tokenizer ({origin}) has neither a begin nor an end token")
         self.begin: int = ids[0]
@@ -114,14 +116,14 @@ class TokenizerVocabulary:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def literal(self) -> TokenizerVocabulary:
-        """The same tokens, for texts of which no word is a special token.
+        """Copy for texts of which no word is a special token.
 
-        Who types "[MASK]" or "[PAD]" has written brackets and letters then; `encode` of any other
+        "[MASK]" or "[PAD]" in a text are brackets and letters then; `encode` of any other
         vocabulary reads the mask and the padding.
         """
-        found = copy(self)
-        found._literal = True
-        return found
+        literal = copy(self)
+        literal._literal = True
+        return literal
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of each text, without begin and end."""

@@ -1,4 +1,4 @@
-"""What word-level models share: a vocabulary of the most frequent words."""
+"""Base of word-level models: a vocabulary of the most frequent words."""
 
 from __future__ import annotations
 

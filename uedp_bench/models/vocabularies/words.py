@@ -70,8 +70,8 @@ class WordVocabulary:
 
     def id_of(self, word: str) -> int:
         """The id of a word as it is written, else of its lower case, else `unknown`."""
-        found = self._ids.get(word)
-        return self._ids.get(word.lower(), _SPECIALS.index(UNKNOWN)) if found is None else found
+        number = self._ids.get(word)
+        return self._ids.get(word.lower(), _SPECIALS.index(UNKNOWN)) if number is None else number
 
     def decode(self, tokens: Sequence[int]) -> str:
         """Words joined by spaces; begin and end are left out."""
