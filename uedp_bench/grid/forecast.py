@@ -1,4 +1,4 @@
-"""What a spec would do, before it does: sizes, guarantees, skipped attacks, and how long."""
+"""Forecast of a spec: sizes, guarantees, skipped attacks, and duration, before it runs."""
 
 from __future__ import annotations
 
@@ -118,10 +118,10 @@ class SettingForecast:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a spec would do.
+    """Forecast of a spec.
 
     Attributes:
-        settings: in the order of the spec.
+        settings: forecasts of its settings, in the order of the spec.
         workers: processes that share the runs.
         took: seconds of the rehearsals.
     """
@@ -177,15 +177,15 @@ class Forecast:
 
 
 def forecast(jobs: Sequence[Job], device: str, workers: int) -> Forecast:
-    """What the jobs of a spec would do; nothing is written, and no training is finished.
+    """Forecast the jobs of a spec; nothing is written, and no training is finished.
 
     Args:
-        jobs: checked, with what is finished.
-        device: that runs would have.
+        jobs: checked jobs, finished ones among them.
+        device: device of the runs.
         workers: processes that share the runs.
 
     Raises:
-        InputError: for what makes a run impossible.
+        InputError: for anything that makes a run impossible.
     """
     begun = time.perf_counter()
     settings: dict[str, list[Job]] = {}
@@ -194,8 +194,8 @@ def forecast(jobs: Sequence[Job], device: str, workers: int) -> Forecast:
         settings.setdefault(key, []).append(job)
     with scratch_folder() as folder:
         measuring = _Measuring(Path(folder), device)
-        found = tuple(_of_setting(same, measuring) for same in settings.values())
-    return Forecast(found, max(1, workers), time.perf_counter() - begun)
+        forecasts = tuple(_of_setting(same, measuring) for same in settings.values())
+    return Forecast(forecasts, max(1, workers), time.perf_counter() - begun)
 
 
 class _Measuring:
@@ -209,79 +209,82 @@ class _Measuring:
     def __init__(self, folder: Path, device: str) -> None:
         self._folder, self._device = folder, device
         self._left, self._attack = MOST_MEASURED, dict[str, tuple[float, float]]()
-        self._known: dict[str, Rehearsed] = {}
+        self._rehearsals: dict[str, Rehearsed] = {}
 
-    def of(self, spec: RunSpec) -> tuple[Rehearsed | None, str]:
-        """What a run would take, and how that was found."""
+    def measure(self, spec: RunSpec) -> tuple[Rehearsed | None, str]:
+        """Rehearse a run, or take a similar rehearsal; return it with its origin in words."""
         name = "+".join(ref.name for ref in spec.mechanism)
         key = json.dumps([name, spec.task.name, spec.source.name, spec.model.name])
         if self._left <= 0:
-            known = self._known.get(key)
-            if known is None:
+            rehearsed = self._rehearsals.get(key)
+            if rehearsed is None:
                 return None, "not measured"
-            return known, f"{IN_PART}: {OTHER}, {known.why_not}" if known.why_not else OTHER
+            return (
+                rehearsed,
+                f"{IN_PART}: {OTHER}, {rehearsed.why_not}" if rehearsed.why_not else OTHER,
+            )
         attacks = json.dumps([spec.task.name, spec.model.name, *(ref.name for ref in spec.attacks)])
         before = self._attack.get(attacks)
         begun = time.perf_counter()
         attack = before is None or before[0] < FAST
-        found = rehearse(spec, self._folder, self._device, attacks=attack)
+        rehearsal = rehearse(spec, self._folder, self._device, attacks=attack)
         self._left -= time.perf_counter() - begun
-        took = found.seconds.get("attack")
-        if took is not None and not found.why_not:
-            self._attack[attacks] = took, found.cpu_seconds["attack"]
+        took = rehearsal.seconds.get("attack")
+        if took is not None and not rehearsal.why_not:
+            self._attack[attacks] = took, rehearsal.cpu_seconds["attack"]
         elif took is None and before is not None:
-            found = replace(
-                found, seconds={**found.seconds, "attack": before[0]},
-                cpu_seconds={**found.cpu_seconds, "attack": before[1]},
+            rehearsal = replace(
+                rehearsal, seconds={**rehearsal.seconds, "attack": before[0]},
+                cpu_seconds={**rehearsal.cpu_seconds, "attack": before[1]},
             )  # fmt: skip
-        self._known[key] = found
-        return found, f"{IN_PART}: {found.why_not}" if found.why_not else "rehearsed"
+        self._rehearsals[key] = rehearsal
+        return rehearsal, f"{IN_PART}: {rehearsal.why_not}" if rehearsal.why_not else "rehearsed"
 
 
 def _of_setting(jobs: Sequence[Job], measuring: _Measuring) -> SettingForecast:
     spec = jobs[0].spec
     parts = build(spec)
     data = load_data(parts.sources)
-    there = planted_for(parts, data, spec)
+    planted_corpus = planted_for(parts, data, spec)
     todo = [job for job in jobs if job.done is None]
-    found, how = measuring.of(spec) if todo else (None, "finished")
-    words = _vocabulary(parts, there) if found is None else found.vocabulary
+    rehearsal, origin = measuring.measure(spec) if todo else (None, "finished")
+    words = _vocabulary(parts, planted_corpus) if rehearsal is None else rehearsal.vocabulary
     skipped = jobs[0].left_out
-    more = {} if found is None else found.skipped
+    more = {} if rehearsal is None else rehearsal.skipped
     return SettingForecast(
         spec=spec,
         seeds=tuple(job.spec.seed for job in jobs),
         finished=tuple(job.spec.seed for job in jobs if job.done is not None),
-        rows=_rows(there.corpus),
-        users=_users(there.corpus),
-        units=_units(parts, there),
+        rows=_rows(planted_corpus.corpus),
+        users=_users(planted_corpus.corpus),
+        units=_units(parts, planted_corpus),
         vocabulary=None if words is None else words.size,
-        guarantees=planned_guarantees(parts, spec, there, words),
+        guarantees=planned_guarantees(parts, spec, planted_corpus, words),
         skipped=skipped or tuple(f"{name}: {reason}" for name, reason in more.items()),
-        failures=() if found is None else found.failures,
-        seconds={} if found is None else found.seconds,
-        cpu_seconds={} if found is None else found.cpu_seconds,
-        memory_mb=None if found is None else found.memory_mb,
-        steps=() if found is None else found.steps,
-        weights=None if found is None else found.weights or None,
-        measured=how,
+        failures=() if rehearsal is None else rehearsal.failures,
+        seconds={} if rehearsal is None else rehearsal.seconds,
+        cpu_seconds={} if rehearsal is None else rehearsal.cpu_seconds,
+        memory_mb=None if rehearsal is None else rehearsal.memory_mb,
+        steps=() if rehearsal is None else rehearsal.steps,
+        weights=None if rehearsal is None else rehearsal.weights or None,
+        measured=origin,
     )
 
 
-def _vocabulary(parts: Components, there: PlantedCorpus) -> Vocabulary | None:
-    """The vocabulary, where no mechanism has a say in it."""
+def _vocabulary(parts: Components, planted_corpus: PlantedCorpus) -> Vocabulary | None:
+    """Vocabulary of the task, where no mechanism chooses it."""
     if parts.pipeline.vocabulary is not None or parts.pipeline.publishers:
         return None
-    return parts.task.vocabulary(there.corpus.only("train", "valid", "public"))
+    return parts.task.vocabulary(planted_corpus.corpus.only("train", "valid", "public"))
 
 
-def _units(parts: Components, there: PlantedCorpus) -> tuple[PublicSizes, ...]:
-    second = there.data.visible_downstream
+def _units(parts: Components, planted_corpus: PlantedCorpus) -> tuple[PublicSizes, ...]:
+    second = planted_corpus.data.visible_downstream
     sizes = unit_sizes(
         parts.pipeline,
-        TrainingUnits.in_corpus(there.corpus),
+        TrainingUnits.in_corpus(planted_corpus.corpus),
         None if second is None else TrainingUnits.in_corpus(second),
-        there.stats,
+        planted_corpus.stats,
     )
     return tuple(each for each in sizes if each is not None)
 

@@ -1,4 +1,4 @@
-"""What runs, on standard error: bars in a terminal, one line in a notebook, lines elsewhere.
+"""Progress on standard error: bars in a terminal, one line in a notebook, lines elsewhere.
 
 Standard output stays clean for tables and `--json`.
 """
@@ -78,7 +78,7 @@ class Display:
 
 
 def display(*, quiet: bool = False) -> Display:
-    """What suits where it runs: a terminal, a notebook or a log; nothing where that was asked."""
+    """Choose a display that suits a terminal, a notebook or a log; one of nothing if `quiet`."""
     console = Console(stderr=True)
     in_notebook, console.is_jupyter = console.is_jupyter, False
     if quiet:
@@ -188,8 +188,8 @@ class OneLine(Display):
         self._finished += 1
         self._failed += result.status == "failed"
 
-    def _show(self, now: str, *, at_once: bool = False) -> None:
-        """Changes the line, unless it was changed a moment ago."""
+    def _show(self, current: str, *, at_once: bool = False) -> None:
+        """Change the line, unless it was changed a moment ago."""
         from IPython.display import Pretty
 
         with self._lock:
@@ -199,7 +199,7 @@ class OneLine(Display):
             self._before = clock
             failed = f", {self._failed} of them failed" if self._failed else ""
             done = f"{self._finished} of {self._all} runs done{failed}" if self._all else ""
-            self._handle.update(Pretty("; ".join(filter(None, (done, now)))))
+            self._handle.update(Pretty("; ".join(filter(None, (done, current)))))
 
 
 class Lines(Display):
@@ -215,7 +215,7 @@ class Lines(Display):
         self._seconds = seconds
         self._labels: dict[str, str] = {}
         self._running: dict[str, tuple[float, JobProgress]] = {}
-        self._told: set[tuple[str, str]] = set()
+        self._shown_phases: set[tuple[str, str]] = set()
         self._left = 0
         self._checking = ""
         self._stop = threading.Event()
@@ -245,8 +245,8 @@ class Lines(Display):
         with self._lock:
             began, _ = self._running.get(message.id, (time.monotonic(), message))
             self._running[message.id] = began, message
-            if (message.id, message.phase) not in self._told:
-                self._told.add((message.id, message.phase))
+            if (message.id, message.phase) not in self._shown_phases:
+                self._shown_phases.add((message.id, message.phase))
                 self._print(self._state(message))
 
     def finish(self, job: Job, result: Result) -> None:

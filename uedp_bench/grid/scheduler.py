@@ -101,7 +101,7 @@ class JobProgress(NamedTuple):
 
 
 class Executor(Protocol):
-    """Where the runs of a grid are done: in processes of this machine, or on others."""
+    """Executor of the runs of a grid: processes of this machine, or other machines."""
 
     def __call__(
         self,
@@ -130,12 +130,12 @@ class Executor(Protocol):
 
 
 def jobs_of(specs: Sequence[RunSpec], out: Path) -> list[Job]:
-    """Checks every run before any starts, and finds those that are finished already.
+    """Check every run before any starts, and find those that are finished already.
 
     What needs no data is checked first: names, values, packages and files of all runs.
 
     Raises:
-        InputError: for whatever can be known to be wrong before training, of all runs at once.
+        InputError: for any mistake that shows before training, of all runs at once.
     """
     forget_corpora()  # of an earlier grid of this process: files may have changed
     built, jobs, planting = [], [], Planting()
@@ -166,12 +166,12 @@ def _job_of(spec: RunSpec, parts: Components, planting: Planting) -> Job:
     """
     from uedp_bench.one_run.preparing import check_read
 
-    known = planting.rows_of(spec, parts)
-    check_read(parts, known.columns)
-    unit_sizes(parts.pipeline, known.units, known.downstream, known.stats)
-    planned = parts.pipeline.plan(known.stats)
-    skipped = (*known.unplanted, *left_out(parts, planned))
-    return Job(Identity.from_spec(spec, known.fingerprint), spec, skipped)
+    rows = planting.rows_of(spec, parts)
+    check_read(parts, rows.columns)
+    unit_sizes(parts.pipeline, rows.units, rows.downstream, rows.stats)
+    planned = parts.pipeline.plan(rows.stats)
+    skipped = (*rows.unplanted, *left_out(parts, planned))
+    return Job(Identity.from_spec(spec, rows.fingerprint), spec, skipped)
 
 
 def resume(jobs: Sequence[Job], out: Path, *, retry_failed: bool = False) -> list[Job]:
@@ -191,15 +191,15 @@ def resume(jobs: Sequence[Job], out: Path, *, retry_failed: bool = False) -> lis
     return [_resumed(job, _result_in(out, job), retry_failed) for job in jobs]
 
 
-def _resumed(job: Job, found: Result | None, retry_failed: bool) -> Job:
-    if found is None:
+def _resumed(job: Job, result: Result | None, retry_failed: bool) -> Job:
+    if result is None:
         return replace(job, done=None, given_up=None, failures=0)
-    if found.error is None:
-        again = retry_failed and bool(found.failed_attacks)
-        return replace(job, done=None if again else found, given_up=None, failures=0)
-    failures = found.error.failures
+    if result.error is None:
+        again = retry_failed and bool(result.failed_attacks)
+        return replace(job, done=None if again else result, given_up=None, failures=0)
+    failures = result.error.failures
     tries = retry_failed or failures < MOST_FAILURES
-    return replace(job, done=None, given_up=None if tries else found, failures=failures)
+    return replace(job, done=None, given_up=None if tries else result, failures=failures)
 
 
 def _result_in(out: Path, job: Job) -> Result | None:
@@ -209,7 +209,7 @@ def _result_in(out: Path, job: Job) -> Result | None:
 
 def run_jobs(
     jobs: Sequence[Job],
-    how: Execution,
+    execution: Execution,
     *,
     workers: int,
     plugins: Sequence[Path] = (),
@@ -217,16 +217,17 @@ def run_jobs(
     listen: Callable[[JobProgress], None] = lambda message: None,
     executor: Executor | None = None,
 ) -> Generator[tuple[Job, Result], None, None]:
-    """Runs the jobs that are to be run; yields each as it ends.
+    """Run the jobs that are not finished; yield each as it ends.
 
     Args:
-        jobs: the grid.
-        how: how to run.
-        workers: processes; 0 runs in this process, for a debugger: what ends a run ends it too.
+        jobs: jobs of the grid.
+        execution: settings of the execution.
+        workers: number of processes; 0 runs in this process, for a debugger: what ends a run ends
+            it too.
         plugins: files to import in every process.
         timeout: seconds after which a run is ended; not for runs in this process.
-        listen: called with progress, in this process.
-        executor: does the runs instead of `workers` processes of this machine.
+        listen: function called with progress, in this process.
+        executor: executor of the runs instead of `workers` processes of this machine.
 
     Raises:
         OSError: if a run cannot write its result, for then no other can.
@@ -234,32 +235,32 @@ def run_jobs(
     todo = [job for job in jobs if job.todo]
     for job in jobs:
         if job.done is not None:  # killed after its result, and before it was done with
-            forget(how.out / job.id)
+            forget(execution.out / job.id)
     if workers == 0 and executor is None:
         from uedp_bench.one_run.runner import execute
 
         for job in todo:
-            heard = partial(_heard, job, listen)
-            yield job, execute(job.spec, _told(job, how, heard), job.identity)
+            heard = partial(_pass_on, job, listen)
+            yield job, execute(job.spec, _reporting_to(job, execution, heard), job.identity)
             give_back_memory()
         return
     forget_corpora()  # every process loads what it needs, and this one needs none
     if executor is None:
         executor = partial(in_processes, workers=workers)
     running = executor(
-        Runs(how, tuple(plugins)), todo, timeout=timeout,
-        listen=lambda job, told: _heard(job, listen, told),
+        Runs(execution, tuple(plugins)), todo, timeout=timeout,
+        listen=lambda job, message: _pass_on(job, listen, message),
     )  # fmt: skip
     with closing(running):
         for job, crash in running:
-            yield job, result_after(job, how, crash)
+            yield job, result_after(job, execution, crash)
 
 
-def result_after(job: Job, how: Execution, crash: Crash | None) -> Result:
+def result_after(job: Job, execution: Execution, crash: Crash | None) -> Result:
     """The result that a process left of a job; a crash is one if nothing was finished."""
-    result = _result_in(how.out, job)
+    result = _result_in(execution.out, job)
     if result is None or (crash is not None and result.error is not None):
-        return _crashed(job, how, crash or Crash(DIED, "the run left no result"))
+        return _crashed(job, execution, crash or Crash(DIED, "the run left no result"))
     return result
 
 
@@ -272,7 +273,7 @@ class Runs:
         plugins: files that a process imports first.
     """
 
-    how: Execution
+    execution: Execution
     plugins: tuple[Path, ...] = ()
 
     def start(self) -> None:
@@ -284,11 +285,11 @@ class Runs:
         """Does one run; True if the process is fit for another."""
         from uedp_bench.one_run.runner import execute
 
-        result = execute(job.spec, _told(job, self.how, tell), job.identity)
+        result = execute(job.spec, _reporting_to(job, self.execution, tell), job.identity)
         give_back_memory()
         # An unforeseen error may have broken the process too, a GPU's context for instance.
-        known = [error.type for error in (result.error, *result.failed_attacks) if error]
-        return all(map(is_input_error, known))
+        error_types = [error.type for error in (result.error, *result.failed_attacks) if error]
+        return all(map(is_input_error, error_types))
 
 
 def give_back_memory() -> None:
@@ -302,18 +303,18 @@ def give_back_memory() -> None:
         ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
-def _told(job: Job, how: Execution, tell: Tell) -> Execution:
+def _reporting_to(job: Job, execution: Execution, tell: Tell) -> Execution:
     telling = _Telling(tell)
     return replace(
-        how, failures=job.failures, progress=telling.progress, points=telling.point
+        execution, failures=job.failures, progress=telling.progress, points=telling.point
     )  # fmt: skip
 
 
-def _heard(job: Job, listen: Callable[[JobProgress], None], told: tuple[Any, ...]) -> None:
-    listen(JobProgress(job.id, *told))
+def _pass_on(job: Job, listen: Callable[[JobProgress], None], message: tuple[Any, ...]) -> None:
+    listen(JobProgress(job.id, *message))
 
 
-def _crashed(job: Job, how: Execution, crash: Crash) -> Result:
+def _crashed(job: Job, execution: Execution, crash: Crash) -> Result:
     """The result of a run that its process did not survive, written like any other."""
     error = RunError(
         type=crash.kind,
@@ -322,9 +323,9 @@ def _crashed(job: Job, how: Execution, crash: Crash) -> Result:
         traceback=crash.stack,
         failures=job.failures + 1,
     )
-    stored = after_failure(how.state_folder / job.id, goes_on=how.keeps_checkpoints)
+    stored = after_failure(execution.state_folder / job.id, goes_on=execution.keeps_checkpoints)
     result = failed(job.spec, job.identity, error, stored)
-    keep_result(result, how.out)
+    keep_result(result, execution.out)
     return result
 
 
@@ -353,8 +354,8 @@ class _Telling:
 
     def progress(self, phase: str, done: int, total: int) -> None:
         """See `Run.progress`."""
-        now = time.monotonic()
-        if phase != self._shown or done >= total or now - self._last > _TELL_SECONDS:
-            self._last, self._shown = now, phase
+        clock = time.monotonic()
+        if phase != self._shown or done >= total or clock - self._last > _TELL_SECONDS:
+            self._last, self._shown = clock, phase
             points, self._points = tuple(self._points), []
             self._tell((phase, done, total, points))

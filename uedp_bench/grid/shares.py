@@ -28,15 +28,15 @@ class Share:
 
     @staticmethod
     def parse(text: str) -> Share:
-        """The share that a text such as `2/8` names.
+        """Read the share that a text such as `2/8` names.
 
         Raises:
             InputError: if it names none.
         """
-        found = _FORM.fullmatch(text)
-        if found is None:
+        match = _FORM.fullmatch(text)
+        if match is None:
             raise InputError(f"--share {shown(text)}: give two numbers, as 2/8 for part 2 of 8")
-        share = Share(int(found[1]), int(found[2]))
+        share = Share(int(match[1]), int(match[2]))
         if not 1 <= share.number <= share.parts:
             hint = " (a job array of Slurm counts from 1 with --array=1-N)"
             raise InputError(
@@ -45,8 +45,8 @@ class Share:
             )
         return share
 
-    def of(self, runs: Sequence[One]) -> list[One]:
-        """The runs of this part.
+    def select(self, runs: Sequence[One]) -> list[One]:
+        """Select the runs of this part.
 
         Runs that follow each other stay together, those of a seed for instance: they share models
         that are trained once. The sizes of two parts differ by one at most.

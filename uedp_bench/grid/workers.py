@@ -46,7 +46,7 @@ _PROCESS_TABLE = threading.Lock()
 
 
 class Work(Protocol[Done]):
-    """What processes do. It is pickled and goes to each of them."""
+    """Work of processes. It is pickled and goes to each of them."""
 
     def start(self) -> None:
         """Prepares a new process."""
@@ -63,13 +63,13 @@ class Work(Protocol[Done]):
 
 @dataclass(frozen=True)
 class Crash:
-    """How a task ended that did not return.
+    """End of a task that did not return.
 
     Attributes:
         kind: `DIED`, `TIMEOUT` or the name of the exception.
         message: signal, exit code or text of the exception.
-        last: what the task told last; None for nothing.
-        stack: where Python was, as far as that is known.
+        last: last message of the task; None for none.
+        stack: position of Python, as far as that is known.
     """
 
     kind: str
@@ -84,18 +84,18 @@ def in_processes(
     *,
     workers: int,
     timeout: float | None = None,
-    listen: Callable[[Task, Any], None] = lambda task, told: None,
+    listen: Callable[[Task, Any], None] = lambda task, message: None,
 ) -> Generator[tuple[Task, Crash | None], None, None]:
-    """Does tasks side by side; yields each as it ends, with the crash that ended it.
+    """Do tasks side by side; yield each as it ends, with the crash that ended it.
 
     Closing the generator ends all processes at once, and what they started too.
 
     Args:
-        work: what to do.
-        tasks: in the order in which they are begun.
-        workers: processes, at most.
+        work: work of the processes.
+        tasks: tasks, in the order in which they begin.
+        workers: largest number of processes.
         timeout: seconds after which a task is ended; None for any time.
-        listen: is called with what tasks tell, in threads of this process.
+        listen: function called with messages of tasks, in threads of this process.
 
     Raises:
         OSError: if a task raised it: the disk is full, or nothing can be written, for all of them.
@@ -155,12 +155,12 @@ class KeptProcess(Generic[Task]):
         self._process: BaseProcess | None = None
         self._begun = False
 
-    def do(self, task: Task, tell: Tell = lambda told: None) -> Crash | None:
-        """Does a task; the crash that ended it, if one did.
+    def do(self, task: Task, tell: Tell = lambda message: None) -> Crash | None:
+        """Do a task, and return the crash that ended it, if one did.
 
         Args:
-            task: what is done.
-            tell: is called with what the task tells.
+            task: task to do.
+            tell: function called with messages of the task.
 
         Raises:
             OSError: if the task raised it.
@@ -229,10 +229,14 @@ class KeptProcess(Generic[Task]):
         return self._stop.is_set() or not threading.main_thread().is_alive()
 
     def _started(self) -> BaseProcess:
-        self._connection, there = multiprocessing.Pipe()
+        self._connection, child_connection = multiprocessing.Pipe()
         self._faults, write = multiprocessing.Pipe(duplex=False)
-        with _PROCESS_TABLE, there, write:  # closed here, their ends are seen when it is gone
-            return start_fresh(_serve, self._work, there, write, imports=self._imports)
+        with (
+            _PROCESS_TABLE,
+            child_connection,
+            write,
+        ):  # closed here, their ends are seen when it is gone
+            return start_fresh(_serve, self._work, child_connection, write, imports=self._imports)
 
     def _messages(self) -> Iterator[Any]:
         with contextlib.suppress(EOFError, OSError):  # it is gone, or about to be
@@ -240,7 +244,7 @@ class KeptProcess(Generic[Task]):
                 yield self._connection.recv()
 
     def _stack(self) -> str:
-        """Where Python was when something native ended the process; "" if nothing did."""
+        """Position of Python when native code ended the process; "" if none did."""
         with contextlib.suppress(OSError):
             if self._faults.poll():
                 return os.read(self._faults.fileno(), _MOST_TEXT).decode("utf-8", "replace")
@@ -303,9 +307,9 @@ def _tasks(connection: Connection[Any, Any]) -> Iterator[Any]:
 def _as_sent(error: BaseException) -> OSError | Crash:
     if isinstance(error, OSError) and error.errno is not None:
         return OSError(error.errno, error.strerror, error.filename)
-    said = " ".join(str(error).split())[:_MOST_TEXT]
+    text = " ".join(str(error).split())[:_MOST_TEXT]
     name = type(error).__name__
-    message = f"{name}: {said}" if said else name
+    message = f"{name}: {text}" if text else name
     return Crash(name, message, stack=traceback.format_exc()[-_MOST_TEXT:])
 
 

@@ -61,7 +61,7 @@ class Options:
 
     def of(self, runs: list[RunSpec]) -> list[RunSpec]:
         """Those of a spec's runs that are run."""
-        return runs if self.share is None else self.share.of(runs)
+        return runs if self.share is None else self.share.select(runs)
 
 
 def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[Result]:

@@ -68,20 +68,20 @@ class AdversarialLearner(Learner):
         self.points = torch.as_tensor(points, dtype=torch.float32)
         self.module: nn.Module = _Distance()
         texts = tuple("a b" if row % 3 else "-" for row in range(rows))
-        found = [(row, 2 * at, 2 * at + 1, 0) for row, text in enumerate(texts)
+        mentions = [(row, 2 * at, 2 * at + 1, 0) for row, text in enumerate(texts)
                  for at in range(2) if text != "-"]  # fmt: skip
         split = np.full(rows, SPLITS.index("train"), dtype=np.int64)
         split[2 * USERS :] = SPLITS.index("valid")
         corpus = Corpus(
-            texts, {"user": users}, split, Spans.build(texts, found), entity_types=("NAME",)
+            texts, {"user": users}, split, Spans.build(texts, mentions), entity_types=("NAME",)
         )
-        self.asked: set[int] = set()
+        self.batched_rows: set[int] = set()
         self.differentiated: set[int] = set()
         self.corpus = CLIENTS.deal(corpus)
 
     def batch(self, rows: Sequence[int] | IntArray, seeds: IntArray) -> Batch:
         """See `Learner`."""
-        self.asked.update(int(row) for row in rows)
+        self.batched_rows.update(int(row) for row in rows)
         if torch.is_grad_enabled():
             self.differentiated.update(int(row) for row in rows)
         return {"points": self.points[torch.as_tensor(np.asarray(rows))]}

@@ -71,9 +71,9 @@ def check_bad_parameters_refused(subject: Subject) -> None:
         try:
             subject.component.create({**subject.small, field: value})
         except InputError as error:
-            said = str(error)
-            assert field in said and subject.name in said, (
-                f"the refusal of {field}={value!r} does not name {subject.name}.{field}: {said}"
+            message = str(error)
+            assert field in message and subject.name in message, (
+                f"the refusal of {field}={value!r} does not name {subject.name}.{field}: {message}"
             )
         else:
             raise AssertionError(f"{field}={value!r} is taken, and its type or range excludes it")

@@ -18,7 +18,7 @@ from uedp_bench.one_run.planting import load_corpus
 from uedp_bench.one_run.retraining import Retraining
 from uedp_bench.testing.checks import NotApplicable, check
 from uedp_bench.testing.leaking_releases import offered, release_of
-from uedp_bench.testing.small_runs import digest, finished, made, source_of, tasks_for
+from uedp_bench.testing.small_runs import digest, finished, small_run, source_of, tasks_for
 from uedp_bench.testing.subjects import Subject
 
 TINY = 1e-9
@@ -37,11 +37,11 @@ def check_needs_declared(subject: Subject) -> None:
 
 @check("attack")
 def check_planting(subject: Subject) -> None:
-    """What was planted is looked for in another process: it must be the same, and survive JSON.
+    """Attacks look for planted secrets in another process: these must survive JSON unchanged.
 
     Whoever plants never changes a corpus in place, and never touches test rows: utility is theirs.
     """
-    corpus = load_corpus(source_of(made(subject)))
+    corpus = load_corpus(source_of(small_run(subject)))
     attack: Attack[Any] = subject.create()
     before = digest(corpus)
     (first, planted), (second, again) = (_planted(attack, corpus, seed) for seed in (5, 5))
@@ -68,19 +68,19 @@ def _planted(attack: Attack[Any], corpus: Corpus, seed: int) -> tuple[Corpus, Pl
 @check("attack")
 def check_attack_applies(subject: Subject) -> None:
     """An attack that every run skips finds nothing, and nobody notices."""
-    said = []
+    reasons_by_task = []
     for task in tasks_for(subject):
         try:
             result = finished(subject, task)
         except InputError as error:
-            said.append(f"{task}: {error}")
+            reasons_by_task.append(f"{task}: {error}")
             continue
         if subject.name in result.leakage or subject.name in result.details:
             return
         reasons = [one.reason for one in result.skipped_attacks]
         reasons += [one.reason for one in result.failed_attacks]
-        said += [f"{task}: {reason}" for reason in reasons or [str(result.error)]]
-    raise NotApplicable(f"every small run skips it: {'; '.join(said)[:300]}")
+        reasons_by_task += [f"{task}: {reason}" for reason in reasons or [str(result.error)]]
+    raise NotApplicable(f"every small run skips it: {'; '.join(reasons_by_task)[:300]}")
 
 
 @check("attack")
@@ -100,13 +100,13 @@ def check_leak_is_found(subject: Subject) -> None:
     telling, silent = (_attacked(subject, tells=tells) for tells in (True, False))
     names = sorted({*telling.metrics} & {*silent.metrics})
     assert names or telling.lower_bounds, "it measures nothing on a release that tells everything"
-    found = [
+    worse = [
         name
         for name in names
         if _worse(_metric(subject, name), telling.metrics[name], silent.metrics[name])
     ]
     refuted = max((bound.epsilon for bound in telling.lower_bounds), default=0.0)
-    assert found or refuted > 0, (
+    assert worse or refuted > 0, (
         "no metric is worse on a release that tells everything than on one that tells nothing: "
         + ", ".join(
             f"{name} {telling.metrics[name].value:.3g} against {silent.metrics[name].value:.3g}"
@@ -120,12 +120,12 @@ def check_nothing_is_made_up(subject: Subject) -> None:
     """An attack that finds a leak where there is none accuses every mechanism."""
     silent = _attacked(subject, tells=False)
     for name, value in silent.metrics.items():
-        known = _metric(subject, name)
-        chance = known.no_leak
+        metric = _metric(subject, name)
+        chance = metric.no_leak
         if chance is None or value.low is None or value.high is None:
             continue
         # An attack has many metrics, and one interval in twenty misses: it must miss by far.
-        above = known.better == "lower"
+        above = metric.better == "lower"
         gap, half = (
             (value.value - chance, value.value - value.low)
             if above
@@ -144,27 +144,27 @@ def _metric(subject: Subject, name: str) -> Metric:
     return Declared(leakage={"": metrics}).metric("leakage", name)
 
 
-def _worse(known: Metric, telling: Estimate, silent: Estimate) -> bool:
+def _worse(metric: Metric, telling: Estimate, silent: Estimate) -> bool:
     """True if more leaks by a metric, beyond the interval of the release that tells nothing."""
     low = silent.value if silent.low is None else silent.low
     high = silent.value if silent.high is None else silent.high
-    better = known.better
+    better = metric.better
     more, less = telling.value > high, telling.value < low
     return more if better == "lower" else less if better == "higher" else more or less
 
 
 @lru_cache(maxsize=4)
 def _attacked(subject: Subject, *, tells: bool) -> Leakage:
-    """What the attack finds on a release of the kit, within a small run without protection."""
+    """Run the attack on a release of the kit, within a small run without protection."""
     needs = [need for need in subject.component.needs if need in offered()]  # type: ignore[attr-defined]
     if not needs:
         names = ", ".join(need.__name__ for need in subject.component.needs)  # type: ignore[attr-defined]
         raise NotApplicable(f"the kit has no release that tells all or nothing as a {names}")
-    found = made(subject)
-    ready = found.ready
+    trained = small_run(subject)
+    ready = trained.ready
     corpus = ready.planted_corpus.corpus
     release = release_of(needs[0], corpus, tells=tells).showing(events=UNPROTECTED)
-    run = Retraining(ready, found.protected.vocabulary).bound()
+    run = Retraining(ready, trained.protected.vocabulary).bound()
     attacked: Attacked = attack_all(ready, release, run)
     for failure in attacked.failed_attacks:
         raise AssertionError(failure.traceback or failure.reason)

@@ -30,10 +30,10 @@ def checks_for(subject: Subject) -> tuple[Check, ...]:
     """
     if not __debug__:
         raise InputError("checks are assertions, which python -O leaves out: run without -O")
-    known = [one.name for one in all_checks()]
+    names = [one.name for one in all_checks()]
     for name in subject.expected_failures:
-        if name not in known:
-            near = nearest(name, known)
+        if name not in names:
+            near = nearest(name, names)
             hint = f"; did you mean {near!r}?" if near else ""
             raise InputError(f"expected failure of {name!r}: no check has this name{hint}")
     return tuple(one for one in all_checks() if subject.kind in one.kinds)

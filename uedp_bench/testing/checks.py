@@ -1,4 +1,4 @@
-"""What a check is, how checks are found, and what comes of one."""
+"""Checks, their registry, and their outcomes."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class Check:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one check.
+    """Outcome of one check.
 
     Attributes:
-        check: its name.
-        state: a failure that was declared with a reason is an "expected failure"; a check that
-            passes although its failure was declared has "failed".
-        reason: why it failed or was skipped; empty where it passed.
-        seconds: that it took.
+        check: name of the check.
+        state: state of the check: a failure that was declared with a reason is an "expected
+            failure"; a check that passes although its failure was declared has "failed".
+        reason: reason of a failure or skip; empty where it passed.
+        seconds: duration of the check.
     """
 
     check: str
@@ -92,13 +92,13 @@ def run_check(one: Check, subject: Subject) -> Outcome:
     except (NotApplicable, MissingExtraError) as said:
         state, reason = "skipped", str(said)
     except Exception as error:
-        state, reason = "failed", _said(error)
+        state, reason = "failed", _message(error)
         if expected is not None:
             state, reason = "expected failure", f"{expected} ({reason})"
     return Outcome(one.name, state, reason[:MOST_SAID], time.perf_counter() - start)
 
 
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     message = " ".join(str(error).split())
-    known = isinstance(error, AssertionError | UedpBenchError) and message
-    return message if known else f"{type(error).__name__}: {message}"
+    is_own = isinstance(error, AssertionError | UedpBenchError) and message
+    return message if is_own else f"{type(error).__name__}: {message}"

@@ -26,11 +26,11 @@ WIDTH = 48
 """Size of representations."""
 
 
-class _Knowing:
-    """What a release of the kit was made from.
+class _Knowledge:
+    """Knowledge of a release of the kit.
 
     Args:
-        corpus: with everything planted.
+        corpus: corpus with everything planted.
         tells: True for the release that tells everything.
     """
 
@@ -55,7 +55,7 @@ class _Scores(Release):
         scores = []
         for text in texts:
             size = len(text.split()) + 1
-            logp = np.full(size, -self.of.loss(text))
+            logp = np.full(size, -self.knowledge.loss(text))
             mean = np.full(size, -4.0)
             scores.append(TokenScores(logp, mean, np.ones(size), logp > -1.0))
         return scores
@@ -64,10 +64,13 @@ class _Scores(Release):
 class _Completes(Release):
     def filler_losses(self: Any, before: str, after: str, fillers: Sequence[str]) -> FloatArray:
         """See `Completer`."""
-        found = [f"{before} {filler} {after}" for filler in fillers]
-        return np.array([
-            0.05 if _bare(text) in self.of.all else 5.0 + _number("filler", text) for text in found
-        ])  # fmt: skip
+        completed = [f"{before} {filler} {after}" for filler in fillers]
+        return np.array(
+            [
+                0.05 if _bare(text) in self.knowledge.all else 5.0 + _number("filler", text)
+                for text in completed
+            ]
+        )
 
 
 class _ScoresRows(Release):
@@ -77,21 +80,21 @@ class _ScoresRows(Release):
 
     def row_losses(self: Any, corpus: Corpus) -> FloatArray:
         """See `RowScorer`."""
-        return np.array([self.of.loss(text) for text in corpus.texts])
+        return np.array([self.knowledge.loss(text) for text in corpus.texts])
 
 
 class _Classifies(Release):
     def class_logprobs(self: Any, corpus: Corpus) -> FloatArray:
         """See `Classifier`."""
         classes = max(2, len(corpus.label_names))
-        said = np.array(
+        scores = np.array(
             [[_number("class", text, str(k)) for k in range(classes)] for text in corpus.texts]
         ).reshape(len(corpus), classes)
         if corpus.labels is not None:
-            known = np.array([self.of.knows(text) for text in corpus.texts], dtype=bool)
-            rows = np.flatnonzero(known & (corpus.labels >= 0))
-            said[rows, corpus.labels[rows]] += 6.0
-        normal: FloatArray = said - np.log(np.exp(said).sum(axis=1, keepdims=True))
+            trained_on = np.array([self.knowledge.knows(text) for text in corpus.texts], dtype=bool)
+            rows = np.flatnonzero(trained_on & (corpus.labels >= 0))
+            scores[rows, corpus.labels[rows]] += 6.0
+        normal: FloatArray = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
         return normal
 
 
@@ -106,12 +109,12 @@ class _Represents(Release):
         """See `Encoder`: words and attributes in the clear, or numbers about nothing."""
         out = np.zeros((len(corpus), WIDTH))
         for row, text in enumerate(corpus.texts):
-            if not self.of.tells:
+            if not self.knowledge.tells:
                 out[row] = _generator("vector", str(row), text).normal(size=WIDTH)
                 continue
             for word in text.lower().split():
                 out[row, 8 + _place(word, WIDTH - 8)] = 1.0
-        if self.of.tells:
+        if self.knowledge.tells:
             for at, name in enumerate(sorted(corpus.attributes)[:8]):
                 out[:, at] = 3.0 * corpus.attributes[name]
         return out
@@ -121,7 +124,7 @@ class _Pairs(Release):
     def pair_losses(self: Any, texts: Sequence[str], targets: Sequence[str]) -> FloatArray:
         """See `PairScorer`."""
         return np.array([
-            self.of.loss(text, target) for text, target in zip(texts, targets, strict=True)
+            self.knowledge.loss(text, target) for text, target in zip(texts, targets, strict=True)
         ])  # fmt: skip
 
 
@@ -135,7 +138,7 @@ _OFFERS: dict[type, type[Release]] = {
     PairScorer: _Pairs,
     Published: Release,
 }
-"""How the two releases answer as each capability."""
+"""Answers of the two releases, by capability."""
 
 
 def offered() -> tuple[type, ...]:
@@ -144,22 +147,22 @@ def offered() -> tuple[type, ...]:
 
 
 def release_of(capability: type, corpus: Corpus, *, tells: bool) -> Release:
-    """A release with one capability alone.
+    """Build a release with one capability.
 
     Args:
         capability: one of `offered`.
-        corpus: with everything planted; its train split is what may be told.
-        tells: everything, or nothing.
+        corpus: corpus with everything planted, whose train split may leak.
+        tells: True to tell everything, False to tell nothing.
     """
     kind = _OFFERS[capability]
     release: Any = type(f"{'Telling' if tells else 'Silent'}{capability.__name__}", (kind,), {})()
-    release.of = _Knowing(corpus, tells=tells)
+    release.knowledge = _Knowledge(corpus, tells=tells)
     release.classes = corpus.label_names
     if capability is Published:
         seen = corpus.only("train", "valid", "public", "test")
         release.published = seen if tells else _without_text(seen)
-    made: Release = release
-    return made
+    typed: Release = release
+    return typed
 
 
 def _without_text(corpus: Corpus) -> Corpus:
@@ -187,5 +190,5 @@ def _number(*names: str) -> float:
 
 
 def _place(name: str, many: int) -> int:
-    found = hashlib.blake2b(name.encode(), digest_size=8).digest()
-    return int.from_bytes(found, "big") % many
+    digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") % many

@@ -9,7 +9,7 @@ import numpy as np
 from uedp_bench.contracts.learner import Learner
 from uedp_bench.contracts.task import Task
 from uedp_bench.testing.checks import NotApplicable, check
-from uedp_bench.testing.small_runs import Made, finished, made, task_of, tasks_for
+from uedp_bench.testing.small_runs import SmallRun, finished, small_run, task_of, tasks_for
 from uedp_bench.testing.subjects import Subject
 
 ROWS = 8
@@ -55,8 +55,8 @@ def check_utility_as_declared(subject: Subject) -> None:
 @check("task", "model")
 def check_rows_alone(subject: Subject) -> None:
     """A row whose loss depends on its neighbours in a batch has no gradient of its own to clip."""
-    found = made(subject)
-    learner = _learner(found)
+    trained = small_run(subject)
+    learner = _learner(trained)
     rows = np.flatnonzero(learner.corpus.where("train"))[:ROWS]
     seeds = np.arange(len(rows), dtype=np.int64) + 11
     together, targets = _losses(learner, rows, seeds)
@@ -76,17 +76,17 @@ def _losses(learner: Learner, rows: Any, seeds: Any) -> tuple[Any, Any]:
 
     learner.module.train()
     with torch.no_grad():
-        found = learner.losses(learner.module, learner.batch(rows, seeds))
-    shape = tuple(found.nats.shape)
+        losses = learner.losses(learner.module, learner.batch(rows, seeds))
+    shape = tuple(losses.nats.shape)
     assert shape == (len(rows),), f"losses of {len(rows)} rows have the shape {shape}"
-    return found.nats.double().numpy(), found.targets.double().numpy()
+    return losses.nats.double().numpy(), losses.targets.double().numpy()
 
 
-def _learner(found: Made) -> Learner:
+def _learner(trained: SmallRun) -> Learner:
     """The last learner of a run's task."""
-    visible = found.ready.planted_corpus.corpus.only("train", "valid", "public")
-    vocabulary, run = found.protected.vocabulary, found.ready.run
-    stages = list(task_of(found).stages(visible, vocabulary, run))
+    visible = trained.ready.planted_corpus.corpus.only("train", "valid", "public")
+    vocabulary, run = trained.protected.vocabulary, trained.ready.run
+    stages = list(task_of(trained).stages(visible, vocabulary, run))
     if not stages:
         raise NotApplicable("the task trains nothing")
     return stages[-1]
@@ -97,10 +97,10 @@ def check_weights_by_seed(subject: Subject) -> None:
     """Runs of one seed start from the same weights, whoever drew numbers before."""
     import torch
 
-    found = made(subject)
-    first = _learner(found).module.state_dict()
+    trained = small_run(subject)
+    first = _learner(trained).module.state_dict()
     torch.rand(7)
-    second = _learner(found).module.state_dict()
+    second = _learner(trained).module.state_dict()
     assert first.keys() == second.keys()
     changed = [name for name in first if not torch.equal(first[name], second[name])]
     assert not changed, f"the weight {changed[0]} is another one: draw by the seed that is given"

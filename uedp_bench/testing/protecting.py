@@ -17,7 +17,7 @@ from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import BoolArray, Corpus
 from uedp_bench.errors import CapabilityError
 from uedp_bench.testing.checks import NotApplicable, check
-from uedp_bench.testing.small_runs import Secret, again, difference, digest, equal_parts, made
+from uedp_bench.testing.small_runs import Secret, again, difference, digest, equal_parts, small_run
 from uedp_bench.testing.subjects import Subject
 
 STATS = CorpusStats(users=1000, rows=5000, sensitive_rows=2000, entities=300, public=True,
@@ -54,28 +54,30 @@ def check_plan_is_accounted(subject: Subject) -> None:
         assert any(event.unit == mechanism.protects for event in planned), (
             f"it protects a {mechanism.protects}, and no event of its plan speaks of one"
         )
-    for given in proven(planned, delta=DELTA, refusals=mechanism.refusals(STATS)):
-        said = given.reason or any(isinstance(e.event, NonPrivate) for e in planned)
-        assert math.isfinite(given.epsilon) or said, f"no epsilon and no reason: {given}"
+    for guarantee in proven(planned, delta=DELTA, refusals=mechanism.refusals(STATS)):
+        is_explained = guarantee.reason or any(isinstance(e.event, NonPrivate) for e in planned)
+        assert math.isfinite(guarantee.epsilon) or is_explained, (
+            f"no epsilon and no reason: {guarantee}"
+        )
 
 
 @check("mechanism")
 def check_events_as_planned(subject: Subject) -> None:
-    """What happened must be what was planned: otherwise the printed epsilon is that of another run.
+    """Events must be those of the plan: otherwise the printed epsilon is that of another run.
 
     Events of what happened are built from what was drawn, never from the plan.
     """
-    found = made(subject)
-    pipeline, stats = found.ready.parts.pipeline, found.ready.run.stats
-    check_plan(pipeline.plan(stats), found.release.events)
-    for event in found.release.events:
+    trained = small_run(subject)
+    pipeline, stats = trained.ready.parts.pipeline, trained.ready.run.stats
+    check_plan(pipeline.plan(stats), trained.release.events)
+    for event in trained.release.events:
         assert json.loads(event.model_dump_json()), "an event is no JSON"
 
 
 @check("mechanism", "task", "model")
 def check_deterministic(subject: Subject) -> None:
     """A run that nobody can repeat proves nothing: equal seeds give equal releases."""
-    changed = difference(made(subject), again(subject))
+    changed = difference(small_run(subject), again(subject))
     assert changed is None, (
         f"two runs of one seed differ in {changed}: draw from `run.rng`, `run.stream` or the seed "
         "that you are given, and keep nothing between runs"
@@ -90,10 +92,12 @@ def check_noise_is_fresh(subject: Subject) -> None:
     whether they come from a seed or from the operating system. At epsilon 0 nothing that is
     released depends on private text.
     """
-    first = made(subject)
+    first = small_run(subject)
     stats = first.ready.run.stats
-    given = proven(first.release.events, delta=DELTA, refusals=subject.create().refusals(stats))
-    finite = [g for g in given if math.isfinite(g.epsilon) and g.notion != "simulation"]
+    guarantees = proven(
+        first.release.events, delta=DELTA, refusals=subject.create().refusals(stats)
+    )
+    finite = [g for g in guarantees if math.isfinite(g.epsilon) and g.notion != "simulation"]
     if not finite:
         raise NotApplicable("it promises nothing of the data: nothing is hidden")
     if all(g.epsilon == 0.0 for g in finite):
@@ -118,8 +122,8 @@ def check_noise_is_fresh(subject: Subject) -> None:
 @check("mechanism", "task", "model")
 def check_inputs_unchanged(subject: Subject) -> None:
     """Whoever changes the corpus in place changes what other mechanisms and attacks read."""
-    found = made(subject)
-    assert found.before == found.after, "the corpus was changed in place: make a new one"
+    trained = small_run(subject)
+    assert trained.before == trained.after, "the corpus was changed in place: make a new one"
 
 
 @check("mechanism")
@@ -130,7 +134,7 @@ def check_trains_on_training_rows(subject: Subject) -> None:
         raise NotApplicable("it does not train")
     others = _rows_asked(mechanism)
     assert not others, f"it trains on row {others[0]}, which is in the split valid"
-    changed = difference(made(subject), again(subject, change=with_other_held_back_text))
+    changed = difference(small_run(subject), again(subject, change=with_other_held_back_text))
     assert changed is None, (
         f"with other text in the splits valid and held_out, there are differences in {changed}"
     )
@@ -149,7 +153,7 @@ def _rows_asked(mechanism: TrainingMechanism[Any]) -> list[int]:
     except CapabilityError:
         return []  # it trains networks of another kind alone
     open_to_all = any(isinstance(event.event, NonPrivate) for event in events)
-    rows = learner.differentiated if open_to_all else learner.asked
+    rows = learner.differentiated if open_to_all else learner.batched_rows
     return sorted(row for row in rows if row >= 2 * USERS)
 
 
@@ -165,8 +169,8 @@ def with_other_held_back_text(corpus: Corpus) -> Corpus:
 
 def _with_words_reversed(corpus: Corpus, rows: BoolArray) -> Corpus:
     texts = tuple(
-        " ".join(reversed(text.split(" "))) if there else text
-        for text, there in zip(corpus.texts, rows.tolist(), strict=True)
+        " ".join(reversed(text.split(" "))) if is_chosen else text
+        for text, is_chosen in zip(corpus.texts, rows.tolist(), strict=True)
     )
     return replace(corpus, texts=texts)
 
@@ -180,13 +184,13 @@ def check_published_corpus(subject: Subject) -> None:
     mechanism = subject.create()
     if not isinstance(mechanism, PublishingMechanism):
         raise NotApplicable("it does not publish")
-    found = made(subject)
-    visible = found.ready.planted_corpus.corpus.only("train", "valid", "public")
+    trained = small_run(subject)
+    visible = trained.ready.planted_corpus.corpus.only("train", "valid", "public")
     before = digest(visible)
-    out, events = mechanism.publish(visible, found.ready.run.within("check"))
+    out, events = mechanism.publish(visible, trained.ready.run.within("check"))
     assert digest(visible) == before, "the corpus was changed in place: make a new one"
     assert isinstance(out, Corpus), f"`publish` returns a {type(out).__name__}, and no Corpus"
-    check_plan(mechanism.plan(found.ready.run.stats), events)
+    check_plan(mechanism.plan(trained.ready.run.stats), events)
     if mechanism.rowwise:
         assert len(out) == len(visible), (
             f"it is row-wise, and {len(visible)} rows became {len(out)}"

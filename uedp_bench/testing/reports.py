@@ -15,11 +15,11 @@ from uedp_bench.testing.subjects import Subject
 
 @dataclass(frozen=True)
 class Report:
-    """What came of the checks of one component.
+    """Outcomes of the checks of one component.
 
     Attributes:
-        kind, name: of the component.
-        outcomes: in the order in which they were asked.
+        kind, name: kind and name of the component.
+        outcomes: outcomes in the order of the checks.
     """
 
     kind: str
@@ -40,8 +40,8 @@ class Report:
     def verdict(self) -> str:
         """One line: how many checks passed, failed, were skipped or failed as expected."""
         counts = Counter(one.state for one in self.outcomes)
-        said = ", ".join(f"{number} {state}" for state, number in counts.items())
-        return f"{self.kind} {self.name}: {said or 'no check was made'}"
+        counts_in_words = ", ".join(f"{number} {state}" for state, number in counts.items())
+        return f"{self.kind} {self.name}: {counts_in_words or 'no check was made'}"
 
     def __str__(self) -> str:
         lines = [f"  {one.state:16} {one.check}: {one.reason}" for one in self.failed]

@@ -31,7 +31,7 @@ SOURCE: Mapping[str, Any] = {
         "users": 60, "valid_users": 10, "test_users": 8, "public_users": 12, "sentences": 2,
     },
 }  # fmt: skip
-"""Where the rows of small runs come from."""
+"""Source of the rows of small runs."""
 
 PAIRS: Mapping[str, Any] = {
     "name": "parallel-embedded",
@@ -130,29 +130,29 @@ _PARTNERS: Mapping[str, Mapping[str, Any]] = {
 
 def known_params(kind: str, name: str, folder: Path) -> dict[str, Any]:
     """Parameters of a built-in component; those of words get a file of vectors in the folder."""
-    found = dict(_PARAMS.get(f"{kind}/{name}", {}))
+    params = dict(_PARAMS.get(f"{kind}/{name}", {}))
     if f"{kind}/{name}" in ("mechanism/metric-dp", "mechanism/vickrey"):
-        found |= {"epsilon": 5.0, "embedding": str(word_vectors(folder))}
+        params |= {"epsilon": 5.0, "embedding": str(word_vectors(folder))}
     if f"{kind}/{name}" == "mechanism/sanitized-elsewhere":
-        found["path"] = str(sanitized_rows(folder))
+        params["path"] = str(sanitized_rows(folder))
     if f"{kind}/{name}" == "model/checkpoint":
-        found["pretrained"] = str(saved_model(folder))
-    return found
+        params["pretrained"] = str(saved_model(folder))
+    return params
 
 
 def known_partners(kind: str, name: str) -> dict[str, Any]:
-    """What a built-in component runs with."""
+    """Partners of a built-in component in a small run."""
     return dict(_PARTNERS.get(f"{kind}/{name}", {}))
 
 
 def fitted(
-    component: type[Component[Any]], known: Mapping[str, Any], given: Mapping[str, Any]
+    component: type[Component[Any]], usual: Mapping[str, Any], chosen: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Small parameters: what was given, then what is known, then what is common.
+    """Fill in small parameters: chosen ones, then usual ones, then common ones.
 
     Common values that do not fit beside the others are left out one by one.
     """
-    params = {**known, **given}
+    params = {**usual, **chosen}
     for name, value in COMMON.items():
         if name in component.Params.model_fields and name not in params:
             try:
@@ -231,7 +231,7 @@ def word_vectors(folder: Path) -> Path:
 def sanitized_rows(folder: Path) -> Path:
     """A file of another tool for the rows of any small source: all of them say nearly the same."""
     file = folder / "sanitized.csv"
-    said = ("we saw it", "they had a plan", "it was late and we went home")
-    lines = (f"{row},{said[row % 3]} today" for row in range(2000))
+    sentences = ("we saw it", "they had a plan", "it was late and we went home")
+    lines = (f"{row},{sentences[row % 3]} today" for row in range(2000))
     file.write_text("\n".join(["id,text", *lines]) + "\n", encoding="utf-8")
     return file

@@ -64,8 +64,8 @@ def as_it_is(corpus: Corpus) -> Corpus:
 
 
 @dataclass(frozen=True)
-class Made:
-    """A release and how it was made.
+class SmallRun:
+    """Small run of a component: its release, and the data before and after.
 
     Attributes:
         ready: the run.
@@ -80,7 +80,7 @@ class Made:
 
     @property
     def release(self) -> Release:
-        """What was made."""
+        """Release of the run."""
         return self.protected.release
 
 
@@ -89,8 +89,8 @@ def ref(value: Any, kind: str, subject: Subject) -> dict[str, Any]:
     named = {"name": value} if isinstance(value, str) else dict(value)
     if "params" not in named:
         component = registry.REGISTRIES[f"{kind}s"].get(named["name"])
-        known = known_params(kind, named["name"], subject.folder)
-        named["params"] = fitted(component, known, {})
+        params = known_params(kind, named["name"], subject.folder)
+        named["params"] = fitted(component, params, {})
     return named
 
 
@@ -154,21 +154,21 @@ def _composition(value: Any, subject: Subject) -> list[dict[str, Any]]:
     return [ref(part, "mechanism", subject) for part in parts]
 
 
-def made(subject: Subject, *, seed: int = 1, change: Change = as_it_is) -> Made:
-    """Trains and serves with the first task that fits; equal arguments give the same object.
+def small_run(subject: Subject, *, seed: int = 1, change: Change = as_it_is) -> SmallRun:
+    """Train and serve with the first task that fits; equal arguments give the same object.
 
-    Noise depends on the seed alone, so that two releases differ by what was changed.
+    Noise depends on the seed alone, so that two releases differ by the change.
 
     Raises:
-        NotApplicable: if no run of it is possible here, with the reasons.
+        NotApplicable: if no run of it is possible, with the reasons.
     """
-    return _or_reason(_made(subject, seed, change))
+    return _or_reason(_small_run(subject, seed, change))
 
 
 def again(
     subject: Subject, *, seed: int = 1, change: Change = as_it_is, secret: Secret = SECRET
-) -> Made:
-    """Release of `made`, made anew.
+) -> SmallRun:
+    """Run `small_run` anew, with other secret numbers or data.
 
     Args:
         subject: the component.
@@ -176,18 +176,20 @@ def again(
         change: of its corpus.
         secret: where its secret random numbers come from; all else that is random stays the same.
     """
-    return _or_reason(_made.__wrapped__(subject, seed, change, secret))
+    return _or_reason(_small_run.__wrapped__(subject, seed, change, secret))
 
 
-def _or_reason(found: Made | str) -> Made:
-    if isinstance(found, str):
-        raise NotApplicable(found)
-    return found
+def _or_reason(trained: SmallRun | str) -> SmallRun:
+    if isinstance(trained, str):
+        raise NotApplicable(trained)
+    return trained
 
 
 @lru_cache(maxsize=8)
-def _made(subject: Subject, seed: int, change: Change, secret: Secret = SECRET) -> Made | str:
-    """A release, or why no run is possible: that is found once, for it may take long."""
+def _small_run(
+    subject: Subject, seed: int, change: Change, secret: Secret = SECRET
+) -> SmallRun | str:
+    """Train a release, or return why no run is possible; computed once, for it may take long."""
     reasons = []
     for task in tasks_for(subject):
         try:
@@ -211,23 +213,25 @@ def scored(subject: Subject, task: str) -> Mapping[str, Estimate]:
     Raises:
         InputError: if the run is refused.
     """
-    found = _protected(subject, spec_of(subject, task), as_it_is)
-    return score(found.ready, found.protected).utility
+    trained = _protected(subject, spec_of(subject, task), as_it_is)
+    return score(trained.ready, trained.protected).utility
 
 
-def _protected(subject: Subject, spec: RunSpec, change: Change, secret: Secret = SECRET) -> Made:
+def _protected(
+    subject: Subject, spec: RunSpec, change: Change, secret: Secret = SECRET
+) -> SmallRun:
     # Nothing is taken over from another run: neither checkpoints nor models of public stages.
     out = Path(tempfile.mkdtemp(dir=subject.folder))
-    how = Execution(out, "cpu", speed=Speed(threads=1), keep_release=False)
+    execution = Execution(out, "cpu", speed=Speed(threads=1), keep_release=False)
     sources = build_sources(spec)
-    found = load_data(sources)
-    data = Data(change(found.corpus), found.downstream)
+    loaded = load_data(sources)
+    data = Data(change(loaded.corpus), loaded.downstream)
     identity = Identity.from_spec(spec, data.fingerprint)
-    ready = prepare(spec, how, (sources, data), identity, Meter(how.progress))
+    ready = prepare(spec, execution, (sources, data), identity, Meter(execution.progress))
     ready = replace(ready, run=replace(ready.run, scope=secret.scope, noise_source=secret.source))
     before = digest(ready.planted_corpus.corpus)
     protected = protect(ready.parts, ready.planted_corpus.corpus, ready.run)
-    return Made(ready, protected, before, digest(ready.planted_corpus.corpus))
+    return SmallRun(ready, protected, before, digest(ready.planted_corpus.corpus))
 
 
 @lru_cache(maxsize=64)
@@ -239,8 +243,8 @@ def finished(subject: Subject, task: str) -> Result:
     """
     # A check of its own saves and loads what mechanisms, tasks and models release.
     keep = subject.kind == "source"
-    how = Execution(subject.folder, "cpu", keep_release=keep, speed=Speed(threads=1))
-    return execute(spec_of(subject, task), how)
+    execution = Execution(subject.folder, "cpu", keep_release=keep, speed=Speed(threads=1))
+    return execute(spec_of(subject, task), execution)
 
 
 def digest(corpus: Corpus) -> str:
@@ -250,7 +254,7 @@ def digest(corpus: Corpus) -> str:
 
 
 def answers(release: Release, corpus: Corpus) -> dict[str, FloatArray]:
-    """What a release says of a few rows, by the capability that it is asked as."""
+    """Answers of a release about a few rows, by capability."""
     shown = protected_rows(release) if release.takes_vectors else None
     rows = corpus.only("test") if shown is None and corpus.where("test").any() else corpus
     rows = rows if shown is None else shown
@@ -262,12 +266,12 @@ def answers(release: Release, corpus: Corpus) -> dict[str, FloatArray]:
     }
 
 
-def difference(first: Made, second: Made) -> str | None:
-    """In what two releases differ, in words; None where nothing does."""
+def difference(first: SmallRun, second: SmallRun) -> str | None:
+    """First difference between two releases, in words; None where they are equal."""
     if first.release.events != second.release.events:
         return f"events: {first.release.events} and {second.release.events}"
     for name in ("published", "inputs"):
-        one, other = (getattr(made.release, name, None) for made in (first, second))
+        one, other = (getattr(trained.release, name, None) for trained in (first, second))
         if (one is None) != (other is None):
             return f"one of them shows {name}"
         if one is not None and other is not None and digest(one) != digest(other):
@@ -277,14 +281,14 @@ def difference(first: Made, second: Made) -> str | None:
     return _first_difference(left, right)
 
 
-def equal_parts(first: Made, second: Made) -> list[str]:
+def equal_parts(first: SmallRun, second: SmallRun) -> list[str]:
     """Parts of two releases that are equal, in words; parts that hold nothing are left out.
 
-    What a release answers is one part: labels of a few rows may agree though the scores do not.
+    All answers of a release are one part: labels of a few rows may agree though the scores do not.
     """
     equal = []
     for name in ("published", "inputs"):
-        one, other = (getattr(made.release, name, None) for made in (first, second))
+        one, other = (getattr(trained.release, name, None) for trained in (first, second))
         if one is None or other is None:
             continue
         texts, others = (_private_texts(corpus) for corpus in (one, other))
@@ -317,11 +321,11 @@ def _first_difference(
     return None
 
 
-def source_of(made_by: Made) -> Source[Any]:
+def source_of(made_by: SmallRun) -> Source[Any]:
     """The source of a run."""
     return made_by.ready.parts.sources.first
 
 
-def task_of(made_by: Made) -> Task[Any]:
+def task_of(made_by: SmallRun) -> Task[Any]:
     """The task of a run."""
     return made_by.ready.parts.task

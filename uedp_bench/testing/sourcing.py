@@ -53,7 +53,7 @@ def check_labels_in_range(subject: Subject) -> None:
 
 @check("source")
 def check_missing_file_refused(subject: Subject) -> None:
-    """Who mistypes a path must read the path in the error, not a traceback."""
+    """A mistyped path must stand in the error, without a traceback."""
     kind: Any = subject.component
     if "path" not in kind.Params.model_fields:
         raise NotApplicable("it reads no file")
@@ -73,5 +73,5 @@ def check_missing_file_refused(subject: Subject) -> None:
 def _source(subject: Subject) -> Source[Any]:
     if subject.lacks_files:
         raise NotApplicable("it reads files: give some, as --set path=FILE")
-    found: Source[Any] = subject.create()
-    return found
+    source: Source[Any] = subject.create()
+    return source

@@ -1,4 +1,4 @@
-"""What is checked: a component, the parameters of a small run, and what it runs with."""
+"""Subjects of checks: a component, parameters of a small run, and its partners."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ class Subject:
 
     @cached_property
     def kind(self) -> Kind:
-        """Which contract it has; whatever is nothing else is a model."""
-        found = (kind for kind, base in _BASES if issubclass(self.component, base))
-        return next(found, "model")
+        """Kind of its contract; a component of no other kind is a model."""
+        kinds = (kind for kind, base in _BASES if issubclass(self.component, base))
+        return next(kinds, "model")
 
     @property
     def registry(self) -> registry.Registry[Any]:
-        """Where components of its kind are found by name."""
+        """Registry of its kind."""
         return registry.REGISTRIES[f"{self.kind}s"]
 
     @cached_property
@@ -96,18 +96,18 @@ class Subject:
     @cached_property
     def small(self) -> dict[str, Any]:
         """All parameters that differ from the defaults in its small runs."""
-        known = known_params(self.kind, self.name, self.folder)
+        params = known_params(self.kind, self.name, self.folder)
         if self.lacks_files:
-            known["path"] = str(self.folder)
-        return fitted(self.component, known, self.params)
+            params["path"] = str(self.folder)
+        return fitted(self.component, params, self.params)
 
     @cached_property
     def chosen_partners(self) -> dict[str, Any]:
-        """What it runs with, as far as it is known before."""
+        """Partners of its runs, as far as they are known before."""
         needs = {need.__name__ for need in getattr(self.component, "needs", ())}
         usual = [name for need, name in _MAKES.items() if need in needs]
-        made = {"mechanism": usual[0]} if self.kind == "attack" and usual else {}
-        return {**made, **known_partners(self.kind, self.name), **self.partners}
+        makers = {"mechanism": usual[0]} if self.kind == "attack" and usual else {}
+        return {**makers, **known_partners(self.kind, self.name), **self.partners}
 
     def create(self) -> Any:
         """The component with its small parameters.
@@ -139,30 +139,30 @@ def subjects_of(what: str, **more: Any) -> tuple[Subject, ...]:
 def _registered_by(file: Path) -> list[type[Component[Any]]]:
     registry.load_plugins([file])
     beginning = f"{file.resolve()}:"
-    found = [
+    components = [
         kind.get(name)
         for kind in (registry.REGISTRIES[f"{each}s"] for each in KINDS)
         for name in kind.names()
         if kind.origin(name).startswith(beginning)
     ]
-    if not found:
+    if not components:
         raise InputError(
             f"{file} registers no component: write @mechanisms.register (or attacks, tasks, "
             "sources, models) above its class"
         )
-    return found
+    return components
 
 
 def _imported(what: str) -> type[Component[Any]]:
     if "" not in sys.path:
         sys.path.insert(0, "")  # as `python -m` has it
     try:
-        found = resolve_name(what)
+        component = resolve_name(what)
     except Exception as error:
         raise PluginError(f"{what} does not import: {type(error).__name__}: {error}") from error
-    if not (isinstance(found, type) and issubclass(found, Component)):
+    if not (isinstance(component, type) and issubclass(component, Component)):
         raise InputError(f"{what} is no component: it does not derive from one of their contracts")
-    return found
+    return component
 
 
 def _named(what: str) -> type[Component[Any]]:
@@ -172,13 +172,13 @@ def _named(what: str) -> type[Component[Any]]:
     }
     if slash and kind.removesuffix("s") not in kinds:
         raise UnknownNameError("kind of component", kind, kinds)
-    asked = {kind.removesuffix("s"): kinds[kind.removesuffix("s")]} if slash else kinds
-    found = [each for each in asked.values() if name in each]
-    if len(found) > 1:
-        choices = ", ".join(f"{each.kind}/{name}" for each in found)
+    registries = {kind.removesuffix("s"): kinds[kind.removesuffix("s")]} if slash else kinds
+    matches = [each for each in registries.values() if name in each]
+    if len(matches) > 1:
+        choices = ", ".join(f"{each.kind}/{name}" for each in matches)
         raise InputError(f"{name!r} names several things; say which: {choices}")
-    if not found:
-        every = [known for each in asked.values() for known in each.names()]
+    if not matches:
+        every = [each_name for each in registries.values() for each_name in each.names()]
         raise UnknownNameError("component", name, every)
-    component: type[Component[Any]] = found[0].get(name)
+    component: type[Component[Any]] = matches[0].get(name)
     return component

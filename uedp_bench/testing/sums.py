@@ -1,4 +1,4 @@
-"""What training really adds up, unit by unit, before noise."""
+"""Sums that training really adds up, unit by unit, before noise."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from uedp_bench.training import unit_sums
 
 @dataclass(frozen=True)
 class Part:
-    """What one unit added to one sum.
+    """Part of one unit in one sum.
 
     Attributes:
-        row: the first row of the unit.
-        weight: of the unit.
-        sent: (d,) what it added.
-        bound: l2 norm that its update may have; infinity where nothing is bounded.
+        row: first row of the unit.
+        weight: weight of the unit.
+        sent: (d,) update that it added.
+        bound: largest l2 norm of its update; infinity where nothing is bounded.
     """
 
     row: int
@@ -33,7 +33,7 @@ class Part:
 
 @dataclass
 class Sums:
-    """All sums of a training in their order: what each unit added, and the sum."""
+    """All sums of a training in their order: the part of each unit, and the sum."""
 
     parts: list[list[Part]] = field(default_factory=list)
     totals: list[Tensor] = field(default_factory=list)
@@ -47,18 +47,18 @@ def watched() -> Iterator[Sums]:
     def unit_sum(
         self: unit_sums.ShareWorker, work: unit_sums.RoundWork, share: unit_sums.Share
     ) -> unit_sums.UnitSum:
-        found = real(self, work, share)
+        unit_sum = real(self, work, share)
         if share.cohort.places is not None:
-            return found  # units that draw for themselves add up their own rows, one sum each
-        sums.totals.append(found.total.clone())
-        here: list[Part] = []
+            return unit_sum  # units that draw for themselves add up their own rows, one sum each
+        sums.totals.append(unit_sum.total.clone())
+        parts: list[Part] = []
         for unit in range(len(share.weights)):
             one = unit_sums.Share(share.cohort.take(np.array([unit])), share.weights[[unit]])
             sent = real(self, work, one).total.clone()
             row, weight = int(share.cohort.rows[unit, 0]), float(share.weights[unit])
-            here.append(Part(row, weight, sent, work.limits.total))
-        sums.parts.append(here)
-        return found
+            parts.append(Part(row, weight, sent, work.limits.total))
+        sums.parts.append(parts)
+        return unit_sum
 
     with patch.object(unit_sums.ShareWorker, "unit_sum", unit_sum):
         yield sums

@@ -10,19 +10,26 @@ from uedp_bench.errors import InputError, MissingExtraError, is_input_error
 from uedp_bench.one_run.stored import keep_result
 from uedp_bench.store.saved_release import check_saved, save_release
 from uedp_bench.testing.checks import NotApplicable, check
-from uedp_bench.testing.small_runs import finished, impossible, made, scored, task_of, tasks_for
+from uedp_bench.testing.small_runs import (
+    finished,
+    impossible,
+    scored,
+    small_run,
+    task_of,
+    tasks_for,
+)
 from uedp_bench.testing.subjects import Subject
 
 
 @check("mechanism", "task", "model")
 def check_saved_release(subject: Subject) -> None:
     """A release that cannot be loaded again cannot be attacked again, and nobody can check it."""
-    found = made(subject)
-    if isinstance(found.release, PublishedOnly):
+    trained = small_run(subject)
+    if isinstance(trained.release, PublishedOnly):
         raise NotApplicable("nothing but the published corpus is released")
     folder = subject.folder / "saved"
-    save_release(found.release, folder)
-    check_saved(task_of(found), folder, found.release, found.ready.planted_corpus.corpus)
+    save_release(trained.release, folder)
+    check_saved(task_of(trained), folder, trained.release, trained.ready.planted_corpus.corpus)
 
 
 @check()
@@ -32,7 +39,7 @@ def check_runs(subject: Subject) -> None:
     The first that finishes is a whole run with its guarantee, saved and read. A run that is refused
     before it trains is no failure, but one at least must finish.
     """
-    said: list[str] = []
+    refusals: list[str] = []
     done = 0
     for task in tasks_for(subject):
         try:
@@ -40,12 +47,12 @@ def check_runs(subject: Subject) -> None:
         except MissingExtraError as error:
             raise NotApplicable(str(error)) from error
         except InputError as error:
-            said.append(f"{task}: {error}")
+            refusals.append(f"{task}: {error}")
             continue
         assert utility, f"the run with the task {task} has no utility"
         done += 1
     if not done:
-        raise NotApplicable(impossible(said))
+        raise NotApplicable(impossible(refusals))
 
 
 def _whole(subject: Subject, task: str) -> Result:

@@ -22,13 +22,13 @@ EXAMPLE = "author,region,stars,text\n" + "".join(
 
 
 def write_component(kind: str, name: str, folder: Path, *, package: bool = False) -> list[Path]:
-    """Writes a component and its test; nothing that exists is overwritten.
+    """Write a component and its test; nothing that exists is overwritten.
 
     Args:
         kind: "mechanism", "attack", "task", "source" or "model".
-        name: of the component: lower-case words joined by hyphens.
-        folder: that gets the files, or the folder of the package.
-        package: write a package that registers by an entry point, and not a lone file.
+        name: name of the component: lower-case words joined by hyphens.
+        folder: folder of the files, or of the package.
+        package: True to write a package that registers by an entry point, not a lone file.
 
     Returns:
         The files that were written.
@@ -55,18 +55,18 @@ def write_component(kind: str, name: str, folder: Path, *, package: bool = False
         "Class": "".join(word.capitalize() for word in name.split("-")),
         "title": name.replace("-", " ").capitalize(),
     }
-    found = {target / file: _filled(text, words) for file, text in texts.items()}
+    files = {target / file: _filled(text, words) for file, text in texts.items()}
     if package:
-        found[target / f"{module}.py"] = _by_entry_point(found[target / f"{module}.py"], kind)
+        files[target / f"{module}.py"] = _by_entry_point(files[target / f"{module}.py"], kind)
     if kind == "source":
-        found[target / f"{module}_example.csv"] = EXAMPLE
-    for file in found:
+        files[target / f"{module}_example.csv"] = EXAMPLE
+    for file in files:
         if file.exists():
             raise InputError(f"{file} exists: choose another name or folder")
     target.mkdir(parents=True, exist_ok=True)
-    for file, text in found.items():
+    for file, text in files.items():
         file.write_text(text, encoding="utf-8")
-    return list(found)
+    return list(files)
 
 
 def _filled(name: str, words: dict[str, str]) -> str:

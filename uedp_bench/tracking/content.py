@@ -136,10 +136,10 @@ def _milliseconds(time: str | None) -> int:
 
 @dataclass(frozen=True)
 class Grid:
-    """What the runs of a command have in common, and what tells them apart.
+    """Grid of a command: common parameters of its runs, and their names.
 
     Attributes:
-        key: the same for the same grid with more seeds, or fewer.
+        key: key that is equal for the same grid with more seeds, or fewer.
         title: name of the parent run.
         names: names of the runs by id: mechanism, the parameters in which it differs, seed.
         common: parameters that all runs share.

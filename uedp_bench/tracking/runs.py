@@ -54,7 +54,7 @@ _NO_MODELS = ("ENDPOINT_NOT_FOUND", "NOT_IMPLEMENTED")
 """Answers of a server that keeps no models."""
 
 _MOST_METRICS, _MOST_OTHERS, _PARAM_LENGTH = 1000, 100, 6000
-"""What MLflow takes in one batch."""
+"""Limits of one batch in MLflow."""
 
 
 def log_result(

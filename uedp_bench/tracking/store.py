@@ -184,8 +184,8 @@ def _artifacts(file: Path) -> str:
 
 def _experiment(uri: str, name: str) -> Place:
     client, file = client_of(uri), sqlite_file(uri)
-    if known := client.get_experiment_by_name(name):
-        return Place(client, known.experiment_id)
+    if existing := client.get_experiment_by_name(name):
+        return Place(client, existing.experiment_id)
     where = _artifacts(file) if file else None  # elsewhere the server decides
     return Place(client, client.create_experiment(name, where, tags=_TABLE_OF_RUNS))
 
@@ -215,15 +215,15 @@ def logged_runs(uri: str, experiment: str) -> list[tuple[str, tuple[str, ...]]]:
     _check_store(uri, public)
     with tracking_errors(f"read MLflow at {public}"), _environment(PROBE):
         client = client_of(uri)
-        known = client.get_experiment_by_name(experiment)
-        names = [] if known else [one.name for one in client.search_experiments()]
-    if not known:
+        existing = client.get_experiment_by_name(experiment)
+        names = [] if existing else [one.name for one in client.search_experiments()]
+    if not existing:
         raise InputError(
             f"no experiment {experiment!r} in MLflow at {public}; there are: "
             f"{', '.join(sorted(names)) or 'none'}"
         )
     with tracking_errors(f"read MLflow at {public}"), _environment(WORK):
-        runs = search_runs(Place(client, known.experiment_id))
+        runs = search_runs(Place(client, existing.experiment_id))
     return [
         (run.info.run_id,
          (run.info.status, str(run.info.end_time), run.data.tags.get(CONTENT, "")))

@@ -101,9 +101,9 @@ class Tracker:
         def listen(message: JobProgress) -> None:
             show(message)
             if message.id in self._specs:
-                now = round(1000 * time.time())
-                self._began.setdefault(message.id, now)
-                self._points.extend((message.id, *point, now) for point in message.points)
+                milliseconds = round(1000 * time.time())
+                self._began.setdefault(message.id, milliseconds)
+                self._points.extend((message.id, *point, milliseconds) for point in message.points)
 
         thread = threading.Thread(target=self._work, daemon=True)
         thread.start()

@@ -57,7 +57,7 @@ def elsewhere(named):
 
 
 def test_files_arrive_as_they_were_whatever_their_size(folder, tmp_path):
-    named = elsewhere(NamedFiles.of(str(folder), MARK))
+    named = elsewhere(NamedFiles.from_path(str(folder), MARK))
     there = place(named, tmp_path / "0", sent(replace(named, root=folder.parent)))
     assert there != folder
     assert there.name == "made"
@@ -68,14 +68,14 @@ def test_files_arrive_as_they_were_whatever_their_size(folder, tmp_path):
 
 
 def test_files_that_changed_on_the_way_are_refused(folder, tmp_path):
-    named = NamedFiles.of(str(folder / "a"), MARK)
+    named = NamedFiles.from_path(str(folder / "a"), MARK)
     content = [("a", [b"zzz"])]
     with pytest.raises(UedpBenchError, match="it changed"):
         place(elsewhere(named), tmp_path / "0", content)
 
 
 def test_a_shared_file_is_read_in_place_and_a_missing_one_is_named(folder, tmp_path):
-    here = NamedFiles.of(str(folder / "a"), MARK)
+    here = NamedFiles.from_path(str(folder / "a"), MARK)
     assert place(here, tmp_path / "0", None) == folder / "a"
     with pytest.raises(UedpBenchError, match=f"lacks {here.text}"):
         place(elsewhere(here), tmp_path / "0", None)
@@ -88,7 +88,7 @@ def test_a_release_travels_with_its_result_and_nothing_else(tmp_path):
         (run / name).write_text(name)
     (tmp_path / "best").symlink_to(run / "release")
     for name in (run / "release", tmp_path / "best"):
-        named = NamedFiles.of(str(name), MayBePath(of_a_run=True))
+        named = NamedFiles.from_path(str(name), MayBePath(of_a_run=True))
         assert {path.name for path in named.files()} == {"weights", "result.json"}
         content = sent(named)
         there = place(elsewhere(named), tmp_path / f"of {name.name}", content)

@@ -92,7 +92,7 @@ class OnRay:
         """See `Executor`."""
         if not todo:
             return
-        probe = runs.how.out / f".cluster-{secrets.token_hex(8)}{PARTIAL}"
+        probe = runs.execution.out / f".cluster-{secrets.token_hex(8)}{PARTIAL}"
         order = _order(runs, todo, probe, timeout)
         with connected(self.on) as ray:
             self._check_room([node["Resources"] for node in _alive(ray)])
@@ -178,22 +178,26 @@ def _lacking(ray: Any, order: Order) -> set[int]:
 
 
 def _order(runs: Runs, todo: Sequence[Job], probe: Path, timeout: float | None) -> Order:
-    """The order of a grid; files are read for their digests here."""
+    """Build the order of a grid; this reads files for their digests."""
     named: dict[str, NamedFiles] = {}
 
     def noted(text: str, mark: MayBePath) -> str:
         with suppress(OSError, ValueError):  # no file could have this name
             if text not in named and Path(text).exists():
-                named[text] = NamedFiles.of(text, mark)
+                named[text] = NamedFiles.from_path(text, mark)
         return text
 
     for job in todo:
         with_paths(job.spec, noted)
-    plugins = [NamedFiles.of(str(file), MayBePath()) for file in runs.plugins]
-    how = runs.how
+    plugins = [NamedFiles.from_path(str(file), MayBePath()) for file in runs.plugins]
+    execution = runs.execution
     return Order(
         token=secrets.token_hex(16),
-        how=replace(how, out=how.out.absolute(), state=how.state and how.state.absolute()),
+        execution=replace(
+            execution,
+            out=execution.out.absolute(),
+            state=execution.state and execution.state.absolute(),
+        ),
         probe=probe.absolute(),
         named=(*named.values(), *plugins),
         plugins=tuple(range(len(named), len(named) + len(plugins))),
@@ -222,7 +226,9 @@ class _Mailbox:
 
 def _run(order: Order, job: Job, contents: Any, mailbox: Any) -> bytes:
     """The task of a run, on a node."""
-    return node_runs.do_run(order, job, contents, lambda told: mailbox.tell.remote(job.id, told))
+    return node_runs.do_run(
+        order, job, contents, lambda message: mailbox.tell.remote(job.id, message)
+    )
 
 
 class _Grid:
@@ -246,8 +252,10 @@ class _Grid:
         self._numbers = {order.named[at].text: at for at in range(len(order.named))
                          if at not in order.plugins}  # fmt: skip
         self._contents = {at: self._sent(order.named[at]) for at in lacking}
-        if order.how.device == "auto" and not where.gpus:  # those of a node are for other tasks
-            order = replace(order, how=replace(order.how, device="cpu"))
+        if (
+            order.execution.device == "auto" and not where.gpus
+        ):  # those of a node are for other tasks
+            order = replace(order, execution=replace(order.execution, device="cpu"))
         self._shared = ray.put(order)
         beside = On(ray.get_runtime_context().get_node_id(), soft=True)
         mailbox = ray.remote(num_cpus=0, max_restarts=-1)(_Mailbox)
@@ -303,7 +311,7 @@ class _Grid:
         """The crash of a run; the phase of one that runs again; None once results are stored."""
         raised = self._ray.exceptions
         try:
-            keep(job, self._ray.get(reference), self._order.how.out)
+            keep(job, self._ray.get(reference), self._order.execution.out)
         except raised.OutOfMemoryError:
             why = (
                 "the machine of this run was short of memory, and Ray ended the run; with more "

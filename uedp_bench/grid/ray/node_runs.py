@@ -68,8 +68,8 @@ class NamedFiles:
     digest: str
 
     @staticmethod
-    def of(text: str, mark: MayBePath) -> NamedFiles:
-        """The file or folder at a path of this machine."""
+    def from_path(text: str, mark: MayBePath) -> NamedFiles:
+        """Build from the path of a file or folder of this machine."""
         path, levels = Path(text).absolute(), 1
         if mark.of_a_run:
             path = path.resolve()
@@ -92,11 +92,11 @@ class NamedFiles:
 
 @dataclass(frozen=True)
 class Order:
-    """What all runs of a grid have in common.
+    """Facts that all runs of a grid have in common.
 
     Attributes:
         token: name of the folder of the grid on each node, which nobody can guess.
-        how: to run, as the machine that started the grid would.
+        execution: settings of the machine that started the grid.
         probe: file in the folder of results, by which a node that sees that folder knows it.
         named: files and folders that specs and the command name.
         plugins: numbers of the plug-ins among them.
@@ -106,7 +106,7 @@ class Order:
     """
 
     token: str
-    how: Execution
+    execution: Execution
     probe: Path
     named: tuple[NamedFiles, ...]
     plugins: tuple[int, ...]
@@ -127,11 +127,11 @@ def with_paths(spec: RunSpec, change: Callable[[str, MayBePath], str]) -> RunSpe
             return [changed(part, mark) for part in value]
         return value if value is None or value in mark.words else change(str(value), mark)
 
-    def of(ref: ComponentSpec, kind: registry.Registry[Any]) -> ComponentSpec:
+    def with_changed_paths(ref: ComponentSpec, kind: registry.Registry[Any]) -> ComponentSpec:
         component, params = kind.get(ref.name), dict(ref.params)
         for name, value in ref.params.items():
             if names_source(component.Params.model_fields[name].annotation) and value is not None:
-                source = of(ComponentSpec.model_validate(value), registry.sources)
+                source = with_changed_paths(ComponentSpec.model_validate(value), registry.sources)
                 params[name] = source.model_dump(mode="json")
             elif (mark := path_mark(component, name)) is not None:
                 params[name] = changed(value, mark)
@@ -139,11 +139,13 @@ def with_paths(spec: RunSpec, change: Callable[[str, MayBePath], str]) -> RunSpe
 
     return spec.model_copy(
         update={
-            "task": of(spec.task, registry.tasks),
-            "source": of(spec.source, registry.sources),
-            "model": of(spec.model, registry.models),
-            "mechanism": tuple(of(ref, registry.mechanisms) for ref in spec.mechanism),
-            "attacks": tuple(of(ref, registry.attacks) for ref in spec.attacks),
+            "task": with_changed_paths(spec.task, registry.tasks),
+            "source": with_changed_paths(spec.source, registry.sources),
+            "model": with_changed_paths(spec.model, registry.models),
+            "mechanism": tuple(
+                with_changed_paths(ref, registry.mechanisms) for ref in spec.mechanism
+            ),
+            "attacks": tuple(with_changed_paths(ref, registry.attacks) for ref in spec.attacks),
         }
     )
 
@@ -170,13 +172,13 @@ def look(order: Order) -> str | list[int]:
 def do_run(
     order: Order, job: Job, contents: Mapping[int, Content], tell: Callable[[Any], None]
 ) -> bytes:
-    """Does one run in a process of its own on this node; packs what it left.
+    """Do one run in a separate process on this node, and pack its files.
 
     Args:
-        order: of the grid.
-        job: whose spec has marks in place of paths.
-        contents: of files that nodes lack, by number.
-        tell: is called with progress.
+        order: order of the grid.
+        job: job whose spec has marks in place of paths.
+        contents: contents of files that nodes lack, by number.
+        tell: function called with progress.
 
     Raises:
         UedpBenchError: if this node can do no run of the grid.
@@ -195,14 +197,14 @@ def do_run(
         if value is not None:
             os.environ[name] = value
     hide_main()  # it is Ray's
-    how = replace(order.how, out=folder / "runs")
+    execution = replace(order.execution, out=folder / "runs")
     if not order.probe.is_file():
         # Nobody could go on elsewhere from a checkpoint that lies here alone.
-        how = replace(how, state=None, pace=Pace(seconds=0, steps=0))
-    run = how.out / job.id
+        execution = replace(execution, state=None, pace=Pace(seconds=0, steps=0))
+    run = execution.out / job.id
     shutil.rmtree(run, ignore_errors=True)
     ending = run_jobs(
-        [replace(job, spec=RunSpec.model_validate(json.loads(spec)))], how, workers=1,
+        [replace(job, spec=RunSpec.model_validate(json.loads(spec)))], execution, workers=1,
         plugins=[Path(places[number]) for number in order.plugins], timeout=order.timeout,
         listen=lambda message: tell(message[1:]),
     )  # fmt: skip
