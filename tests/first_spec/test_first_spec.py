@@ -49,7 +49,7 @@ def test_a_mailbox_with_semicolons_becomes_a_spec(tmp_path: Path) -> None:
               "user_column": "Sent From", "skip_blank": True}  # fmt: skip
     assert {name: params[name] for name in wanted} == wanted
     assert data["task"]["name"] == "next-word"
-    said = "\n".join((*found.found, *found.guesses))
+    said = "\n".join((*found.facts, *found.guesses))
     for line in ("semicolons, cp1252", "160 rows of 50 users", "English", "--user COLUMN",
                  "1 row whose 'Mail Body' or 'Sent From' is blank", "--public FILE",
                  "dp-sgd"):  # fmt: skip
@@ -188,9 +188,9 @@ def test_who_wrote_is_no_property_of_a_person() -> None:
     handles = [f"h{row % 25}" for row in range(40)]
     zones = ["Paris" if row % 2 else "Rome" for row in range(40)]
     roles, _ = roles_of(table(user_timezone=zones, name=handles), {})
-    assert (roles.of["user"], roles.others["user"]) == ("name", ("user_timezone",))
+    assert (roles.columns["user"], roles.others["user"]) == ("name", ("user_timezone",))
     roles, _ = roles_of(table(product_name=zones, user_location=zones), {})
-    assert roles.of["user"] == "user_location"  # of no other is more known
+    assert roles.columns["user"] == "user_location"  # of no other is more known
     assert "user" not in roles_of(table(product_name=zones), {})[0].of
 
 
@@ -198,14 +198,14 @@ def test_no_row_is_dropped_for_a_guessed_user() -> None:
     ids = [f"h{row % 9}" for row in range(40)]
     gaps = [None if row % 3 else f"h{row % 9}" for row in range(40)]
     roles, _ = roles_of(table(author=[*gaps[:1], None, *ids[2:]], handle=ids), {})
-    assert (roles.of["user"], roles.others["user"]) == ("handle", ("author",))
+    assert (roles.columns["user"], roles.others["user"]) == ("handle", ("author",))
     for missing in (None, "", float("nan")):
         roles, _ = roles_of(table(author=[missing, *ids[1:]]), {})
-        assert "user" not in roles.of
+        assert "user" not in roles.columns
         assert roles.refused["user"] == ("author", "1 row with text has no value there")
     blank_too = table(author=[None, *ids[1:]])
     blank_too["text"][0] = " "  # which is left out for its text
-    assert roles_of(blank_too, {})[0].of["user"] == "author"
+    assert roles_of(blank_too, {})[0].columns["user"] == "author"
 
 
 def test_a_column_that_was_not_taken_is_named() -> None:
@@ -216,7 +216,7 @@ def test_a_column_that_was_not_taken_is_named() -> None:
         ("label", list(range(40)), "40 values"),
     ):
         roles, _ = roles_of(table(**{name: values}), {})
-        assert name not in roles.of
+        assert name not in roles.columns
         assert reason in roles.refused[name][1]  # type: ignore[index]
 
 
@@ -231,7 +231,7 @@ def test_lists_that_python_printed_are_named() -> None:
 
 def test_decimals_and_dates_are_values() -> None:
     users = [Decimal(row % 9) for row in range(40)]
-    assert roles_of(table(user=users), {})[0].of["user"] == "user"
+    assert roles_of(table(user=users), {})[0].columns["user"] == "user"
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_decimals_and_dates_are_values() -> None:
 )
 def test_spans_of_other_tools_are_seen(span: object) -> None:
     roles, _ = roles_of(table(found=[[span], [], *[None] * 38]), {})
-    assert roles.of["entities"] == "found"
+    assert roles.columns["entities"] == "found"
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ def test_quotes_that_are_text_are_proposed(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("\n".join(["user\ttext", *rows]) + "\n")
     found, data = spec_of(tmp_path / "a.tsv")
     assert data["source"]["params"]["quoting"] == "none"
-    assert "120 rows" in "\n".join(found.found)
+    assert "120 rows" in "\n".join(found.facts)
     assert "source.quoting" in "\n".join(found.guesses)
 
 
@@ -319,11 +319,11 @@ def test_columns_of_lists_and_spans_are_known() -> None:
                "spans": [json.dumps(spans), "[]", None],
                "part": ["train", "dev", "test"]}  # fmt: skip
     roles, _ = roles_of(columns, {})
-    assert dict(roles.of) == {"text": "body", "entities": "spans", "split": "part"}
+    assert dict(roles.columns) == {"text": "body", "entities": "spans", "split": "part"}
     lists = {"tokens": [["Ann", "came"], ["Bo"]], "ner_tags": [["B-PER", "O"], ["B-PER"]],
              "id": ["1", "2"]}  # fmt: skip
     roles, _ = roles_of(lists, {})
-    assert dict(roles.of) == {"tokens": "tokens", "tags": "ner_tags"}
+    assert dict(roles.columns) == {"tokens": "tokens", "tags": "ner_tags"}
 
 
 def test_languages_are_told_by_frequent_words() -> None:

@@ -20,7 +20,7 @@ import uedp_bench as ub
 from uedp_bench import api
 from uedp_bench.cli.main import run_cli
 from uedp_bench.components import registry
-from uedp_bench.python_api.running import FIELDS, HOW
+from uedp_bench.python_api.running import EXECUTION, FIELDS
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
 FILES = sorted(FOLDER.glob("*.ipynb"))
@@ -82,7 +82,7 @@ def test_calls_have_the_arguments_that_there_are(file: Path) -> None:
             given = {word.arg: None for word in node.keywords if word.arg}
             bound = inspect.signature(getattr(ub, name)).bind(*[None] * len(node.args), **given)
             if name == "run":
-                assert set(bound.arguments["keywords"]) <= {*FIELDS, *HOW}
+                assert set(bound.arguments["keywords"]) <= {*FIELDS, *EXECUTION}
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

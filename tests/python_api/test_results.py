@@ -91,7 +91,7 @@ def test_a_result_equals_what_was_read(results: Results) -> None:
     read = next(one for one in read_all([QUICKSTART]) if one.id == results[0].id)
     assert results[0] == read and read == results[0] and results[1] != read
     assert results[0].model_dump_json() == read.model_dump_json()
-    assert isinstance(results[0], type(read)) and ub.Result.of(results[0]) is results[0]
+    assert isinstance(results[0], type(read)) and ub.Result.from_recorded(results[0]) is results[0]
 
 
 def test_a_refuted_claim_is_said_in_words(results: Results) -> None:

@@ -77,16 +77,16 @@ def account_command(
     from uedp_bench.one_run.planning.planned_mechanisms import PlannedMechanism, PlannedPipeline
 
     name = mechanism or ""
-    given, delta = _settings(name, settings, delta)
+    parameters, delta = _settings(name, settings, delta)
     planned: PlannedMechanism | PlannedPipeline
     planned = (
-        PlannedPipeline.from_settings(name, given)
+        PlannedPipeline.from_settings(name, parameters)
         if "+" in name
-        else PlannedMechanism.from_settings(name, given)
+        else PlannedMechanism.from_settings(name, parameters)
     )
     guarantees = account(planned, DELTA if delta is None else delta, points)
-    told = {"readings": planned.readings(), "solved": solved_noise(planned, points)}
-    _print(guarantees, told, as_json)
+    answers = {"readings": planned.readings(), "solved": solved_noise(planned, points)}
+    _print(guarantees, answers, as_json)
 
 
 def calibrate_command(
@@ -136,39 +136,39 @@ def calibrate_command(
     parameter = default_parameter(mechanism) if solve is None else solve
     # Required parameters need a value before they are solved for; any will do.
     start = [f"{parameter}=1"] if needs_parameter(mechanism, parameter) else []
-    given, delta = _settings(mechanism, [*start, *(settings or [])], delta)
-    planned = PlannedMechanism.from_settings(mechanism, given, "calibrate")
+    parameters, delta = _settings(mechanism, [*start, *(settings or [])], delta)
+    planned = PlannedMechanism.from_settings(mechanism, parameters, "calibrate")
     target = Target(epsilon, DELTA if delta is None else delta, spread)
     _print_solution(solve_for(planned, target, parameter), as_json)
 
 
-def _print_solution(found: Solution, as_json: bool) -> None:
-    guarantee, solved = found.guarantee, found.parameter
+def _print_solution(solution: Solution, as_json: bool) -> None:
+    guarantee, solved = solution.guarantee, solution.parameter
     proven: dict[str, Any] = {
-        "epsilon": found.epsilon,
+        "epsilon": solution.epsilon,
         "delta": guarantee.delta,
         "unit": guarantee.unit,
         "adjacency": guarantee.adjacency,
         "accountant": guarantee.accountant,
     }
-    if found.point is not None:
-        proven |= {"spread": found.point.spread, "sentences": found.point.sentences}
+    if solution.point is not None:
+        proven |= {"spread": solution.point.spread, "sentences": solution.point.sentences}
     if guarantee.kind == "stated":
         proven["kind"] = guarantee.kind
     if as_json:
         # The parameter may have the name of what is proven: epsilon.
-        named = {} if solved in proven else {solved: found.value}
-        print_json({"parameter": solved, "value": found.value, **named, **proven})
+        named = {} if solved in proven else {solved: solution.value}
+        print_json({"parameter": solved, "value": solution.value, **named, **proven})
         return
     from rich.table import Table
 
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    said = f"{solved} (solved for)"
-    for name, value in {said: found.value, **proven}.items():
+    heading = f"{solved} (solved for)"
+    for name, value in {heading: solution.value, **proven}.items():
         shown = "any" if value is None else str(value)
         table.add_row(
             f"{name} ({guarantee.kind})" if name == "epsilon" else name,
-            _number(value) if isinstance(value, float) and name != said else shown,
+            _number(value) if isinstance(value, float) and name != heading else shown,
         )
     console().print(table)
 
@@ -181,25 +181,27 @@ def _settings(
     from uedp_bench.one_run.planning.mechanisms_and_systems import has_parameter
     from uedp_bench.spec.settings import parse_setting
 
-    given: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
     parts = numbered([word.strip() for word in mechanism.split("+")])
     for setting in settings or []:
         path, value = parse_setting(setting, "rounds=50")
         below = path[1:] if path[0] == "mechanism" and len(path) > 1 else path
         if len(below) > 2 or (len(below) == 2 and below[0] not in parts):
             raise InputError(f"--set {'.'.join(path)}: give the plain name, as {path[-1]}=...")
-        given[".".join(below) if len(parts) > 1 else below[-1]] = value
+        parameters[".".join(below) if len(parts) > 1 else below[-1]] = value
     own = has_parameter(mechanism, "delta")
-    if "delta" in given:
-        said = given["delta"] if own else given.pop("delta")
-        if isinstance(said, bool) or not isinstance(said, int | float):
-            raise InputError(f"delta is {shown(said)}; it must be a number between 0 and 1")
-        if delta is not None and said != delta:
-            raise InputError(f"--delta {delta} and --set delta={said} differ: give one")
-        delta = float(said)
+    if "delta" in parameters:
+        value_of_delta = parameters["delta"] if own else parameters.pop("delta")
+        if isinstance(value_of_delta, bool) or not isinstance(value_of_delta, int | float):
+            raise InputError(
+                f"delta is {shown(value_of_delta)}; it must be a number between 0 and 1"
+            )
+        if delta is not None and value_of_delta != delta:
+            raise InputError(f"--delta {delta} and --set delta={value_of_delta} differ: give one")
+        delta = float(value_of_delta)
     elif own and delta is not None:
-        given["delta"] = delta
-    return given, delta
+        parameters["delta"] = delta
+    return parameters, delta
 
 
 def _points(spread: str | None) -> list[int | None] | None:
@@ -217,9 +219,9 @@ def _points(spread: str | None) -> list[int | None] | None:
     return points
 
 
-def _print(guarantees: Sequence[Guarantee], told: Mapping[str, Any], as_json: bool) -> None:
+def _print(guarantees: Sequence[Guarantee], answers: Mapping[str, Any], as_json: bool) -> None:
     """Guarantees, then what was solved for (`solved`) and epsilon elsewhere (`readings`)."""
-    readings, solved = told.get("readings", ()), told.get("solved", {})
+    readings, solved = answers.get("readings", ()), answers.get("solved", {})
     if as_json:
         answer: dict[str, Any] = {"guarantees": [g.model_dump(mode="json") for g in guarantees]}
         if readings:

@@ -77,8 +77,8 @@ def bound_command(
         typer.echo(context.get_help())
         return
     if members is None or nonmembers is None:
-        missing, there = ("--members", "--nonmembers")[:: 1 if members is None else -1]
-        raise InputError(f"{missing} FILE: missing beside {there}; a bound compares both")
+        missing, other = ("--members", "--nonmembers")[:: 1 if members is None else -1]
+        raise InputError(f"{missing} FILE: missing beside {other}; a bound compares both")
     from uedp_bench.bounds.lower_bounds import (
         epsilon_lower_bound,
         epsilon_of_auc,
@@ -186,13 +186,13 @@ def _from_json(text: str, where: str) -> NDArray[np.float64]:
     import numpy as np
 
     try:
-        found = json.loads(text)
+        items = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where}: {plain(str(error), 200)}") from None
-    if not isinstance(found, list):
+    if not isinstance(items, list):
         raise InputError(f"{where}: not a list of numbers")
     # Results write infinity as the string "inf".
-    numbers = [_number(str(x), f"{where}: item {at}") for at, x in enumerate(found)]
+    numbers = [_number(str(x), f"{where}: item {at}") for at, x in enumerate(items)]
     return np.array(numbers, dtype=np.float64)
 
 

@@ -1,4 +1,4 @@
-"""Where commands print: one console, and plug-in files as every command takes them."""
+"""Console of all commands, and plug-in files as every command takes them."""
 
 from __future__ import annotations
 

@@ -78,21 +78,21 @@ def describe_command(
     values: dict[str, Any] = dict(_parameter(text) for text in settings or [])
     if path is not None:
         values["path"] = path
-    asked = {"detector": detector, "pipeline": pipeline}
-    given = {name: value for name, value in asked.items() if value is not None}
-    params = parse_params(DetectionParams, given, "data describe")
+    options = {"detector": detector, "pipeline": pipeline}
+    chosen = {name: value for name, value in options.items() if value is not None}
+    params = parse_params(DetectionParams, chosen, "data describe")
     corpus = sources.create(source, values).load()
     description = describe(corpus, source)
-    found = None
+    detected = None
     if detector is not None and isinstance(params, DetectionParams):
-        found = detection.detector_of(corpus, params)
+        detected = detection.detector_of(corpus, params)
     agreed = (
         None
         if layer is None
         else annotation_agreement.agreement(corpus, layer, kinds=kinds_of_types)
     )
     if as_json:
-        measured = {} if found is None else {"detection": {**given, **found.to_dict()}}
+        measured = {} if detected is None else {"detection": {**chosen, **detected.to_dict()}}
         if agreed is not None:
             measured["agreement"] = {"layer": layer, **agreed.to_dict()}
         print_json({**description.to_dict(), **measured})
@@ -100,8 +100,8 @@ def describe_command(
     out = console()
     for table in tables(description):
         out.print(table)
-    if found is not None:
-        for table in detection.tables(found, " ".join(given.values())):
+    if detected is not None:
+        for table in detection.tables(detected, " ".join(chosen.values())):
             out.print(table)
     if agreed is not None and layer is not None:
         for table in annotation_agreement.tables(agreed, layer):
@@ -169,12 +169,12 @@ def _planted(spec: str, settings: list[str], seed: int) -> Corpus:
     from uedp_bench.spec.spec import Ref, apply_setting, parse_spec
     from uedp_bench.spec.spec_files import read_spec
 
-    asked = parse_spec(read_spec(spec))
+    wanted = parse_spec(read_spec(spec))
     for text in settings:
-        asked = apply_setting(asked, *parse_setting(text))
+        wanted = apply_setting(wanted, *parse_setting(text))
     # The mechanism has no say in what is planted, and its file is not there yet.
     run, *others = expand(
-        asked.model_copy(update={"mechanisms": [[Ref(name="noiseless")]], "seeds": [seed]})
+        wanted.model_copy(update={"mechanisms": [[Ref(name="noiseless")]], "seeds": [seed]})
     )
     same = {"source", "attacks", "clients"}
     if any(other.model_dump(include=same) != run.model_dump(include=same) for other in others):

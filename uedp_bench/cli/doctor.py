@@ -54,27 +54,27 @@ def doctor_command(
     from uedp_bench.components.registry import load_plugins
 
     load_plugins(plugin or [])
-    found = [*_versions(), *_machine(), *_extras(), *_components(), *_store(out)]
+    findings = [*_versions(), *_machine(), *_extras(), *_components(), *_store(out)]
     if as_json:
-        print_json([asdict(one) for one in found])
+        print_json([asdict(one) for one in findings])
     else:
-        wide = max(len(one.what) for one in found)
-        for one in found:
+        wide = max(len(one.what) for one in findings)
+        for one in findings:
             echo(f"{one.state:4}  {one.what:{wide}}  {one.said}")
-        bad = sum(one.state == "bad" for one in found)
-        echo(f"\n{bad} of {len(found)} do not work" if bad else "\nall is well")
-    if any(one.state == "bad" for one in found):
+        bad = sum(one.state == "bad" for one in findings)
+        echo(f"\n{bad} of {len(findings)} do not work" if bad else "\nall is well")
+    if any(one.state == "bad" for one in findings):
         raise typer.Exit(1)
 
 
 def _versions() -> list[Finding]:
-    found = [Finding(PROJECT, "good", f"{__version__}, Python {platform.python_version()}")]
+    findings = [Finding(PROJECT, "good", f"{__version__}, Python {platform.python_version()}")]
     for name in PACKAGES:
         try:
-            found.append(Finding(name, "good", metadata.version(name)))
+            findings.append(Finding(name, "good", metadata.version(name)))
         except metadata.PackageNotFoundError:
-            found.append(Finding(name, "bad", f"is not installed: pip install {name}"))
-    return found
+            findings.append(Finding(name, "bad", f"is not installed: pip install {name}"))
+    return findings
 
 
 def _machine() -> list[Finding]:
@@ -120,12 +120,12 @@ def _components() -> list[Finding]:
     from uedp_bench.components.registry import REGISTRIES
     from uedp_bench.errors import PluginError
 
-    found = []
+    findings = []
     for group, registry in REGISTRIES.items():
         try:
             names = registry.names()
         except PluginError as error:
-            found.append(Finding(group, "bad", str(error)))
+            findings.append(Finding(group, "bad", str(error)))
             continue
         broken = []
         for name in names:
@@ -133,29 +133,29 @@ def _components() -> list[Finding]:
                 registry.get(name)
             except PluginError as error:
                 broken.append(Finding(f"{registry.kind} {name}", "bad", str(error)))
-        said = f"{len(names) - len(broken)} of {len(names)} load"
-        found += [Finding(group, "bad" if broken else "good", said), *broken]
-    return found
+        summary = f"{len(names) - len(broken)} of {len(names)} load"
+        findings += [Finding(group, "bad" if broken else "good", summary), *broken]
+    return findings
 
 
 def _store(out: Path) -> list[Finding]:
     """Findings on the folder of results (can it be written?) and on the tracking store."""
     folder = out if out.exists() else out.resolve().parent
     writable = os.access(folder, os.W_OK)
-    said = f"{out} can be written" if writable else f"{folder} cannot be written: give --out"
-    found = [Finding("results", "good" if writable else "bad", said)]
+    summary = f"{out} can be written" if writable else f"{folder} cannot be written: give --out"
+    findings = [Finding("results", "good" if writable else "bad", summary)]
     store = out / "mlflow.db"
     if not store.is_file():
         return [
-            *found,
+            *findings,
             Finding("tracking", "good", f"no store in {out} yet: the first run makes it"),
         ]
     import sqlite3
 
     try:
-        with sqlite3.connect(f"file:{store}?mode=ro", uri=True) as there:
-            runs = there.execute("select count(*) from runs").fetchone()[0]
+        with sqlite3.connect(f"file:{store}?mode=ro", uri=True) as database:
+            runs = database.execute("select count(*) from runs").fetchone()[0]
     except sqlite3.Error as error:
         broken = f"{store} cannot be read ({error}): move it away, and the next run makes another"
-        return [*found, Finding("tracking", "bad", broken)]
-    return [*found, Finding("tracking", "good", f"{store} has {runs} runs")]
+        return [*findings, Finding("tracking", "bad", broken)]
+    return [*findings, Finding("tracking", "good", f"{store} has {runs} runs")]

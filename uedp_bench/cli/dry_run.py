@@ -19,17 +19,17 @@ COLUMNS = ("mechanism", "runs", "trains on", "a round", "words", "claimed ε", "
 
 
 def dry_run(data: dict[str, Any], options: Options, as_json: bool) -> None:
-    """Prints what the runs of a spec would do: sizes, guarantees, skipped attacks, minutes.
+    """Print a forecast of the runs of a spec: sizes, guarantees, skipped attacks, minutes.
 
     It exits with 1 where a rehearsal meets an error, as the run then does.
 
     Args:
-        data: of the spec.
-        options: how it would run.
-        as_json: print JSON, and nothing else.
+        data: content of the spec.
+        options: options of the runs.
+        as_json: True to print JSON, and nothing else.
 
     Raises:
-        InputError: for whatever can be known to be wrong before training.
+        InputError: for any mistake that shows before training.
     """
     from uedp_bench.grid.forecast import forecast
     from uedp_bench.grid.scheduler import default_workers, jobs_of
@@ -39,23 +39,23 @@ def dry_run(data: dict[str, Any], options: Options, as_json: bool) -> None:
     from uedp_bench.spec.spec import parse_spec
     from uedp_bench.training.device import choose_device
 
-    runs = options.of(expand(parse_spec(data), options.max_runs))
+    runs = options.select(expand(parse_spec(data), options.max_runs))
     device = "auto" if cluster_of(options) else options.device
     device = choose_device(device, options.threads)
     workers = default_workers(options.device) if options.workers is None else options.workers
     jobs = jobs_of(runs, options.out)
     if options.max_retrain is not None:
         check_retrainings((job.spec for job in jobs if job.todo), options.max_retrain)
-    found = forecast(jobs, device, workers)
+    predicted = forecast(jobs, device, workers)
     if as_json:
-        print_json(found.to_dict())
+        print_json(predicted.to_dict())
     else:
-        _print(found, options)
-    if any(one.failures for one in found.settings):
+        _print(predicted, options)
+    if any(one.failures for one in predicted.settings):
         raise typer.Exit(1)
 
 
-def _print(found: Forecast, options: Options) -> None:
+def _print(predicted: Forecast, options: Options) -> None:
     from rich.markup import escape
     from rich.table import Table
 
@@ -63,15 +63,15 @@ def _print(found: Forecast, options: Options) -> None:
     table = Table(box=None, padding=(0, 2, 0, 0))
     for column in COLUMNS:
         table.add_column(column, justify="left" if column == COLUMNS[0] else "right")
-    for one in found.settings:
+    for one in predicted.settings:
         table.add_row(*map(escape, _cells(one)))
     out.print(table)
-    lines = [line for one in found.settings for line in _notes(one)]
-    lines += _rows(found)
-    runs = sum(len(one.seeds) for one in found.settings)
-    done = sum(len(one.finished) for one in found.settings)
+    lines = [line for one in predicted.settings for line in _notes(one)]
+    lines += _rows(predicted)
+    runs = sum(len(one.seeds) for one in predicted.settings)
+    done = sum(len(one.finished) for one in predicted.settings)
     lines.append(f"runs: {runs}, of which {done} are finished in {options.out}")
-    lines.append(_expected(found))
+    lines.append(_expected(predicted))
     for line in dict.fromkeys(lines):
         out.print(line, soft_wrap=True, markup=False)
 
@@ -90,8 +90,10 @@ def _cells(one: SettingForecast) -> tuple[str, ...]:
 
 
 def _epsilon(one: SettingForecast, kind: str) -> str:
-    found = [each for each in one.guarantees if each.kind == kind]
-    return ", ".join(f"{_number(each)} {each.unit}{_declared(each)}" for each in found) or "none"
+    guarantees = [each for each in one.guarantees if each.kind == kind]
+    return (
+        ", ".join(f"{_number(each)} {each.unit}{_declared(each)}" for each in guarantees) or "none"
+    )
 
 
 def _not_claimed(one: SettingForecast) -> str:
@@ -134,42 +136,44 @@ def _notes(one: SettingForecast) -> list[str]:
 
 
 def _cost(one: SettingForecast) -> str:
-    """What decides the cost of a run, and the cost: steps, weights, CPU time, memory."""
-    said = [f"{steps:,} steps of {name}" for name, steps in one.steps]
+    """Cost of a run: steps, weights, CPU time, memory."""
+    parts = [f"{steps:,} steps of {name}" for name, steps in one.steps]
     if one.weights is not None:
-        said.append(f"{one.weights:,} weights")
+        parts.append(f"{one.weights:,} weights")
     least = "at least " if one.lower_limit else ""
-    said.append(f"{least}{_hours(sum(one.cpu_seconds.values()) / 3600)} of the CPU")
-    return ", ".join([*said, f"{one.memory_mb:,.0f} MB of memory"])
+    parts.append(f"{least}{_hours(sum(one.cpu_seconds.values()) / 3600)} of the CPU")
+    return ", ".join([*parts, f"{one.memory_mb:,.0f} MB of memory"])
 
 
-def _rows(found: Forecast) -> list[str]:
+def _rows(predicted: Forecast) -> list[str]:
     """Rows and users by split, once for each corpus."""
-    said = []
-    for one in found.settings:
+    lines = []
+    for one in predicted.settings:
         splits = ", ".join(
             f"{split} {rows:,} ({one.users.get(split, 0):,})" for split, rows in one.rows.items()
         )
-        said.append(f"rows (users) of {one.spec.source.name}: {splits}")
-    return said
+        lines.append(f"rows (users) of {one.spec.source.name}: {splits}")
+    return lines
 
 
-def _expected(found: Forecast) -> str:
-    if not any(one.todo for one in found.settings):
+def _expected(predicted: Forecast) -> str:
+    if not any(one.todo for one in predicted.settings):
         return "nothing is left to do"
-    unknown = [one.spec.label for one in found.settings if one.todo and not one.seconds]
+    unknown = [one.spec.label for one in predicted.settings if one.todo and not one.seconds]
     but = f"; not measured: {', '.join(dict.fromkeys(unknown))}" if unknown else ""
-    others = sum(one.rough for one in found.settings)
+    others = sum(one.rough for one in predicted.settings)
     counted = "1 setting is" if others == 1 else f"{others} settings are"
     but += f"; {counted} counted as another setting of the same mechanisms" if others else ""
-    about, least = ("at least", "at least ") if found.lower_limit else ("about", "")
-    if found.rough and not found.lower_limit:
+    about, least = ("at least", "at least ") if predicted.lower_limit else ("about", "")
+    if predicted.rough and not predicted.lower_limit:
         about, least = "roughly", "roughly "
+    time = _time(60 * predicted.minutes)
+    workers = "1 worker" if predicted.workers == 1 else f"{predicted.workers} workers"
     return (
-        f"expected: {about} {_time(60 * found.minutes)} with {found.workers} "
-        f"{'worker' if found.workers == 1 else 'workers'} (measured for {found.took:.0f} s: first "
+        f"expected: {about} {time} with {workers} (measured for {predicted.took:.0f} s: first "
         f"steps of every training, scoring and attacks; a loaded machine takes longer), "
-        f"{least}{_hours(found.cpu_hours)} of the CPU, {found.memory_mb:,.0f} MB of memory{but}"
+        f"{least}{_hours(predicted.cpu_hours)} of the CPU, {predicted.memory_mb:,.0f} MB of "
+        f"memory{but}"
     )
 
 

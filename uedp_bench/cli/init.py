@@ -77,13 +77,15 @@ def init_command(
     named: dict[Role, str | None] = {
         "text": text, "user": user, "label": label, "entities": spans, "split": split,
     }  # fmt: skip
-    given = {role: name for role, name in named.items() if name is not None}
+    named_columns = {role: name for role, name in named.items() if name is not None}
     folder = f"runs/{target.stem}"
     # A command line takes a name that begins with a dash for an option.
     name = f"./{target}" if str(target).startswith("-") else str(target)
-    spec = first_spec(path, given, task=task, public=tuple(public or ()), names=(name, folder))
+    spec = first_spec(
+        path, named_columns, task=task, public=tuple(public or ()), names=(name, folder)
+    )
     echo("found")
-    for line in spec.found:
+    for line in spec.facts:
         echo(f"  {line}")
     echo("guessed")
     for line in spec.guesses:

@@ -80,7 +80,7 @@ def validated(files: Sequence[Path], plugins: Sequence[Path], *, as_json: bool =
     if as_json:
         print_json([_plain(report) for report in reports])
     else:
-        for line in [*([_summary(reports)] if len(reports) > 1 else []), *_told(reports)]:
+        for line in [*([_summary(reports)] if len(reports) > 1 else []), *_remarks(reports)]:
             typer.echo(line)
     if not all(report.valid for report in reports):
         raise typer.Exit(1)
@@ -109,7 +109,7 @@ def _summary(reports: Sequence[Report]) -> str:
     return f"{len(reports)} results, {f'{bad} of them with errors' if bad else 'all of them valid'}"
 
 
-def _told(reports: Sequence[Report]) -> list[str]:
+def _remarks(reports: Sequence[Report]) -> list[str]:
     """Sentences that a submitter should know of all files, each once."""
     counts = Counter(text for report in reports for text in report.publication_notes)
     if not counts:
@@ -221,9 +221,9 @@ def leaderboard_command(
 
 def _refuse_options(context: typer.Context, command: str) -> None:
     """Options before a command's name would be the table's, and do nothing."""
-    given = [name for name, value in context.params.items() if value]
-    if given:
-        option = next(one.opts[0] for one in context.command.params if one.name == given[0])
+    options = [name for name, value in context.params.items() if value]
+    if options:
+        option = next(one.opts[0] for one in context.command.params if one.name == options[0])
         raise InputError(f"{option} stands before {command!r}: give it after that name")
 
 

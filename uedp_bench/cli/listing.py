@@ -61,9 +61,9 @@ def _block(group: str, rows: list[dict[str, str]]) -> str:
     home = _most_common([row["package"] for row in rows])
     lines = [f"{group} ({home})" if home else group]
     for row in rows:
-        said = row["summary"] + ("" if row["package"] == home else f" [{row['package']}]")
+        text = row["summary"] + ("" if row["package"] == home else f" [{row['package']}]")
         first, *more = textwrap.wrap(
-            said, width(), break_long_words=False, break_on_hyphens=False
+            text, width(), break_long_words=False, break_on_hyphens=False
         ) or [""]
         lines.append(f"  {row['name']:{wide}}  {first}".rstrip())
         lines += [f"  {'':{wide}}  {line}" for line in more]
@@ -127,18 +127,20 @@ def _resolve(name: str) -> tuple[Any, str]:
         if registry is None:
             raise UnknownNameError("kind", kind, by_kind)
         return registry, bare
-    found = [registry for registry in by_kind.values() if name in registry.names()]
-    if len(found) == 1:
-        return found[0], name
-    if found:
-        choices = ", ".join(f"{registry.kind}/{name}" for registry in found)
+    registries = [registry for registry in by_kind.values() if name in registry.names()]
+    if len(registries) == 1:
+        return registries[0], name
+    if registries:
+        choices = ", ".join(f"{registry.kind}/{name}" for registry in registries)
         raise InputError(f"{name!r} names several things; say which: {choices}")
     from uedp_bench.accounting.published_systems import ALIASES, SYSTEMS
 
-    known = dict.fromkeys((*SYSTEMS, *ALIASES), "system")
-    known |= {other: kind for kind, registry in by_kind.items() for other in registry.names()}
-    near = nearest(name, known)
-    hint = f"did you mean {known[near]}/{near}?" if near else "see: uedp-bench list"
+    kinds_by_name = dict.fromkeys((*SYSTEMS, *ALIASES), "system")
+    kinds_by_name |= {
+        other: kind for kind, registry in by_kind.items() for other in registry.names()
+    }
+    near = nearest(name, kinds_by_name)
+    hint = f"did you mean {kinds_by_name[near]}/{near}?" if near else "see: uedp-bench list"
     raise InputError(f"no component named {name!r}; {hint}")
 
 

@@ -251,10 +251,10 @@ def _shown(path: object) -> str:
 def _complain_of(error: InputError) -> int:
     """Says everything that is wrong with a spec, a line each, with the settings that mend it."""
     for one in error.errors if isinstance(error, SeveralInputError) else (error,):
-        said = str(one)
+        message = str(one)
         if one.mends:
-            said += f"{'' if said.endswith('?') else ';'} mend: {flags(one.mends)}"
-        _complain(said, 2)
+            message += f"{'' if message.endswith('?') else ';'} mend: {flags(one.mends)}"
+        _complain(message, 2)
     return 2
 
 

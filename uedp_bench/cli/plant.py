@@ -45,10 +45,10 @@ def plant_command(
     from uedp_bench.spec.spec_files import read_spec
 
     load_plugins(plugin or [])
-    asked = parse_spec({**read_spec(spec), **({"attacks": attack} if attack else {})})
+    wanted = parse_spec({**read_spec(spec), **({"attacks": attack} if attack else {})})
     for text in settings or ():
-        asked = apply_setting(asked, *parse_setting(text))
-    written = plant_folder(asked, out)
+        wanted = apply_setting(wanted, *parse_setting(text))
+    written = plant_folder(wanted, out)
     rows = ", ".join(f"{count:,} {split}" for split, count in written.rows.items())
     echo(f"{out}/corpus: {rows} rows. Whoever trains needs this folder alone: train on its split "
          "train, and on all of it")  # fmt: skip

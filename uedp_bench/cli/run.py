@@ -356,8 +356,10 @@ def benchmark(data: dict[str, Any], options: Options, as_json: bool) -> None:
     results = run_grid(data, options, tracker)
     if options.share is not None and not results:
         share = options.share
-        said = f"--share {share.number}/{share.parts}: the spec has fewer runs, none of them here"
-        echo(f"note: {said}", err=True)
+        message = (
+            f"--share {share.number}/{share.parts}: the spec has fewer runs, none of them here"
+        )
+        echo(f"note: {message}", err=True)
         if not as_json:
             return
     if as_json or not options.quiet:
@@ -372,8 +374,8 @@ def benchmark(data: dict[str, Any], options: Options, as_json: bool) -> None:
     for line in refutations:
         echo(f"refuted: {line}", err=True)
     if tracker.error is not None:
-        said = f"{tracker.error}; all results are in {options.out}"
-        echo(f"error: {said}, and the same command logs what is missing", err=True)
+        message = f"{tracker.error}; all results are in {options.out}"
+        echo(f"error: {message}, and the same command logs what is missing", err=True)
     if failures or without or refutations or tracker.error is not None:
         raise typer.Exit(1)
 

@@ -1,4 +1,4 @@
-"""Where the commands of the leaderboard find results: their options, and the loader that reads."""
+"""Sources of results of the leaderboard's commands: their options, and the loader."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ def loader_of(
     *,
     may_come: bool = False,
 ) -> Loader:
-    """Reads the results of some folders and experiments, by default those of a folder.
+    """Build a loader of results of folders and experiments, by default of one folder.
 
     Args:
         folders, experiments, uri: values of the options above.
-        may_come: folders need not exist yet.
+        may_come: True if folders need not exist yet.
 
     Raises:
         InputError: if a tracking URI stands alone.
@@ -74,9 +74,9 @@ def loader_of(
     if not folders and not experiments:
         folders = [REFERENCE if REFERENCE.is_dir() else OWN]
     where = uri or os.environ.get("MLFLOW_TRACKING_URI") or default_uri(OWN)
-    found: list[Source] = [Folder(folder, may_come) for folder in dict.fromkeys(folders or ())]
-    found += [Experiment(name, where) for name in dict.fromkeys(experiments or ())]
-    return Loader(found)
+    sources: list[Source] = [Folder(folder, may_come) for folder in dict.fromkeys(folders or ())]
+    sources += [Experiment(name, where) for name in dict.fromkeys(experiments or ())]
+    return Loader(sources)
 
 
 def tell(loaded: Loaded, left_out: Sequence[str] = ()) -> None:

@@ -1,4 +1,4 @@
-"""Which column of a table holds what: guessed from names and values, overridden by the user."""
+"""Roles of the columns of a table: guessed from names and values, overridden by the user."""
 
 from __future__ import annotations
 
@@ -86,15 +86,15 @@ class ColumnFacts:
 
 @dataclass(frozen=True)
 class Roles:
-    """Which column holds what; None where none does.
+    """Columns by role.
 
     Attributes:
-        of: column by role.
-        others: what else might hold it, best first, by role.
-        refused: column that is called like a role and was not taken, and why.
+        columns: column by role.
+        others: other columns that might have the role, best first, by role.
+        refused: column that is called like a role and was not taken, and the reason, by role.
     """
 
-    of: Mapping[Role, str]
+    columns: Mapping[Role, str]
     others: Mapping[Role, tuple[str, ...]] = field(default_factory=dict)
     refused: Mapping[Role, tuple[str, str]] = field(default_factory=dict)
 
@@ -127,11 +127,11 @@ def facts_of(name: str, values: Sequence[Any]) -> ColumnFacts:
 
 
 def _kind(seen: Sequence[Any]) -> Literal["text", "spans", "lists", "other"]:
-    found = Counter(_kind_of(value) for value in seen[:200])
+    kinds = Counter(_kind_of(value) for value in seen[:200])
     for kind in ("spans", "lists"):  # a list that is empty may be either
-        if found[kind] and found[kind] + found["empty"] == sum(found.values()):
+        if kinds[kind] and kinds[kind] + kinds["empty"] == sum(kinds.values()):
             return "spans" if kind == "spans" else "lists"
-    most = found.most_common(1)
+    most = kinds.most_common(1)
     return "text" if most and most[0][0] == "text" else "other"
 
 
@@ -162,38 +162,38 @@ def _is_span(item: Any) -> bool:
 
 
 def roles_of(
-    columns: Mapping[str, Sequence[Any]], given: Mapping[Role, str]
+    columns: Mapping[str, Sequence[Any]], named: Mapping[Role, str]
 ) -> tuple[Roles, dict[str, ColumnFacts]]:
-    """Which column holds what, and what there is in each.
+    """Assign roles to columns, and collect facts of each.
 
     Args:
-        columns: of the file.
-        given: columns that the user named; "none" for no such column.
+        columns: columns of the file.
+        named: columns that the user named; "none" for no such column.
 
     Raises:
         InputError: for a name that is no column, or where no column holds text.
     """
-    known = {name: facts_of(name, values) for name, values in columns.items()}
-    found: dict[Role, str] = {}
+    facts = {name: facts_of(name, values) for name, values in columns.items()}
+    columns_by_role: dict[Role, str] = {}
     others: dict[Role, tuple[str, ...]] = {}
     refused: dict[Role, tuple[str, str]] = {}
-    for role, name in given.items():
+    for role, name in named.items():
         if name == "none":
             continue
-        if name not in known:
-            raise UnknownNameError(f"column (--{role})", name, known)
-        found[role] = name
-    lists = [one.name for one in known.values() if one.kind == "lists"]
-    if "text" not in given and len(lists) >= 2:
-        found["tokens"], found["tags"] = _tokens_and_tags(lists, columns)
+        if name not in facts:
+            raise UnknownNameError(f"column (--{role})", name, facts)
+        columns_by_role[role] = name
+    lists = [one.name for one in facts.values() if one.kind == "lists"]
+    if "text" not in named and len(lists) >= 2:
+        columns_by_role["tokens"], columns_by_role["tags"] = _tokens_and_tags(lists, columns)
     for role in NAMES:
-        if role in given or (role == "text" and "tokens" in found):
+        if role in named or (role == "text" and "tokens" in columns_by_role):
             continue
-        free = [one for one in known.values() if one.name not in found.values()]
+        free = [one for one in facts.values() if one.name not in columns_by_role.values()]
         ranked = _ranked(role, free)
         if role == "user":
             # No row is dropped for a user who was guessed.
-            gaps = {name: _without(columns, name, found) for name in ranked}
+            gaps = {name: _without(columns, name, columns_by_role) for name in ranked}
             full = [name for name in ranked if not gaps[name]]
             if ranked and not full:
                 count = gaps[ranked[0]]
@@ -201,22 +201,22 @@ def roles_of(
                 refused[role] = (ranked[0], f"{rows} no value there")
             ranked = [*full, *(name for name in ranked if gaps[name])] if full else []
         if ranked:
-            found[role] = ranked[0]
+            columns_by_role[role] = ranked[0]
             others[role] = tuple(ranked[1:4])
         elif role not in refused and (why := _why_not(role, free)) is not None:
             refused[role] = why
-    if "text" not in found and "tokens" not in found:
+    if "text" not in columns_by_role and "tokens" not in columns_by_role:
         raise InputError(
-            f"init: no column holds text; columns: {_listed(known)}: name it by --text"
+            f"init: no column holds text; columns: {_listed(facts)}: name it by --text"
         )
-    return Roles(found, others, refused), known
+    return Roles(columns_by_role, others, refused), facts
 
 
-def _listed(known: Mapping[str, ColumnFacts]) -> str:
+def _listed(facts: Mapping[str, ColumnFacts]) -> str:
     """Columns for a message, and which are lists that cannot be read."""
-    names = [*known]
+    names = [*facts]
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    printed = _printed_lists([*known.values()])
+    printed = _printed_lists([*facts.values()])
     hint = "" if printed is None else f" ({printed[0]!r} is not read: {printed[1]})"
     return (", ".join(names[:MOST_NAMED]) or "none") + more + hint
 
@@ -318,11 +318,11 @@ def _named(role: Role, name: str) -> float:
     return like * (0.3 if role == "user" and parts & PROPERTIES else 1.0)
 
 
-def classes_without_a_name(known: Mapping[str, ColumnFacts], taken: Sequence[str]) -> list[str]:
+def classes_without_a_name(facts: Mapping[str, ColumnFacts], taken: Sequence[str]) -> list[str]:
     """Columns of few classes that are called like no label: a user may want one of them."""
     return [
         one.name
-        for one in known.values()
+        for one in facts.values()
         if one.name not in taken
         and one.kind == "text"
         and one.words <= LONG_NAME

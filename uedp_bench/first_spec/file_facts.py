@@ -1,4 +1,4 @@
-"""How a file is written: its format, its encoding, its delimiter, by looking at it."""
+"""Facts of a file from its content: its format, its encoding, its delimiter."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from uedp_bench.tasks.sources.reading.token_files import ENDINGS as TOKEN_FILES
 from uedp_bench.tasks.sources.reading.token_files import FileFormat, is_comment
 
 FORMATS: dict[str, FileFormat] = {**TABLES, **dict.fromkeys(sorted(TOKEN_FILES), "conll")}
-"""What a file is, by its ending."""
+"""Format of a file, by its ending."""
 
 LOOKED_AT = 2**20
 """Bytes of a file from which its format is guessed; its encoding is checked on all of it."""
@@ -45,17 +45,17 @@ _DELIMITED = ("csv", "tsv")
 
 @dataclass(frozen=True)
 class FileFacts:
-    """How a file is written.
+    """Facts of a file.
 
     Attributes:
-        path: of the file.
-        file_format: what it is.
-        encoding: of its text, by Python's name.
-        delimiter: between fields, of csv and tsv; None elsewhere.
-        quoting: of csv and tsv, where it is not the standard one.
-        by_ending: the ending says the same format, so that a spec need not name it.
-        documents: a file of tokens marks documents.
-        width: columns of a file of tokens; 0 elsewhere.
+        path: path of the file.
+        file_format: format of the file.
+        encoding: encoding of its text, by Python's name.
+        delimiter: delimiter of fields, of csv and tsv; None elsewhere.
+        quoting: quoting of csv and tsv, where it is not the standard one.
+        by_ending: True if the ending says the format, so that a spec need not name it.
+        documents: True if a file of tokens marks documents.
+        width: number of columns of a file of tokens; 0 elsewhere.
     """
 
     path: Path
@@ -70,20 +70,20 @@ class FileFacts:
     @property
     def parameters(self) -> dict[str, Any]:
         """Parameters of the source `text`; what is at its default is left out."""
-        found: dict[str, Any] = {"path": str(self.path)}
+        parameters: dict[str, Any] = {"path": str(self.path)}
         if not self.by_ending:
-            found["file_format"] = self.file_format
+            parameters["file_format"] = self.file_format
         if self.encoding != "utf-8":
-            found["encoding"] = self.encoding
+            parameters["encoding"] = self.encoding
         if self.delimiter not in (None, "\t" if self.file_format == "tsv" else ","):
-            found["delimiter"] = self.delimiter
+            parameters["delimiter"] = self.delimiter
         if self.quoting is not None:
-            found["quoting"] = self.quoting
-        return found
+            parameters["quoting"] = self.quoting
+        return parameters
 
     @property
     def words(self) -> str:
-        """The same for people."""
+        """Facts in words."""
         names = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
         between = f", fields between {names[self.delimiter]}" if self.delimiter else ""
         kinds = {"jsonl": "an object a line", "json": "a list of objects", "lines": "a text a line",
@@ -95,7 +95,7 @@ class FileFacts:
 
 
 def look_at(path: Path) -> FileFacts:
-    """How a file is written.
+    """Look at a file, and collect its facts.
 
     Raises:
         InputError: if it cannot be read, is empty, or is none of the formats of the source `text`.
@@ -124,12 +124,12 @@ def look_at(path: Path) -> FileFacts:
         )
     # Lines of a file end as csv and JSON have it: U+2028, which tweets have, stands within one.
     lines = [line for line in islice(io.StringIO(text, newline=""), 2000) if line.strip()]
-    found, delimiter = _format_of(text, lines, named)
+    file_format, delimiter = _format_of(text, lines, named)
     quoting = None if delimiter is None else _quoting(path, encoding, delimiter)
     return FileFacts(
-        path, found, encoding, delimiter, quoting, found == named,
-        documents=found == "conll" and "-DOCSTART-" in text,
-        width=len(_cells(lines[-1])) if found == "conll" else 0,
+        path, file_format, encoding, delimiter, quoting, file_format == named,
+        documents=file_format == "conll" and "-DOCSTART-" in text,
+        width=len(_cells(lines[-1])) if file_format == "conll" else 0,
     )  # fmt: skip
 
 
@@ -193,7 +193,7 @@ def _quoting(path: Path, encoding: str, delimiter: str) -> Quoting | None:
 
 
 def _format_of(text: str, lines: list[str], named: str | None) -> tuple[FileFormat, str | None]:
-    """What the text is, and what stands between fields."""
+    """Format of the text, and the delimiter of fields."""
     first = lines[0].lstrip()
     if _OBJECT.match(first):
         return "jsonl", None
@@ -234,7 +234,7 @@ def _is_tagged(text: str, lines: list[str]) -> bool:
 
 
 def _delimiter(lines: list[str], usual: str) -> str | None:
-    """What cuts the lines into equally many fields; None where nothing does."""
+    """Delimiter that cuts lines into equally many fields; None where none does."""
     best, most = None, (0, 0.0)
     for candidate in DELIMITERS:
         try:

@@ -44,21 +44,25 @@ PARAMETERS = {
     "user_column": "who wrote a row; all rows of a user are protected together by user-dp",
     "user_column_left_out": "",
 }
-"""What comments say of parameters of a source."""
+"""Comments on parameters of a source."""
 
 
-def spec_text(suggestion: Suggestion, origin: Origin, found: Measured, file: str, out: str) -> str:
-    """The spec as text.
+def spec_text(
+    suggestion: Suggestion, origin: Origin, measured: Measured, file: str, out: str
+) -> str:
+    """Write the spec as text.
 
     Args:
-        suggestion: what to run.
-        origin: of the rows.
-        found: measured on them.
+        suggestion: parts of the spec.
+        origin: origin of the rows.
+        measured: measurements of the rows.
         file: name of the spec, for its commands.
         out: folder of its results.
     """
     quoted, folder = shlex.quote(file), shlex.quote(out)
-    about = f"{found.rows:,} rows of {found.users:,} users, {found.words[0]:.0f} words a row."
+    about = (
+        f"{measured.rows:,} rows of {measured.users:,} users, {measured.words[0]:.0f} words a row."
+    )
     where = str(origin.params.get("path", origin.source))
     lines = [
         *_comment(f"Written by: uedp-bench init. {about} Change what you like; then"),
@@ -76,8 +80,8 @@ def spec_text(suggestion: Suggestion, origin: Origin, found: Measured, file: str
     lines += [*_block("model", suggestion.model), "mechanisms:  # each is a row of the table"]
     for part in suggestion.mechanisms:
         lines += _item(part)
-    for said in suggestion.left_out:
-        lines += _comment(f"left out: {said}", 2)
+    for reason in suggestion.left_out:
+        lines += _comment(f"left out: {reason}", 2)
     lines += ["attacks: []"] if not suggestion.attacks else ["attacks:"]
     for part in suggestion.attacks:
         lines += _item(part)
@@ -161,32 +165,32 @@ class FirstSpec:
 
     text: str
     task: str
-    found: tuple[str, ...]
+    facts: tuple[str, ...]
     guesses: tuple[str, ...]
     suggestion: Suggestion
 
 
 def first_spec(
     path: Path,
-    given: Mapping[Role, str],
+    named: Mapping[Role, str],
     *,
     task: str | None,
     public: tuple[Path, ...],
     names: tuple[str, str],
 ) -> FirstSpec:
-    """A spec for a file, or for a folder that a source knows.
+    """Suggest a spec for a file, or for a folder that a source knows.
 
     Args:
-        path: of it.
-        given: columns that the user named, by role; "none" for none.
-        task: that the user named.
+        path: path of the file or folder.
+        named: columns that the user named, by role; "none" for none.
+        task: task that the user named.
         public: files of public text.
-        names: of the spec's file, and of the folder of results.
+        names: names of the spec's file, and of the folder of results.
 
     Raises:
         InputError: if the file cannot be read, or too little is in it.
     """
-    origin = origin_of(path, given)
+    origin = origin_of(path, named)
     corpus = load(origin.with_params(**_cuts(origin, 0.0)))
     if len(corpus) < LEAST_ROWS:
         raise InputError(
@@ -194,31 +198,31 @@ def first_spec(
             " or more are needed"
         )
     chosen = task_of(origin, corpus, task)
-    origin = declared_classes(_with_users(origin, corpus, given), corpus)
+    origin = declared_classes(_with_users(origin, corpus, named), corpus)
     origin, corpus = _with_public(origin, public, chosen)
     most = MOST_WORDS[chosen]
-    found = measure(corpus, most)
-    sizes = sizes_of(found, chosen)
+    measured = measure(corpus, most)
+    sizes = sizes_of(measured, chosen)
     if sizes.sample < 1:
-        whole = f"{found.training:,} training rows"
+        whole = f"{measured.training:,} training rows"
         origin = origin.with_params(
             f"{sizes.sample:.0%} of the users are taken, for {whole} would train for long "
             "(source.sample)",
             sample=sizes.sample,
         )
-        all_of_it = found
+        all_of_it = measured
         corpus = load(origin)
-        found = measure(corpus, most)
+        measured = measure(corpus, most)
         sizes = sizes_of(all_of_it, chosen)
-    suggestion = suggest(chosen, corpus, found, sizes)
-    guesses = (f"{_why(chosen, task)}", *origin.guesses, *_units(found), *_unknown(found))
+    suggestion = suggest(chosen, corpus, measured, sizes)
+    guesses = (f"{_why(chosen, task)}", *origin.guesses, *_units(measured), *_unknown(measured))
     guesses += tuple(f"left out: {line}" for line in suggestion.left_out)
-    text = spec_text(suggestion, origin, found, *names)
-    return FirstSpec(text, chosen, (*origin.found, *found.lines), guesses, suggestion)
+    text = spec_text(suggestion, origin, measured, *names)
+    return FirstSpec(text, chosen, (*origin.facts, *measured.lines), guesses, suggestion)
 
 
-def _why(chosen: str, asked: str | None) -> str:
-    if asked is not None:
+def _why(chosen: str, wanted: str | None) -> str:
+    if wanted is not None:
         return f"task: {chosen}, as you said"
     why = {
         "next-word": "no column is called like a label, and nothing is tagged",
@@ -235,11 +239,11 @@ def _cuts(origin: Origin, public: float) -> dict[str, Any]:
     return {"valid": VALID_SHARE, "test": TEST_SHARE} | ({"public_share": public} if public else {})
 
 
-def _with_users(origin: Origin, corpus: Corpus, given: Mapping[Role, str]) -> Origin:
-    """Without the column of users where they are too few to be cut into splits."""
+def _with_users(origin: Origin, corpus: Corpus, named: Mapping[Role, str]) -> Origin:
+    """Drop the column of users where they are too few to be cut into splits."""
     users = len({*corpus.users.tolist()})
     name = origin.params.get("user_column")
-    if name is None or users >= FEW_USERS or given.get("user") == name:
+    if name is None or users >= FEW_USERS or named.get("user") == name:
         return origin
     return origin.with_params(
         f"only {users} users are in the column {name!r}: too few to hold some out, so every row "
@@ -252,37 +256,37 @@ def _with_public(origin: Origin, public: tuple[Path, ...], task: str) -> tuple[O
     """The origin with public text, and its corpus; the last resort is a private vocabulary."""
     if public:
         files = [str(file) for file in public]
-        told = origin.with_params(**_cuts(origin, 0.0), public=files)
-        return told, load(told)
+        with_public = origin.with_params(**_cuts(origin, 0.0), public=files)
+        return with_public, load(with_public)
     bare = origin.with_params(**_cuts(origin, 0.0))
     corpus = load(bare)
     if corpus.where("public").any():
         return bare, corpus
     shares = (PUBLIC_SHARE, 0.3)
     for share in shares:
-        told = origin.with_params(
+        with_public = origin.with_params(
             f"no public text was given: {share:.0%} of the training users play it, drawn by hash "
             "(--public FILE gives text that anybody may see, one sentence a line)",
             **_cuts(origin, share),
         )
         try:
-            return told, load(told)
+            return with_public, load(with_public)
         except InputError:
             continue
-    said = "no public text, and no user's can be taken for it: nothing will be proven (--public)"
-    return bare.with_params(said), corpus
+    guess = "no public text, and no user's can be taken for it: nothing will be proven (--public)"
+    return bare.with_params(guess), corpus
 
 
-def _units(found: Measured) -> tuple[str, ...]:
-    users = found.training_users
-    if users >= CROWD or users == found.training:
+def _units(measured: Measured) -> tuple[str, ...]:
+    users = measured.training_users
+    if users >= CROWD or users == measured.training:
         return ()
     return (f"{users} users train: user-dp wants {CROWD} or more, so rows are protected (dp-sgd)",)
 
 
-def _unknown(found: Measured) -> tuple[str, ...]:
-    if not found.public:
+def _unknown(measured: Measured) -> tuple[str, ...]:
+    if not measured.public:
         return ()
-    said = f"about {found.unknown:.0%} of the training words are unknown to public text"
+    fact = f"about {measured.unknown:.0%} of the training words are unknown to public text"
     more = ": more of it, or text of the same kind, helps (--public)"
-    return (said + (more if found.unknown > MUCH_UNKNOWN else ""),)
+    return (fact + (more if measured.unknown > MUCH_UNKNOWN else ""),)

@@ -1,4 +1,4 @@
-"""What a corpus holds that decides about sizes: users, words, classes, languages, unknown words."""
+"""Measurements of a corpus that decide about sizes: users, words, classes, languages."""
 
 from __future__ import annotations
 
@@ -53,20 +53,20 @@ class Measured:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """For people."""
-        found = [
+        """Measurements in words, a line each."""
+        lines = [
             f"{self.rows:,} rows of {self.users:,} users; {self.words[0]:.0f} words a row (95 % "
             f"have at most {self.words[1]:.0f})"
         ]
         if self.classes:
             shares = ", ".join(f"{name} {count:,}" for name, count in self.classes.items())
-            found.append(f"classes: {shares}")
+            lines.append(f"classes: {shares}")
         if self.types:
-            found.append(f"entity types: {', '.join(self.types)}")
+            lines.append(f"entity types: {', '.join(self.types)}")
         if self.languages:
             shares = ", ".join(f"{name} {share:.0%}" for name, share in self.languages.items())
-            found.append(f"language, by frequent words: {shares}")
-        return tuple(found)
+            lines.append(f"language, by frequent words: {shares}")
+        return tuple(lines)
 
 
 def measure(corpus: Corpus, most_words: int) -> Measured:
@@ -116,15 +116,18 @@ def languages(texts: tuple[str, ...]) -> dict[str, float]:
     """Share of the texts that look like each language; those with no frequent word are left out."""
     frequent = {name: frozenset(words.split()) for name, words in LANGUAGES.items()}
     step = max(len(texts) // MOST_ROWS, 1)
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for text in texts[::step]:
         words = text.lower().split()
-        hits = {name: sum(word in known for word in words) for name, known in frequent.items()}
+        hits = {
+            name: sum(word in frequent_words for word in words)
+            for name, frequent_words in frequent.items()
+        }
         best = max(hits, key=lambda name: hits[name])
         if words and hits[best] >= LEAST_SHARE * len(words):
-            found[best] += 1
+            counts[best] += 1
     return {
-        name: count / found.total()
-        for name, count in found.most_common()
-        if count >= 0.05 * found.total()
+        name: count / counts.total()
+        for name, count in counts.most_common()
+        if count >= 0.05 * counts.total()
     }

@@ -90,26 +90,26 @@ MOST_OTHERS = 3
 
 @dataclass(frozen=True)
 class Origin:
-    """Where rows come from.
+    """Origin of rows: a source and its parameters.
 
     Attributes:
         source: name of the source.
-        params: of it.
-        found: lines on what the file is.
-        guesses: lines on what was guessed, each with the option that says otherwise.
-        labelled: the file has a column whose name says that it holds classes.
-        tagged: the file has tags or spans.
+        params: parameters of the source.
+        facts: lines about the file.
+        guesses: lines about guesses, each with the option that overrides it.
+        labelled: True if the file has a column whose name says that it holds classes.
+        tagged: True if the file has tags or spans.
     """
 
     source: str
     params: Mapping[str, Any]
-    found: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
     guesses: tuple[str, ...] = ()
     labelled: bool = False
     tagged: bool = False
 
     def with_params(self, *guesses: str, **params: Any) -> Origin:
-        """The same with other parameters; None takes one away."""
+        """Copy with other parameters; None takes one away."""
         merged = {**self.params, **params}
         return replace(
             self,
@@ -120,24 +120,24 @@ class Origin:
 
 @dataclass
 class _Reading:
-    """What is being found out of a file."""
+    """Parameters and guesses while a file is read."""
 
     params: dict[str, Any]
     guesses: list[str] = field(default_factory=list)
 
 
-def origin_of(path: Path, given: Mapping[Role, str]) -> Origin:
-    """The source of a path and its parameters.
+def origin_of(path: Path, named: Mapping[Role, str]) -> Origin:
+    """Find the source of a path and its parameters.
 
     Args:
-        path: a file, or a folder that a source knows.
-        given: columns that the user named, by role.
+        path: file, or folder that a source knows.
+        named: columns that the user named, by role.
 
     Raises:
         InputError: if nothing can be read there, or no column holds text.
     """
     if not path.is_dir():
-        return _of_file(path, path, given)
+        return _of_file(path, path, named)
     files = [
         file
         for file in sorted(path.iterdir())
@@ -145,58 +145,60 @@ def origin_of(path: Path, given: Mapping[Role, str]) -> Origin:
         and {*file.suffixes} & {*FORMATS}
     ]
     if files:
-        return _of_file(path, files[0], given)
-    known = next((source for name, source in FOLDERS.items() if (path / name).exists()), None)
-    if known is None and next(path.glob("echr_*.json"), None) is not None:
-        known = "tab"
-    if known is None:
+        return _of_file(path, files[0], named)
+    source_name = next((source for name, source in FOLDERS.items() if (path / name).exists()), None)
+    if source_name is None and next(path.glob("echr_*.json"), None) is not None:
+        source_name = "tab"
+    if source_name is None:
         raise InputError(
             f"init: the folder {shown_path(path)} has no file train.* of a kind that is read "
             f"({', '.join(sorted(FORMATS))}), and no source knows it; name one file of it"
         )
-    return Origin(known, {"path": str(path)}, (f"a folder that the source {known} reads",))
+    return Origin(
+        source_name, {"path": str(path)}, (f"a folder that the source {source_name} reads",)
+    )
 
 
-def _of_file(path: Path, file: Path, given: Mapping[Role, str]) -> Origin:
+def _of_file(path: Path, file: Path, named: Mapping[Role, str]) -> Origin:
     facts = look_at(file)
     if path != file and not facts.by_ending:
         facts = replace(facts, by_ending=False)
     params = {**facts.parameters, "path": str(path)}
     columns = dict(read_columns(file, TextFileParams.model_validate(params), "text"))
-    found = (f"{file.name}: {facts.words}",)
+    lines = (f"{file.name}: {facts.words}",)
     if facts.file_format == "conll":
-        return _of_tokens(params, facts, found)
-    if facts.delimiter is not None and "text" not in given:
+        return _of_tokens(params, facts, lines)
+    if facts.delimiter is not None and "text" not in named:
         check_header(columns, file.name)
-    roles, known = roles_of(columns, given)
+    roles, facts_of_columns = roles_of(columns, named)
     reading = _Reading(params)
     if facts.quoting is not None:
-        said = {
+        guesses = {
             "none": "quotes are text: each line is a row by itself (source.quoting: standard reads "
             "them as quoting)",
             "standard": "a text in quotes may have several lines (source.quoting: none reads each "
             "line as a row)",
         }
-        reading.guesses.append(said[facts.quoting])
-    _take_text(reading, roles, known, columns)
-    _take_users(reading, roles, known, given)
-    labelled = _take_labels(reading, roles, known, columns, given)
-    if "split" in roles.of and path == file:
-        params["split_column"] = roles.of["split"]
+        reading.guesses.append(guesses[facts.quoting])
+    _take_text(reading, roles, facts_of_columns, columns)
+    _take_users(reading, roles, facts_of_columns, named)
+    labelled = _take_labels(reading, roles, facts_of_columns, columns, named)
+    if "split" in roles.columns and path == file:
+        params["split_column"] = roles.columns["split"]
         reading.guesses.append(f"{_column('split', roles)} says which rows train (--split none)")
-    if "entities" in roles.of and "tokens" not in roles.of:
-        params["entities_column"] = roles.of["entities"]
+    if "entities" in roles.columns and "tokens" not in roles.columns:
+        params["entities_column"] = roles.columns["entities"]
         reading.guesses.append(f"{_column('entities', roles)} marks entities (--spans none)")
     elif "entities" in roles.refused:
         name, reason = roles.refused["entities"]
         reading.guesses.append(f"the column {name!r} does not mark entities: {reason}")
     tagged = "entities_column" in params
-    listed = (*found, f"columns: {', '.join(columns)}")
+    listed = (*lines, f"columns: {', '.join(columns)}")
     return Origin("text", params, listed, tuple(reading.guesses), labelled, tagged)
 
 
-def _of_tokens(params: dict[str, Any], facts: FileFacts, found: tuple[str, ...]) -> Origin:
-    """A file in CoNLL layout: its last column is learnt."""
+def _of_tokens(params: dict[str, Any], facts: FileFacts, lines: tuple[str, ...]) -> Origin:
+    """Origin of a file in CoNLL layout, whose last column is learnt."""
     params["entities_column"] = "gold"
     guesses = ["tagging: the last column holds the tags, the first the words"]
     if facts.documents:
@@ -204,72 +206,77 @@ def _of_tokens(params: dict[str, Any], facts: FileFacts, found: tuple[str, ...])
         guesses.append("a document, as -DOCSTART- marks it, counts as a user (--user none)")
     else:
         guesses.append("every sentence counts as a user of its own: nothing marks documents")
-    return Origin("text", params, found, tuple(guesses), tagged=True)
+    return Origin("text", params, lines, tuple(guesses), tagged=True)
 
 
 def _column(role: Role, roles: Roles) -> str:
-    return f"the column {roles.of[role]!r}"
+    return f"the column {roles.columns[role]!r}"
 
 
 def _take_text(
     reading: _Reading,
     roles: Roles,
-    known: Mapping[str, ColumnFacts],
+    facts: Mapping[str, ColumnFacts],
     columns: Mapping[str, Sequence[Any]],
 ) -> None:
-    if "tokens" in roles.of:
-        reading.params["tokens_column"] = roles.of["tokens"]
-        reading.params["entities_column"] = roles.of["tags"]
-        said = f"{_column('tokens', roles)} holds the words and {roles.of['tags']!r} their tags"
-        reading.guesses.append(f"{said} (--text COLUMN reads another column as text)")
+    if "tokens" in roles.columns:
+        reading.params["tokens_column"] = roles.columns["tokens"]
+        reading.params["entities_column"] = roles.columns["tags"]
+        guess = (
+            f"{_column('tokens', roles)} holds the words and {roles.columns['tags']!r} their tags"
+        )
+        reading.guesses.append(f"{guess} (--text COLUMN reads another column as text)")
         return
-    name = roles.of["text"]
+    name = roles.columns["text"]
     reading.params["text_column"] = name
     others = _others("text", roles)
-    said = f"text: the column {name!r}, {known[name].words:.0f} words a row"
-    reading.guesses.append(f"{said} (--text COLUMN{others})")
-    asked = [roles.of[role] for role in ("text", "user", "split") if role in roles.of]
+    guess = f"text: the column {name!r}, {facts[name].words:.0f} words a row"
+    reading.guesses.append(f"{guess} (--text COLUMN{others})")
+    read_columns = [
+        roles.columns[role] for role in ("text", "user", "split") if role in roles.columns
+    ]
     blank = sum(
-        any(map(is_blank, row)) for row in zip(*(columns[name] for name in asked), strict=True)
+        any(map(is_blank, row))
+        for row in zip(*(columns[name] for name in read_columns), strict=True)
     )
     if blank:
         reading.params["skip_blank"] = True
         what = "1 row" if blank == 1 else f"{blank:,} rows"
         reading.guesses.append(
-            f"{what} whose {' or '.join(map(repr, asked))} is blank or has a null character: left "
-            "out (source.skip_blank: false refuses them)"
+            f"{what} whose {' or '.join(map(repr, read_columns))} is blank or has a null "
+            "character: left out (source.skip_blank: false refuses them)"
         )
 
 
 def _take_users(
-    reading: _Reading, roles: Roles, known: Mapping[str, ColumnFacts], given: Mapping[Role, str]
+    reading: _Reading, roles: Roles, facts: Mapping[str, ColumnFacts], named: Mapping[Role, str]
 ) -> None:
-    if "user" in roles.of:
-        name = roles.of["user"]
+    if "user" in roles.columns:
+        name = roles.columns["user"]
         reading.params["user_column"] = name
         others = _others("user", roles)
         reading.guesses.append(
             f"user: the column {name!r}; who wrote a row is the person to protect "
             f"(--user COLUMN{others}, or none: every row a user of its own)"
         )
-        blanks = sum(n for value, n in known[name].commonest if value.lower() in BLANK_WORDS)
+        blanks = sum(n for value, n in facts[name].commonest if value.lower() in BLANK_WORDS)
         if blanks:
-            values = [value for value, _ in known[name].commonest if value.lower() in BLANK_WORDS]
+            values = [value for value, _ in facts[name].commonest if value.lower() in BLANK_WORDS]
             reading.guesses.append(
                 f"{blanks:,} rows are of the user {' or '.join(map(shown, values))}: is that a "
                 "person, or no value?"
             )
         return
-    taken = {*roles.of.values()}
+    taken = {*roles.columns.values()}
     repeat = [
         one.name
-        for one in known.values()
+        for one in facts.values()
         if one.name not in taken and one.kind == "text" and one.commonest
         and one.commonest[0][1] > 1 and one.distinct > 1
     ]  # fmt: skip
     hint = f"; columns whose values repeat: {', '.join(repeat[:MOST_OTHERS])}" if repeat else ""
     why = "no column is called like a user"
-    if given.get("user") == "none":
+    if named.get("user") == "none":
         why = "as you said"
     elif "user" in roles.refused:
         name, reason = roles.refused["user"]
@@ -282,13 +289,13 @@ def _take_users(
 def _take_labels(
     reading: _Reading,
     roles: Roles,
-    known: Mapping[str, ColumnFacts],
+    facts: Mapping[str, ColumnFacts],
     columns: Mapping[str, Sequence[Any]],
-    given: Mapping[Role, str],
+    named: Mapping[Role, str],
 ) -> bool:
     """True if a column of classes is called so, or the user named it."""
-    if "label" in roles.of:
-        name = roles.of["label"]
+    if "label" in roles.columns:
+        name = roles.columns["label"]
         where = f"init: column {shown(name)}"
         classes = sorted({value for value in texts_of(columns[name], where) if value})
         reading.params |= {"label_column": name, "label_names": classes}
@@ -297,15 +304,15 @@ def _take_labels(
             f"{_others('label', roles)}, or none)"
         )
         return True
-    if "label" in roles.refused and given.get("label") != "none":
+    if "label" in roles.refused and named.get("label") != "none":
         name, reason = roles.refused["label"]
         reading.guesses.append(
             f"the column {name!r} is called like a label and was not taken: {reason} (--label "
             f"{shlex.quote(name)} insists)"
         )
         return False
-    few = classes_without_a_name(known, [*roles.of.values()])
-    if few and given.get("label") != "none":
+    few = classes_without_a_name(facts, [*roles.columns.values()])
+    if few and named.get("label") != "none":
         reading.guesses.append(
             f"no column is called like a label; of few classes: {', '.join(few[:MOST_OTHERS])} "
             "(--label COLUMN learns to tell them apart)"

@@ -45,27 +45,27 @@ class Sizes:
     rows_per_user: int = 0
 
 
-def sizes_of(found: Measured, task: str) -> Sizes:
-    """Sizes for a task.
+def sizes_of(measured: Measured, task: str) -> Sizes:
+    """Choose sizes for a task.
 
     Args:
-        found: of the corpus.
-        task: its name.
+        measured: measurements of the corpus.
+        task: name of the task.
     """
     budget = TOKENS.get(task, min(TOKENS.values()))
     most = MOST_TOKENS.get(task, min(MOST_TOKENS.values()))
-    tokens = max(8, min(round(found.words[1]) + 1, most))
-    row = min(found.words[0] + 1, tokens)
-    whole = found.training * row
+    tokens = max(8, min(round(measured.words[1]) + 1, most))
+    row = min(measured.words[0] + 1, tokens)
+    whole = measured.training * row
     sample = min(1.0, round(budget / (2 * whole), 2) or 0.01)
-    rows, users = found.training * sample, found.training_users * sample
+    rows, users = measured.training * sample, measured.training_users * sample
     epochs = int(max(2, min(12, budget / max(rows * row, 1))))
     held_out = int(max(LEAST_HELD_OUT, min(MOST_HELD_OUT, HELD_OUT_SHARE * users)))
     batch = int(max(32, min(512, rows / 10)))
     steps = int(max(30, min(100, budget / (2 * batch * row))))
-    vocabulary = max(200, min(MOST_WORDS.get(task, 2_000), found.vocabulary))
+    vocabulary = max(200, min(MOST_WORDS.get(task, 2_000), measured.vocabulary))
     shared = (tokens, vocabulary, epochs, sample, held_out if users >= 4 * held_out else 0)
-    if users < CROWD or found.training_users == found.training:  # a user is a row
+    if users < CROWD or measured.training_users == measured.training:  # a user is a row
         return Sizes(*shared, batch, steps)
     a_round = int(max(80, min(300, users / 8)))
     rows_of_user = int(max(1, min(20, rows / users, budget / (a_round * 20 * row))))

@@ -1,4 +1,4 @@
-"""What to run on a corpus: a task, mechanisms, attacks, and noise for a proven epsilon."""
+"""Suggestion for a corpus: a task, mechanisms, attacks, and noise for a proven epsilon."""
 
 from __future__ import annotations
 
@@ -88,11 +88,11 @@ def task_of(origin: Origin, corpus: Corpus, wanted: str | None) -> str:
             return "text-classification"
         return "tagging" if tagged else "next-word"
     if wanted not in TASKS:
-        known = registry.tasks.names()
-        told = "" if wanted in known else f" (tasks: {', '.join(known)})"
+        names = registry.tasks.names()
+        choices = "" if wanted in names else f" (tasks: {', '.join(names)})"
         raise InputError(
-            f"--task {wanted}: a spec is suggested for {', '.join(TASKS)}{told}; write others by "
-            "hand: uedp-bench describe TASK"
+            f"--task {wanted}: a spec is suggested for {', '.join(TASKS)}{choices}; write others "
+            "by hand: uedp-bench describe TASK"
         )
     if wanted == "text-classification" and not corpus.label_names:
         raise InputError("--task text-classification: no column holds classes: add --label COLUMN")
@@ -104,16 +104,16 @@ def task_of(origin: Origin, corpus: Corpus, wanted: str | None) -> str:
     return wanted
 
 
-def suggest(task: str, corpus: Corpus, found: Measured, sizes: Sizes) -> Suggestion:
-    """A spec for a corpus.
+def suggest(task: str, corpus: Corpus, measured: Measured, sizes: Sizes) -> Suggestion:
+    """Suggest a spec for a corpus.
 
     Args:
-        task: of it.
-        corpus: as its source loads it.
-        found: measured on it.
-        sizes: that fit.
+        task: task of the spec.
+        corpus: corpus as its source loads it.
+        measured: measurements of the corpus.
+        sizes: sizes that fit.
     """
-    wanted, left_out = _attacks(task, found, sizes)
+    wanted, left_out = _attacks(task, measured, sizes)
     attacks, unplanted = _that_plant(wanted, corpus)
     live = tuple(registry.attacks.create(part.name, dict(part.params)) for part in attacks)
     counted = [counted_sizes(plant_all(live, corpus, seed)[0]) for seed in SEEDS]
@@ -122,11 +122,11 @@ def suggest(task: str, corpus: Corpus, found: Measured, sizes: Sizes) -> Suggest
     )
     delta = 1e-5 if stats.rows < MANY else 1e-6
     mechanisms, none = _mechanisms(
-        task, stats, sizes, delta, public=found.public > 0,
+        task, stats, sizes, delta, public=measured.public > 0,
         valid=bool(corpus.where("valid").any()),
     )  # fmt: skip
-    mechanisms = _with_deidentified(mechanisms, corpus, found)
-    model, learnt = _learnt(task, sizes, found.public)
+    mechanisms = _with_deidentified(mechanisms, corpus, measured)
+    model, learnt = _learnt(task, sizes, measured.public)
     return Suggestion(
         learnt, model, mechanisms, attacks, delta, stats, (*left_out, *unplanted, *none)
     )
@@ -136,15 +136,15 @@ def _that_plant(
     wanted: tuple[Part, ...], corpus: Corpus
 ) -> tuple[tuple[Part, ...], tuple[str, ...]]:
     """The attacks that can plant in these rows, and why the others cannot."""
-    found, reasons = [], []
+    planting_parts, reasons = [], []
     for part in wanted:
         try:
             plant_all((registry.attacks.create(part.name, dict(part.params)),), corpus, SEEDS[0])
         except InputError as error:
             reasons.append(str(error))
         else:
-            found.append(part)
-    return tuple(found), tuple(reasons)
+            planting_parts.append(part)
+    return tuple(planting_parts), tuple(reasons)
 
 
 def _learnt(task: str, sizes: Sizes, public: int) -> tuple[Part, Part]:
@@ -174,11 +174,13 @@ def _learnt(task: str, sizes: Sizes, public: int) -> tuple[Part, Part]:
     return Part(name, of_model, (why,)), Part(task, params, tuple(says))
 
 
-def _attacks(task: str, found: Measured, sizes: Sizes) -> tuple[tuple[Part, ...], tuple[str, ...]]:
+def _attacks(
+    task: str, measured: Measured, sizes: Sizes
+) -> tuple[tuple[Part, ...], tuple[str, ...]]:
     if not sizes.held_out:
-        why = f"membership: it holds users out, and {found.training_users} are too few"
+        why = f"membership: it holds users out, and {measured.training_users} are too few"
         return (), (why,)
-    users = max(found.training_users - sizes.held_out, 1)
+    users = max(measured.training_users - sizes.held_out, 1)
     params: dict[str, Any] = {"held_out_users": sizes.held_out}
     if task == "next-word":
         params["shadow_models"] = 2
@@ -200,22 +202,22 @@ def _mechanisms(
     task: str, stats: CorpusStats, sizes: Sizes, delta: float, *, public: bool, valid: bool
 ) -> tuple[tuple[Part, ...], tuple[str, ...]]:
     rate = RATES[task]
-    found = []
+    parts = []
     if public:
-        said = "the lower end: the model before any private row"
-        found.append(Part("public-only", {}, (said,)))
+        remark = "the lower end: the model before any private row"
+        parts.append(Part("public-only", {}, (remark,)))
     plain: dict[str, Any] = {"epochs": sizes.epochs, "learning_rate": rate, "batch_size": 32}
     says = ["the upper end: no protection"]
     if valid:
         plain["learning_rate_factors"] = FACTORS
         says.append("it keeps the epoch and learning rate that do best on rows of valid")
-    found.append(Part("noiseless", plain, tuple(says)))
+    parts.append(Part("noiseless", plain, tuple(says)))
     if not public:
-        return tuple(found), ("a mechanism with noise: without public text nothing is proven",)
+        return tuple(parts), ("a mechanism with noise: without public text nothing is proven",)
     rows = stats.rows
     record = {"records": rows, "batch_size": min(sizes.batch, rows), "steps": sizes.steps,
               "clip": 1.0, "learning_rate": rate / 2}  # fmt: skip
-    found.append(
+    parts.append(
         _private("dp-sgd", record, delta, f"one row of {rows:,} is protected", "records", rows)
     )
     if not sizes.users_per_round:
@@ -223,22 +225,22 @@ def _mechanisms(
             f"{stats.users:,} users train after all cuts, and noise that hides one of them would "
             "drown the rest"
         )
-        return tuple(found), () if stats.users == rows else (f"user-dp: {why}",)
+        return tuple(parts), () if stats.users == rows else (f"user-dp: {why}",)
     user = {"users": stats.users, "users_per_round": min(sizes.users_per_round, stats.users),
             "rounds": sizes.rounds, "rows_per_user": sizes.rows_per_user, "clip": 0.3,
             "server_optimizer": "adam", "server_learning_rate": rate / 2}  # fmt: skip
-    said = f"all rows of one user of {stats.users:,} are protected"
-    found.append(_private("user-dp", user, delta, said, "users", stats.users))
-    return tuple(found), ()
+    remark = f"all rows of one user of {stats.users:,} are protected"
+    parts.append(_private("user-dp", user, delta, remark, "users", stats.users))
+    return tuple(parts), ()
 
 
 def _with_deidentified(
-    mechanisms: tuple[Part, ...], corpus: Corpus, found: Measured
+    mechanisms: tuple[Part, ...], corpus: Corpus, measured: Measured
 ) -> tuple[Part, ...]:
     """Spec with a row for text without its entities, behind that without protection."""
     if corpus.entity_types:
         params, what = {}, "entities are replaced by their types"
-    elif found.languages.get("English", 0.0) >= LEAST_ENGLISH:
+    elif measured.languages.get("English", 0.0) >= LEAST_ENGLISH:
         params = {"detector": "names"}
         what = (
             "English first names, with the last name behind them, are replaced; detector: presidio "
@@ -253,7 +255,7 @@ def _with_deidentified(
 
 
 def _private(
-    name: str, params: dict[str, Any], delta: float, said: str, size: str, count: int
+    name: str, params: dict[str, Any], delta: float, remark: str, size: str, count: int
 ) -> Part:
     """A mechanism with the least noise that proves the target."""
     planned = PlannedMechanism.from_settings(name, params | {"noise_multiplier": 1.0}, "calibrate")
@@ -264,7 +266,7 @@ def _private(
         if key in params
     )
     says = (
-        f"{said}, at a proven epsilon of {EPSILON:g}",
+        f"{remark}, at a proven epsilon of {EPSILON:g}",
         f"{size}: a public number. This one was counted from the file ({count:,} train after all "
         "cuts): by writing it here you declare it public",
         f"noise: uedp-bench calibrate {name} --epsilon {EPSILON:g} --delta {delta:g} {sets}",

@@ -29,28 +29,28 @@ class Guarantees(tuple[Guarantee, ...]):
     @property
     def lines(self) -> list[tuple[str, ...]]:
         """Cells of the table, one line a guarantee, in the order of `COLUMNS`."""
-        return [tuple(_cell(getattr(given, name)) for name in COLUMNS) for given in self]
+        return [tuple(_cell(getattr(guarantee, name)) for name in COLUMNS) for guarantee in self]
 
     def proven(self, unit: str | None = None) -> Guarantee:
-        """What is proven for a unit, or for the only one.
+        """Proven guarantee for a unit, or for the only one.
 
-        What a component that nobody reviewed states is none of it.
+        Statements of components that nobody reviewed are not among them.
 
         Raises:
             LookupError: if there are several, or none.
         """
-        found = [g for g in self if g.kind == "proven" and unit in (None, g.unit)]
-        if len(found) != 1:
+        matches = [g for g in self if g.kind == "proven" and unit in (None, g.unit)]
+        if len(matches) != 1:
             units = ", ".join(str(g.unit) for g in self if g.kind == "proven") or "none"
-            raise LookupError(f"proven for the unit {unit}: {len(found)}; there is: {units}")
-        return found[0]
+            raise LookupError(f"proven for the unit {unit}: {len(matches)}; there is: {units}")
+        return matches[0]
 
     def __repr__(self) -> str:
         """One line a guarantee."""
         return "\n".join(" ".join(cell for cell in line if cell) for line in self.lines)
 
     def _repr_html_(self) -> str:
-        """What is proven in a sentence, and the table."""
+        """Proven guarantees in a sentence, and the table."""
         kinds = ["number" if name in NUMBERS else "" for name in COLUMNS]
         return f"<p>{escape(promise(self))}.</p>{table_html(COLUMNS, self.lines, kinds)}"
 
@@ -64,15 +64,15 @@ def account(
     plugins: Iterable[Path | str] = (),
     **more: Any,
 ) -> Guarantees:
-    """What a mechanism's paper claims and what can be proven, before anything is trained.
+    """Account for a mechanism before training: its paper's claims, and what can be proven.
 
         account("user-dp", users=4000, users_per_round=400, rounds=100, noise_multiplier=1.1)
 
     Args:
-        mechanism: a mechanism, several in a row joined by +, or a published system.
-        parameters: of it, and public sizes; of several mechanisms "deidentify.detector" and the
-            like.
-        delta: at which guarantees are stated; 1e-5 by default.
+        mechanism: mechanism, several in a row joined by +, or a published system.
+        parameters: parameters of the mechanism, and public sizes; of several mechanisms
+            "deidentify.detector" and the like.
+        delta: delta at which guarantees are stated; 1e-5 by default.
         spread: points of the curve of guarantees for a user with an entity: how many other users
             mention it; None among them for all users.
         plugins: files that register mechanisms of your own.
@@ -83,9 +83,9 @@ def account(
             missing.
     """
     registry.load_plugins(map(Path, plugins))
-    given, delta = _given(mechanism, {**(parameters or {}), **more}, delta)
+    settings, delta = _settings(mechanism, {**(parameters or {}), **more}, delta)
     several = "+" in mechanism
-    planned = (PlannedPipeline if several else PlannedMechanism).from_settings(mechanism, given)
+    planned = (PlannedPipeline if several else PlannedMechanism).from_settings(mechanism, settings)
     points: Sequence[int | None] | None = None if spread is None else list(spread)
     return Guarantees(account_for(planned, DELTA if delta is None else delta, points))
 
@@ -101,16 +101,16 @@ def calibrate(
     plugins: Iterable[Path | str] = (),
     **more: Any,
 ) -> Solution:
-    """The parameter of a mechanism that meets a target, as proven.
+    """Find the parameter of a mechanism that meets a target, as proven.
 
         calibrate("user-dp", 8, users=4000, users_per_round=400, rounds=100).value
 
     Args:
-        mechanism: a mechanism, or a published system.
-        epsilon: to be proven, at most.
-        parameters: of it, and public sizes.
-        parameter: to solve for; the smallest noise_multiplier where there is one.
-        delta: to be proven; 1e-5 by default.
+        mechanism: mechanism, or published system.
+        epsilon: largest epsilon to be proven.
+        parameters: parameters of the mechanism, and public sizes.
+        parameter: parameter to solve for; the smallest noise_multiplier where there is one.
+        delta: delta to be proven; 1e-5 by default.
         spread: point of the curve; the mechanism's own by default, else all users.
         plugins: files that register mechanisms of your own.
         more: parameters, as keywords.
@@ -121,12 +121,12 @@ def calibrate(
     registry.load_plugins(map(Path, plugins))
     wanted = default_parameter(mechanism) if parameter is None else parameter
     start = {wanted: 1} if needs_parameter(mechanism, wanted) else {}
-    given, delta = _given(mechanism, {**start, **(parameters or {}), **more}, delta)
-    planned = PlannedMechanism.from_settings(mechanism, given, "calibrate")
+    settings, delta = _settings(mechanism, {**start, **(parameters or {}), **more}, delta)
+    planned = PlannedMechanism.from_settings(mechanism, settings, "calibrate")
     return solve(planned, Target(epsilon, DELTA if delta is None else delta, spread), wanted)
 
 
-def _given(
+def _settings(
     mechanism: str, parameters: dict[str, Any], delta: float | None
 ) -> tuple[dict[str, Any], float | None]:
     """Parameters, and delta; a mechanism that has a parameter of this name gets the same one."""

@@ -14,8 +14,8 @@ from uedp_bench.leaderboard.upper_end import BETTER
 def sheet_html(sheet: Sheet) -> str:
     """One table of the leaderboard, with its title above and its notes below."""
     infinite = any("∞" in cell for line in sheet.cells for cell in line)
-    told = [*sheet.notes, *(["∞ as an ε: no protection"] if infinite else [])]
-    notes = "".join(f"<li>{_shown(note)}</li>" for note in told)
+    all_notes = [*sheet.notes, *(["∞ as an ε: no protection"] if infinite else [])]
+    notes = "".join(f"<li>{_shown(note)}</li>" for note in all_notes)
     return (
         f"<h4>{_shown(sheet.title)}</h4>{table_html(sheet.columns, sheet.cells)}"
         f"{f'<ul>{notes}</ul>' if notes else ''}"
@@ -24,7 +24,7 @@ def sheet_html(sheet: Sheet) -> str:
 
 def short_html(short: Short) -> str:
     """A run: its title, its sentences and its tables."""
-    said = "".join(
+    sentences = "".join(
         f"<p><strong>{_shown(one.text)}</strong></p>" if one.tone == "bad"
         else f"<p>{_shown(one.text)}</p>"
         for one in short.sentences
@@ -33,7 +33,7 @@ def short_html(short: Short) -> str:
         f"<h5>{_shown(one.caption)}</h5>{table_html(one.head, one.rows, one.kinds)}"
         for one in short.tables
     )
-    return f"<h4>{_shown(short.title)}</h4>{said}{tables}"
+    return f"<h4>{_shown(short.title)}</h4>{sentences}{tables}"
 
 
 def table_html(

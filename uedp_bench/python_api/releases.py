@@ -41,21 +41,21 @@ class SavedRun:
 
 
 def load_corpus(source: str, **parameters: Any) -> Corpus:
-    """The corpus of a source: `load_corpus("text", path="mail.csv", text_column="body")`.
+    """Load the corpus of a source: `load_corpus("text", path="mail.csv", text_column="body")`.
 
     Raises:
         InputError: if the name or a parameter is wrong, or the data cannot be read.
     """
-    given = {k: str(v) if isinstance(v, Path) else v for k, v in parameters.items()}
-    corpus: Corpus = registry.sources.create(source, given).load()
+    params = {k: str(v) if isinstance(v, Path) else v for k, v in parameters.items()}
+    corpus: Corpus = registry.sources.create(source, params).load()
     return corpus
 
 
 def load_release(folder: Path | str, *, plugins: Iterable[Path | str] = ()) -> Release:
-    """What a run released, as its users have it; no data are read.
+    """Load the release of a run, as its users have it; no data are read.
 
     Args:
-        folder: of the run, `runs/<id>`.
+        folder: folder of the run, `runs/<id>`.
         plugins: files that register its components.
 
     Raises:
@@ -66,10 +66,10 @@ def load_release(folder: Path | str, *, plugins: Iterable[Path | str] = ()) -> R
 
 
 def load_run(folder: Path | str, *, plugins: Iterable[Path | str] = ()) -> SavedRun:
-    """A finished run with its release, its corpus as it was planted, and what was planted.
+    """Load a finished run with its release, its planted corpus, and the planted secrets.
 
     Args:
-        folder: of the run, `runs/<id>`; its source is read again.
+        folder: folder of the run, `runs/<id>`; its source is read again.
         plugins: files that register its components.
 
     Raises:
@@ -82,11 +82,11 @@ def load_run(folder: Path | str, *, plugins: Iterable[Path | str] = ()) -> Saved
     spec, parts = result.spec, build(result.spec)
     forget_corpora()
     data = load_data(parts.sources)
-    there = planted_for(parts, data, spec)
+    planted_corpus = planted_for(parts, data, spec)
     was = result.provenance.get("corpus", {}).get("fingerprint")
     if was not in (None, data.corpus.fingerprint):
         raise InputError(f"{where}: the data of {spec.source.name} changed after the run")
-    return SavedRun(result, _release(where, result), there.corpus, there.planted)
+    return SavedRun(result, _release(where, result), planted_corpus.corpus, planted_corpus.planted)
 
 
 def load_checkpoint(
@@ -173,7 +173,7 @@ def attack(
 def _result(folder: Path) -> Result:
     if not (folder / "result.json").is_file():
         raise InputError(f"{folder} is no folder of a run: it holds no result.json")
-    result = Result.of(read_result(folder / "result.json"))
+    result = Result.from_recorded(read_result(folder / "result.json"))
     if result.error is not None:
         raise InputError(f"{folder}: the run failed: {result.error.message}")
     return result

@@ -16,15 +16,15 @@ class Result(Recorded):
     """
 
     @staticmethod
-    def of(found: Recorded) -> Result:
-        """The same result, which shows itself."""
-        if isinstance(found, Result):
-            return found
+    def from_recorded(recorded: Recorded) -> Result:
+        """Build a result that shows itself."""
+        if isinstance(recorded, Result):
+            return recorded
         # Every field was validated before.
-        return Result.model_construct(found.model_fields_set, **dict(found))
+        return Result.model_construct(recorded.model_fields_set, **dict(recorded))
 
     def __eq__(self, other: object) -> bool:
-        """True for the same result, also where it does not show itself."""
+        """True for an equal result, also where it does not show itself."""
         if not isinstance(other, Recorded):
             return NotImplemented
         return dict(self) == dict(other)

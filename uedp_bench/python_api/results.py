@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Each = Literal["run", "row"]
-"""What a line of a data frame is: one run, or all seeds of one setting."""
+"""Line of a data frame: one run, or all seeds of one setting."""
 
 
 class Results(Sequence[Result]):
     """Results of runs, finished and failed; the table of the leaderboard where they are shown.
 
     Args:
-        results: in any order.
-        out: folder that holds `<id>/result.json` of each; None where nobody knows.
+        results: results in any order.
+        out: folder that holds `<id>/result.json` of each; None where it is unknown.
     """
 
     def __init__(self, results: Iterable[Recorded], out: Path | None = None) -> None:
-        self._results = tuple(map(Result.of, results))
+        self._results = tuple(map(Result.from_recorded, results))
         self.out = out
 
     @overload
@@ -54,8 +54,8 @@ class Results(Sequence[Result]):
     @cached_property
     def rows(self) -> list[Row]:
         """The lines of the table: all seeds of one setting are one."""
-        known = {} if self.out is None else {r.id: self.out / r.id / "result.json" for r in self}
-        return aggregate(self._results, known)
+        paths = {} if self.out is None else {r.id: self.out / r.id / "result.json" for r in self}
+        return aggregate(self._results, paths)
 
     @property
     def failed(self) -> tuple[Result, ...]:
@@ -140,7 +140,7 @@ def _value(name: str, cell: Any) -> Any:
 def _own_intervals(result: Recorded) -> dict[str, Any]:
     """Ends of the intervals of a single run, which a table over seeds has no place for."""
     parts = [("utility", result.utility)]
-    parts += [(column_prefix(attack), found) for attack, found in result.leakage.items()]
+    parts += [(column_prefix(attack), metrics) for attack, metrics in result.leakage.items()]
     return {
         f"{prefix}.{quoted(name)}.{end}": getattr(estimate, end)
         for prefix, estimates in parts

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    """How to run a benchmark, never what.
+    """Settings of the execution of a benchmark; none of them changes what is run.
 
     Attributes:
         tracking: MLflow URI; "" for SQLite in `out`, None for no tracking.
@@ -59,21 +59,21 @@ class Options:
     cpus_per_run: float | None = None
     gpus_per_run: float | None = None
 
-    def of(self, runs: list[RunSpec]) -> list[RunSpec]:
-        """Those of a spec's runs that are run."""
+    def select(self, runs: list[RunSpec]) -> list[RunSpec]:
+        """Select the runs of a spec that are run."""
         return runs if self.share is None else self.share.select(runs)
 
 
 def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[Result]:
-    """Results of all runs of a spec; finished ones are skipped, and come first.
+    """Run all runs of a spec, and return their results; finished ones are skipped, and come first.
 
     Args:
-        data: of the spec.
-        options: how to run.
-        tracker: logs each result as it ends.
+        data: content of the spec.
+        options: settings of the execution.
+        tracker: tracker that logs each result as it ends.
 
     Raises:
-        InputError: for whatever can be known to be wrong before training.
+        InputError: for any mistake that shows before training.
         UedpBenchError: if results cannot be written any more.
     """
     from uedp_bench.contracts.checkpoints import Pace
@@ -90,7 +90,7 @@ def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
     from uedp_bench.training.rank_group import world_size
 
     every = expand(parse_spec(data), options.max_runs)
-    runs = options.of(every)
+    runs = options.select(every)
     if not runs:
         return []
     where = cluster_of(options)
@@ -113,19 +113,21 @@ def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
         with only_process(options.out, keep_cache=options.keep_release is not False):
             jobs = resume(jobs, options.out, retry_failed=options.retry_failed)
             screen.begin(jobs)
-            results = [found for job in jobs if (found := job.done or job.given_up)]
+            results = [earlier for job in jobs if (earlier := job.done or job.given_up)]
             seconds, steps = options.pace
             keeps = where is None if options.keep_release is None else options.keep_release
             speed = Speed(threads=options.threads)
-            how = Execution(options.out, options.device, speed, keep_release=keeps,
+            execution = Execution(options.out, options.device, speed, keep_release=keeps,
                             state=None if options.keep_release is False else options.out,
                             pace=Pace(seconds=seconds, steps=steps))  # fmt: skip
-            here = where is None
-            with tracker.live(jobs, every, screen.update, screen.note, machine=here) as listen:
+            on_this_machine = where is None
+            with tracker.live(
+                jobs, every, screen.update, screen.note, machine=on_this_machine
+            ) as listen:
                 for result in results:  # this server may not have seen them
                     tracker.log(result)
                 running = run_jobs(
-                    jobs, how, workers=workers, plugins=options.plugins,
+                    jobs, execution, workers=workers, plugins=options.plugins,
                     timeout=options.run_timeout, listen=listen,
                     executor=where and replace(
                         where, note=_nobody if options.quiet else screen.note
@@ -189,7 +191,7 @@ def _alone(options: Options) -> int:
 
 @contextmanager
 def _writing_to(out: Path) -> Iterator[None]:
-    """Says in one line that a folder which could be written cannot be any more."""
+    """Say in one line that a folder which could be written cannot be any more."""
     from uedp_bench.io.output_folder import FULL
 
     try:
@@ -197,5 +199,5 @@ def _writing_to(out: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in FULL or isinstance(error, UedpBenchError):
             raise
-        said = f"cannot write results any more: {error}; those written so far are kept"
-        raise UedpBenchError(f"--out {out}: {said}") from error
+        message = f"cannot write results any more: {error}; those written so far are kept"
+        raise UedpBenchError(f"--out {out}: {message}") from error

@@ -21,7 +21,7 @@ from uedp_bench.tracking.tracker import Tracker
 FIELDS = (*Spec.model_fields, "mechanism", "seed")
 """Keywords of `run` that are parts of a spec."""
 
-HOW = ("device", "workers", "threads", "tracking", "plugins", "keep_release", "quiet", "on",
+EXECUTION = ("device", "workers", "threads", "tracking", "plugins", "keep_release", "quiet", "on",
        "cpus_per_run", "gpus_per_run")  # fmt: skip
 """Keywords of `run` that say how to run."""
 
@@ -33,7 +33,7 @@ def run(
     out: Path | str = "runs",
     **keywords: Any,
 ) -> Results:
-    """Trains, scores, attacks and accounts for every run of a spec, as `uedp-bench run` does.
+    """Train, score, attack and account for every run of a spec, as `uedp-bench run` does.
 
     Finished runs are skipped, so the same call goes on after an interruption. A run that fails is
     among the results, with its error.
@@ -56,18 +56,18 @@ def run(
             `--on`) with cpus_per_run and gpus_per_run.
 
     Raises:
-        InputError: for whatever can be known to be wrong before training.
+        InputError: for any mistake that shows before training.
         UedpBenchError: if results cannot be written.
         TypeError: for an unknown keyword.
     """
-    given, how = _sorted(keywords)
-    registry.load_plugins(plugins := tuple(map(Path, how.pop("plugins", ()))))
-    data = _data(spec) | given
+    fields, execution = _sorted(keywords)
+    registry.load_plugins(plugins := tuple(map(Path, execution.pop("plugins", ()))))
+    data = _data(spec) | fields
     wanted = parse_spec(data)
     for name, value in (settings or {}).items():
         path, _ = parse_setting(f"{name}=0")
         wanted = apply_setting(wanted, path, _plain(value))
-    options = Options(Path(out), plugins=plugins, **how)
+    options = Options(Path(out), plugins=plugins, **execution)
     if options.workers != 0:
         _check_importable(wanted)
     tracker = Tracker(options.out, options.tracking)
@@ -79,14 +79,16 @@ def run(
 
 
 def _sorted(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Fields of the spec, and how to run."""
+    """Sort keywords into fields of the spec, and settings of the execution."""
     for name in keywords:
-        if name not in (*FIELDS, *HOW):
-            hint = nearest(name, (*FIELDS, *HOW))
-            meant = f"did you mean {hint}?" if hint else f"allowed: {', '.join((*FIELDS, *HOW))}"
+        if name not in (*FIELDS, *EXECUTION):
+            hint = nearest(name, (*FIELDS, *EXECUTION))
+            meant = (
+                f"did you mean {hint}?" if hint else f"allowed: {', '.join((*FIELDS, *EXECUTION))}"
+            )
             raise TypeError(f"run() has no keyword {name!r}; {meant}")
-    given = {name: _plain(value) for name, value in keywords.items() if name in FIELDS}
-    return given, {name: value for name, value in keywords.items() if name in HOW}
+    fields = {name: _plain(value) for name, value in keywords.items() if name in FIELDS}
+    return fields, {name: value for name, value in keywords.items() if name in EXECUTION}
 
 
 def _data(spec: str | Path | Mapping[str, Any] | None) -> dict[str, Any]:
