@@ -191,7 +191,7 @@ def test_who_wrote_is_no_property_of_a_person() -> None:
     assert (roles.columns["user"], roles.others["user"]) == ("name", ("user_timezone",))
     roles, _ = roles_of(table(product_name=zones, user_location=zones), {})
     assert roles.columns["user"] == "user_location"  # of no other is more known
-    assert "user" not in roles_of(table(product_name=zones), {})[0].of
+    assert "user" not in roles_of(table(product_name=zones), {})[0].columns
 
 
 def test_no_row_is_dropped_for_a_guessed_user() -> None:

@@ -47,8 +47,8 @@ def train_plain(
     Args:
         schedule: schedule of the training.
         learner: rows and module.
-        run: run that logs the series `PHASE_loss`; with `keep` also those of `ValidLosses.log` and the
-            diagnostics `best_epoch` and `best_learning_rate`. Where several learning rates are
+        run: run that logs the series `PHASE_loss`; with `keep` also those of `ValidLosses.log` and
+            the diagnostics `best_epoch` and `best_learning_rate`. Where several learning rates are
             tried, the series of each end in `_at_RATE`.
         phase: name of series and progress.
         rng: generator of the order of rows and of dropout; that of training without noise by
