@@ -1,4 +1,4 @@
-"""How often an audit of taggers finds a lower bound above 0 where there is nothing to find.
+"""Rate of false lower bounds above 0 that an audit of taggers finds.
 
     python benchmarks/audit_noise.py --trials 100
     python benchmarks/audit_noise.py --trials 10 --memorise
@@ -66,23 +66,25 @@ def bound(result: Result, memorise: bool) -> float:
 
 
 def main() -> None:
-    asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    asked.add_argument("--trials", type=int, default=200)
-    asked.add_argument("--memorise", action="store_true")
-    given = asked.parse_args()
-    trials, memorise = given.trials, given.memorise
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--trials", type=int, default=200)
+    parser.add_argument("--memorise", action="store_true")
+    options = parser.parse_args()
+    trials, memorise = options.trials, options.memorise
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
-        how = Execution(Path(folder), "cpu")
+        execution = Execution(Path(folder), "cpu")
         runs = expand(parse_spec(spec(trials, memorise)))
-        found = [bound(execute(run, how), memorise) for run in runs]
-    above = sum(one > 0.0 for one in found)
+        bounds = [bound(execute(run, execution), memorise) for run in runs]
+    above = sum(one > 0.0 for one in bounds)
     most = int(binom.isf(SIZE, trials, RATE))
-    said = f"{above} of {trials} trials of {CANARIES} canaries are above 0, up to {max(found):.2f}"
+    summary = (
+        f"{above} of {trials} trials of {CANARIES} canaries are above 0, up to {max(bounds):.2f}"
+    )
     if memorise:
-        print(f"{said}, the median {sorted(found)[trials // 2]:.2f}")
+        print(f"{summary}, the median {sorted(bounds)[trials // 2]:.2f}")
         sys.exit(above < trials)
-    print(f"{said}; more than {most} would refute a rate of {RATE:.0%}")
+    print(f"{summary}; more than {most} would refute a rate of {RATE:.0%}")
     sys.exit(above > most)
 
 

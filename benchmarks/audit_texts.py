@@ -1,4 +1,4 @@
-"""Which canary texts an audit finds most by, at equal cost.
+"""Canary texts compared: the lower bounds that an audit finds by them, at equal cost.
 
 Every design is planted as whole users of the embedded corpus, as many of each, one row a user, and
 looked for in models that are trained alike: without noise, and by user-level DP. Each row is the

@@ -39,27 +39,27 @@ Names = Mapping[str, Sequence[tuple[str, str]]]
 
 def parts(text: str, separator: str) -> set[str]:
     """Parts of an answer that begin with a capital or a digit, in lower case."""
-    found = (" ".join(part.split()).strip(" .,\"'“”") for part in text.split(separator))
+    pieces = (" ".join(part.split()).strip(" .,\"'“”") for part in text.split(separator))
     return {
         part.lower()
-        for part in found
+        for part in pieces
         if len(part) >= _SHORTEST and (part[0].isupper() or part[0].isdigit())
     }
 
 
 def names_of(answers: Iterable[Mapping[str, str]]) -> Names:
     """All names that the answers give; what stands in brackets anywhere is a role and no name."""
-    found: dict[str, str] = {}
+    kind_of_name: dict[str, str] = {}
     roles: set[str] = set()
     for answer in answers:
         for bracket in _BRACKETS.findall(answer["Parties-Answer"]):
             roles |= parts(bracket, ",")
         plain = _BRACKETS.sub(" ", answer["Parties-Answer"])
-        found |= dict.fromkeys(parts(plain, ";"), "PARTY")
-        found |= dict.fromkeys(parts(answer["Governing Law-Answer"], ","), "LAW")
+        kind_of_name |= dict.fromkeys(parts(plain, ";"), "PARTY")
+        kind_of_name |= dict.fromkeys(parts(answer["Governing Law-Answer"], ","), "LAW")
     by_word: dict[str, list[tuple[str, str]]] = {}
-    for name in sorted(found.keys() - roles, key=lambda name: (-len(name), name)):
-        by_word.setdefault(_WORD.findall(name)[0], []).append((name, found[name]))
+    for name in sorted(kind_of_name.keys() - roles, key=lambda name: (-len(name), name)):
+        by_word.setdefault(_WORD.findall(name)[0], []).append((name, kind_of_name[name]))
     return by_word
 
 
@@ -106,7 +106,7 @@ def rows(contracts: Path, clauses: Path, *, only_clauses: bool = False) -> Itera
         for line in file:
             contract = json.loads(line)
             texts = marked[key_of(contract["file"])] if only_clauses else [contract["text"]]
-            sentences = (one for found in split_sentences(texts) for one in found)
+            sentences = (one for of_text in split_sentences(texts) for one in of_text)
             for sentence in dict.fromkeys(sentences) if only_clauses else sentences:
                 yield {
                     "text": sentence,

@@ -1,4 +1,4 @@
-"""How accurate can any classifier be through DPNR's noise, beside the accuracies that were printed?
+"""Limits of any classifier's accuracy through DPNR's noise, beside the published accuracies.
 
 The first table sets the limit (`accounting/accuracy_limits.py`) beside Table 2 of Lyu, He and Li
 2020: k = 768 coordinates in [0, 1], Laplace noise of scale 1/epsilon on each. The second gives the

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 from federated_sides import Work, needs, weights_of
-from turns import Found, Stopwatch, arguments, chosen, in_turns, missing, print_ratios, ratios
+from turns import Figures, Stopwatch, arguments, chosen, in_turns, missing, print_ratios, ratios
 from workloads import MODELS, Sizes
 
 from uedp_bench.training.device import keep_freed_memory
@@ -40,11 +40,11 @@ def work_of(options: argparse.Namespace) -> Work:
     return work
 
 
-def one_side(options: argparse.Namespace) -> Found:
+def one_side(options: argparse.Namespace) -> Figures:
     """Figures that the process of one side prints."""
     side = options.side
-    for package, how in needs(side):
-        if (answer := missing(package, how)) is not None:
+    for package, install in needs(side):
+        if (answer := missing(package, install)) is not None:
             return answer
     torch.set_num_threads(1)
     torch.manual_seed(1)
@@ -55,7 +55,7 @@ def one_side(options: argparse.Namespace) -> Found:
     weights = weights_of(side, work, watch)
     if options.weights:
         torch.save(weights, options.weights)
-    return watch.found(work.sizes.users)
+    return watch.figures(work.sizes.users)
 
 
 def check(sides: list[str], same: list[str]) -> None:
@@ -64,8 +64,8 @@ def check(sides: list[str], same: list[str]) -> None:
         ends = {}
         for number, side in enumerate(sides):
             path = Path(folder) / f"{number}.pt"
-            found = in_turns(__file__, [side], [*same, "--weights", str(path)], turns=1)
-            if "missing" not in found[side][0]:
+            figures = in_turns(__file__, [side], [*same, "--weights", str(path)], turns=1)
+            if "missing" not in figures[side][0]:
                 ends[side] = torch.load(path)
         for side, weights in ends.items():
             torch.testing.assert_close(
@@ -95,8 +95,8 @@ def main() -> None:
                 "--device", options.device, *(["--quick"] if options.quick else [])]  # fmt: skip
         if not options.unchecked:
             check(sides, same)
-        found = in_turns(__file__, sides, same, options.turns)
-        out[model] = ratios(found, sides[0], options.clock)
+        figures = in_turns(__file__, sides, same, options.turns)
+        out[model] = ratios(figures, sides[0], options.clock)
         if not options.json:
             print_ratios(f"{model}: users per second, {sides[0]} = 1", out[model])
     if options.json:

@@ -61,13 +61,13 @@ def network_of(learner: Any, work: Work) -> nn.Module:
 
 
 def users_of(learner: Any, device: str) -> list[tuple[Tensor, Tensor]]:
-    """Tokens and targets of each user: what a user of torch has in memory."""
-    found = []
+    """Tokens and targets of each user, as torch code holds them in memory."""
+    users = []
     for user in range(learner.corpus.user_count):
         rows = learner.corpus.rows_of_user[user]
         batch = learner.batch(rows, np.zeros(len(rows), np.int64))
-        found.append((batch["tokens"].to(device), batch["targets"].to(device)))
-    return found
+        users.append((batch["tokens"].to(device), batch["targets"].to(device)))
+    return users
 
 
 def loss_of(module: nn.Module, tokens: Tensor, targets: Tensor) -> Tensor:
@@ -316,7 +316,7 @@ def flower(work: Work, watch: Stopwatch) -> Tensor:
         )
         strategy.start(grid, initial, num_rounds=work.rounds, evaluate_fn=after)
         # Peaks are read before Ray ends its processes.
-        ended["found"] = watch.found(work.sizes.users)
+        ended["figures"] = watch.figures(work.sizes.users)
 
     with redirect_stdout(sys.stderr):
         run_simulation(
@@ -324,7 +324,7 @@ def flower(work: Work, watch: Stopwatch) -> Tensor:
             backend_config={"client_resources": {"num_cpus": 1, "num_gpus": 0.0},
                             "init_args": {"num_cpus": 1, "logging_level": "error"}},
         )  # fmt: skip
-    watch.found = lambda *_, **__: ended["found"]  # type: ignore[method-assign]
+    watch.figures = lambda *_, **__: ended["figures"]  # type: ignore[method-assign]
     return torch.cat([v.reshape(-1) for v in ended["weights"].to_torch_state_dict().values()])
 
 
@@ -341,8 +341,8 @@ def weights_of(side: str, work: Work, watch: Stopwatch) -> Tensor:
 
 def needs(side: str) -> Iterator[tuple[str, str]]:
     """Packages that a side needs and how to install them."""
-    how = "pip install -r benchmarks/peers.txt, in an environment of its own"
+    install = "pip install -r benchmarks/peers.txt, in an environment of its own"
     if side == "pfl-research":
-        yield "pfl", how
+        yield "pfl", install
     if side == "Flower":
-        yield from (("flwr", how), ("ray", how))
+        yield from (("flwr", install), ("ray", install))

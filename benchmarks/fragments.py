@@ -1,4 +1,4 @@
-"""What the data and files of Kim et al. 2021 show, and what can be made of fragments of them.
+"""Data and files of Kim et al. 2021, and sentences put together from fragments of them.
 
     python benchmarks/fragments.py files data/nmt_confidential
     python benchmarks/fragments.py reassembly data/nmt_confidential

@@ -1,11 +1,11 @@
-"""What a large corpus costs: CPU seconds and memory by phase, from a parquet file to its scores.
+"""Costs of a large corpus: CPU seconds and memory by phase, from a parquet file to its scores.
 
 A file of so many rows and users is generated, the same one at every call. One process describes it
 (`uedp-bench data describe`); another loads it, plants canaries, makes a vocabulary of public text,
 trains two rounds of user-dp in which one user in a hundred takes part, and scores the test rows.
 
-Memory is told twice: `rss` is all that the process holds at most, with the pages of files that are
-mapped into it, and `own` is what is its own alone. The system takes pages of files back whenever
+Memory has two figures: `rss` is the peak of the process with the pages of files that are mapped
+into it, and `own` is the peak without them. The system takes pages of files back whenever
 others need them, and leaves them where nobody does.
 
     OMP_NUM_THREADS=1 python benchmarks/large_corpus.py [--rows 1000000] [--users 100000] [--json]
@@ -74,11 +74,11 @@ def _words(rng: np.random.Generator) -> Any:
     import pyarrow as pa
 
     letters = "etaoinshrdlucmwfgypbvk"
-    made: dict[str, None] = {}
-    while len(made) < WORDS:
-        length = 2 + len(made) // 1000 + int(rng.integers(0, 4))
-        made["".join(letters[i] for i in rng.integers(0, len(letters), size=length))] = None
-    return pa.array([*made])
+    words: dict[str, None] = {}
+    while len(words) < WORDS:
+        length = 2 + len(words) // 1000 + int(rng.integers(0, 4))
+        words["".join(letters[i] for i in rng.integers(0, len(letters), size=length))] = None
+    return pa.array([*words])
 
 
 def _texts(rng: np.random.Generator, words: Any, rows: int) -> Any:
@@ -98,7 +98,7 @@ class Phases:
     """CPU seconds and memory of what happens between two marks."""
 
     def __init__(self) -> None:
-        self.found: dict[str, dict[str, float]] = {}
+        self.costs: dict[str, dict[str, float]] = {}
         self._own, self._stop = 0, threading.Event()
         self._watch = threading.Thread(target=self._look, daemon=True)
         self._watch.start()
@@ -118,8 +118,8 @@ class Phases:
 
     def _note(self, name: str, seconds: float) -> None:
         self._own = max(self._own, _status("RssAnon"))
-        before = self.found.get(name, {"cpu": 0.0, "rss": 0.0, "own": 0.0})
-        self.found[name] = {
+        before = self.costs.get(name, {"cpu": 0.0, "rss": 0.0, "own": 0.0})
+        self.costs[name] = {
             "cpu": round(before["cpu"] + seconds, 2),
             "rss": max(before["rss"], round(_status("VmHWM") / 1000)),
             "own": max(before["own"], round(self._own / 1000)),
@@ -159,7 +159,7 @@ def spec_of(folder: Path, users: int) -> dict[str, Any]:
     }
 
 
-def step(name: str, folder: Path, given: argparse.Namespace) -> dict[str, Any]:
+def step(name: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """One step, in this process."""
     import torch
 
@@ -179,10 +179,10 @@ def step(name: str, folder: Path, given: argparse.Namespace) -> dict[str, Any]:
     from uedp_bench.text.describe_data import describe
 
     torch.set_num_threads(1)
-    if given.held:
+    if options.held:
         parquet_files.MOST_ROWS_HELD = parquet_files.MOST_BYTES_HELD = 2**62
     phase = Phases()
-    (spec,) = expand(parse_spec(spec_of(folder, given.users)))
+    (spec,) = expand(parse_spec(spec_of(folder, options.users)))
     sources = build_sources(spec)
     with phase("load"):
         data = load_data(sources)
@@ -190,51 +190,51 @@ def step(name: str, folder: Path, given: argparse.Namespace) -> dict[str, Any]:
         fingerprint = data.fingerprint
     if name == "describe":
         with phase("describe"):
-            told = describe(data.corpus, "text").to_dict()
-        return {"phases": phase.found, "fingerprint": fingerprint, "rows": told["rows"]}
-    how, meter = Execution(folder / "out", device="cpu"), Meter(no_progress)
+            description = describe(data.corpus, "text").to_dict()
+        return {"phases": phase.costs, "fingerprint": fingerprint, "rows": description["rows"]}
+    execution, meter = Execution(folder / "out", device="cpu"), Meter(no_progress)
     with phase("plant"):
-        known = Identity.from_spec(spec, fingerprint)
-        ready = prepare(spec, how, (sources, data), known, meter)
+        identity = Identity.from_spec(spec, fingerprint)
+        ready = prepare(spec, execution, (sources, data), identity, meter)
     with phase("vocabulary"):
         parts, whole = ready.parts, ready.planted_corpus.corpus
         vocabulary = parts.task.vocabulary(whole.only("public"))
     train = engine.train_federated
 
-    def rounds(*given: Any) -> Any:
+    def rounds(*arguments: Any) -> Any:
         before.__exit__(None, None, None)
         with phase("two rounds"):
-            return train(*given)
+            return train(*arguments)
 
     engine.train_federated = rounds
     before = phase("before the rounds")
     before.__enter__()
-    made = protect(parts, whole, ready.run, vocabulary)
+    protected = protect(parts, whole, ready.run, vocabulary)
     with phase("score"):
-        scored = score(ready, made)
+        scored = score(ready, protected)
     perplexity = scored.utility["perplexity"].value
-    return {"phases": phase.found, "fingerprint": fingerprint, "perplexity": round(perplexity, 6)}
+    return {"phases": phase.costs, "fingerprint": fingerprint, "perplexity": round(perplexity, 6)}
 
 
-def run(name: str, folder: Path, given: argparse.Namespace) -> dict[str, Any]:
+def run(name: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """One step in a process of its own, with a cache of its own."""
     command = [sys.executable, __file__, "--step", name, "--keep", str(folder)]
-    command += ["--users", str(given.users), *(["--held"] if given.held else [])]
+    command += ["--users", str(options.users), *(["--held"] if options.held else [])]
     environment = os.environ | {"UEDP_BENCH_CACHE": str(folder / "cache")}
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment)
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answer
 
 
-def measure(folder: Path, given: argparse.Namespace) -> dict[str, Any]:
+def measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """All steps, in their order."""
     if not (folder / FILE).is_file():
-        generate(folder, given.rows, given.users)
-    found: dict[str, Any] = {"rows": given.rows, "users": given.users}
-    found["file megabytes"] = round((folder / FILE).stat().st_size / 1e6, 1)
-    for name in given.steps:
-        found[name] = run(name, folder, given)
-    return found
+        generate(folder, options.rows, options.users)
+    answers: dict[str, Any] = {"rows": options.rows, "users": options.users}
+    answers["file megabytes"] = round((folder / FILE).stat().st_size / 1e6, 1)
+    for name in options.steps:
+        answers[name] = run(name, folder, options)
+    return answers
 
 
 def main() -> None:
@@ -246,24 +246,26 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="folder to work in, which is kept")
     parser.add_argument("--steps", nargs="+", choices=STEPS, default=STEPS)
     parser.add_argument("--step", choices=STEPS, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.step:
-        print(json.dumps(step(given.step, given.keep, given)))
+    options = parser.parse_args()
+    if options.step:
+        print(json.dumps(step(options.step, options.keep, options)))
         return
     with tempfile.TemporaryDirectory() as temporary:
-        folder = given.keep or Path(temporary)
+        folder = options.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        found = measure(folder, given)
-    if given.json:
-        print(json.dumps(found))
+        answers = measure(folder, options)
+    if options.json:
+        print(json.dumps(answers))
         return
-    print(f"{given.rows:,} rows, {given.users:,} users, {found['file megabytes']} MB of parquet")
-    for name in given.steps:
+    print(
+        f"{options.rows:,} rows, {options.users:,} users, {answers['file megabytes']} MB of parquet"
+    )
+    for name in options.steps:
         print(f"{name}:")
-        for phase, values in found[name]["phases"].items():
+        for phase, values in answers[name]["phases"].items():
             print(f"  {phase:20} {values['cpu']:8.2f} CPU s {values['rss']:7,.0f} MB at most, "
                   f"{values['own']:7,.0f} MB its own")  # fmt: skip
-        print("  " + ", ".join(f"{k} {v}" for k, v in found[name].items() if k != "phases"))
+        print("  " + ", ".join(f"{k} {v}" for k, v in answers[name].items() if k != "phases"))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How often each lower bound on epsilon is wrong, and how much it finds.
+"""Error rate and median of each lower bound on epsilon.
 
 Scores are N(0, 1) for non-members and N(mu, 1) for members: those of a Gaussian mechanism of
 sensitivity mu, whose epsilon is known. At mu = 0 any bound above 0 is a false alarm, elsewhere any
@@ -70,8 +70,8 @@ def measure(bound: Bound, mu: float, truth: float, options: argparse.Namespace) 
     rng = np.random.default_rng(options.seed)
     shape = (options.trials, options.scores)
     pairs = zip(rng.normal(mu, 1.0, shape), rng.normal(0.0, 1.0, shape), strict=True)
-    found = np.array([bound(*pair) for pair in pairs])
-    return float((found > truth).mean()), float(np.median(found))
+    bounds = np.array([bound(*pair) for pair in pairs])
+    return float((bounds > truth).mean()), float(np.median(bounds))
 
 
 def main() -> None:

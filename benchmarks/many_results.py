@@ -1,4 +1,4 @@
-"""What many results cost the leaderboard: CPU seconds of reading, pages written, and memory.
+"""Costs of many results for the leaderboard: CPU seconds of reading, pages written, and memory.
 
 Results are the stored ones under other ids and with other numbers, in bundles of 500. Each step is
 a process of its own: read; read and build; start the server.
@@ -36,11 +36,13 @@ _NUMBER = re.compile(r"(?<=[:\s,\[])(\d+\.\d{3,})(?=[,\s}\]])")
 def make(folder: Path, first: int, last: int) -> None:
     """Writes the results of these numbers into bundles."""
     folder.mkdir(parents=True, exist_ok=True)
-    known = [one for one in load_results([REFERENCE]) if one.status == "finished"]
+    stored = [one for one in load_results([REFERENCE]) if one.status == "finished"]
     for start in range(first, last, IN_BUNDLE):
         numbers = range(start, min(start + IN_BUNDLE, last))
         bundle = folder / f"{start:06d}.jsonl.gz"
-        write_bundle((copy(known[at % len(known)], at, at // len(known)) for at in numbers), bundle)
+        write_bundle(
+            (copy(stored[at % len(stored)], at, at // len(stored)) for at in numbers), bundle
+        )
 
 
 def copy(result: Result, at: int, turn: int) -> Result:
@@ -67,9 +69,9 @@ def step(name: str, folder: Path) -> dict[str, Any]:
 
     def timed(what: str, do: Any) -> Any:
         start = time.process_time()
-        found = do()
+        answer = do()
         out[what] = round(time.process_time() - start, 2)
-        return found
+        return answer
 
     if name == "serve":
         from uedp_bench.leaderboard.serve import LiveServer
@@ -95,8 +97,8 @@ def run(name: str, folder: Path) -> dict[str, Any]:
     """One step in a process of its own."""
     command = [sys.executable, __file__, "--step", name, "--keep", str(folder)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    costs: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return costs
 
 
 def measure(results: int, folder: Path, steps: tuple[str, ...] = STEPS) -> dict[str, Any]:
@@ -113,16 +115,16 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="folder to work in, which is kept")
     parser.add_argument("--steps", nargs="+", choices=STEPS, default=STEPS)
     parser.add_argument("--step", choices=STEPS, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.step:
-        print(json.dumps(step(given.step, given.keep)))
+    options = parser.parse_args()
+    if options.step:
+        print(json.dumps(step(options.step, options.keep)))
         return
     with tempfile.TemporaryDirectory() as temporary:
-        found = measure(given.results, given.keep or Path(temporary), tuple(given.steps))
-    if given.json:
-        print(json.dumps(found))
+        costs = measure(options.results, options.keep or Path(temporary), tuple(options.steps))
+    if options.json:
+        print(json.dumps(costs))
         return
-    for name, values in found.items():
+    for name, values in costs.items():
         print(f"{name}: {', '.join(f'{key} {value}' for key, value in values.items())}")
 
 

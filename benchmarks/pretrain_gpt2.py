@@ -39,7 +39,7 @@ from uedp_bench.text.public_text import read_public
 SIZES = {"tiny": (4, 128, 4), "small": (12, 768, 12)}
 """Layers, width and heads."""
 
-TOKENS, SAID = "tokens.npz", "pretraining.json"
+TOKENS, RECORD = "tokens.npz", "pretraining.json"
 POSITIONS, LONGEST = 256, 64
 
 
@@ -47,28 +47,33 @@ def read(files: Sequence[Path], size: int, most: int | None, out: Path) -> None:
     """Writes the tokenizer of these texts and their sentences as ids.
 
     Args:
-        files: of public text.
-        size: ids of the tokenizer, at most.
-        most: sentences of each file, at most.
-        out: the folder.
+        files: files of public text.
+        size: largest number of ids of the tokenizer.
+        most: largest number of sentences of each file.
+        out: output folder.
     """
     names = ["/".join(file.parts[-2:]) for file in files]
     read_each = [read_public((file,), most) for file in files]
-    texts = [text for found in read_each for text in prepare(found, "paper") if text.strip()]
+    texts = [
+        text
+        for texts_of_file in read_each
+        for text in prepare(texts_of_file, "paper")
+        if text.strip()
+    ]
     vocabulary = TokenizerVocabulary.train(texts, size, origin=", ".join(names))
     ids = vocabulary.encode(texts)
     rows = TextRows.build([[*row[: LONGEST - 1], vocabulary.end] for row in ids], vocabulary)
     vocabulary.save(out)
     flat, lengths = rows.flat.astype(np.uint16), rows.lengths.astype(np.uint8)
     np.savez_compressed(out / TOKENS, flat=flat, lengths=lengths)
-    said = {
+    record = {
         "texts": dict(zip(names, map(len, read_each), strict=True)),
         "sentences": len(rows),
         "tokens": len(flat),
         "vocabulary": vocabulary.size,
     }
-    (out / SAID).write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
-    print(json.dumps(said))
+    (out / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    print(json.dumps(record))
 
 
 def batches(
@@ -78,23 +83,23 @@ def batches(
 
     Args:
         lengths: (rows,) targets of each row.
-        tokens: of a batch; a row that is longer stands alone.
-        rng: draws which rows of one length meet, and the order of the batches.
+        tokens: tokens of a batch; a longer row is a batch by itself.
+        rng: generator of the order of rows of one length, and of the batches.
     """
     order = rng.permutation(len(lengths))
     order = order[np.argsort(-lengths[order], kind="stable")]  # the longest first
-    found, start = [], 0
+    parts, start = [], 0
     while start < len(order):
         end = start + max(1, tokens // int(lengths[order[start]]))
-        found.append(order[start:end])
+        parts.append(order[start:end])
         start = end
-    return [found[at] for at in rng.permutation(len(found))]
+    return [parts[at] for at in rng.permutation(len(parts))]
 
 
 def rows_of(folder: Path, vocabulary: TokenizerVocabulary) -> TextRows:
     """The sentences that `read` wrote, each with the end token."""
-    with np.load(folder / TOKENS) as found:
-        flat, lengths = found["flat"].astype(np.int64), found["lengths"].astype(np.int64)
+    with np.load(folder / TOKENS) as arrays:
+        flat, lengths = arrays["flat"].astype(np.int64), arrays["lengths"].astype(np.int64)
     offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
     return TextRows(flat, offsets, vocabulary.begin, vocabulary.end)
 
@@ -114,17 +119,21 @@ def network_of(size: str, vocabulary: TokenizerVocabulary) -> Any:
     )  # fmt: skip
 
 
-def train(folder: Path, how: argparse.Namespace) -> None:
+def train(folder: Path, options: argparse.Namespace) -> None:
     """Trains on the rows of a folder, and writes the network there."""
     vocabulary = TokenizerVocabulary.load(folder)
     rows, rng = rows_of(folder, vocabulary), np.random.default_rng(1)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    network = network_of(how.size, vocabulary).to(device).train()
-    every = (batches(rows.lengths, how.batch_tokens, rng) for _ in range(how.epochs))
-    steps = [batch for epoch in every for batch in epoch][: how.steps]
+    network = network_of(options.size, vocabulary).to(device).train()
+    every = (batches(rows.lengths, options.batch_tokens, rng) for _ in range(options.epochs))
+    steps = [batch for epoch in every for batch in epoch][: options.steps]
     fused = device == "cuda"
     optimizer = torch.optim.AdamW(
-        network.parameters(), lr=how.learning_rate, betas=(0.9, 0.95), weight_decay=0.1, fused=fused
+        network.parameters(),
+        lr=options.learning_rate,
+        betas=(0.9, 0.95),
+        weight_decay=0.1,
+        fused=fused,
     )
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda at: _rate(at, len(steps)))
     lengths = rows.lengths
@@ -143,9 +152,9 @@ def train(folder: Path, how: argparse.Namespace) -> None:
         seen += int(lengths[batch].sum())
     network.eval().save_pretrained(folder)
     last = torch.stack(losses[-max(1, len(losses) // 20) :]).mean()
-    said = json.loads((folder / SAID).read_text(encoding="utf-8"))
-    said |= {
-        "size": how.size,
+    record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    record |= {
+        "size": options.size,
         "weights": sum(weight.numel() for weight in network.parameters()),
         "steps": len(steps),
         "tokens_seen": seen,
@@ -153,8 +162,8 @@ def train(folder: Path, how: argparse.Namespace) -> None:
         "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
         "torch": str(torch.__version__),
     }
-    (folder / SAID).write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
-    print(json.dumps({**said, "seconds": round(time.perf_counter() - start, 1)}))
+    (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    print(json.dumps({**record, "seconds": round(time.perf_counter() - start, 1)}))
 
 
 def _rate(at: int, steps: int) -> float:
@@ -165,10 +174,10 @@ def _rate(at: int, steps: int) -> float:
     return 0.05 + 0.95 * 0.5 * (1.0 + math.cos(math.pi * (at - warm) / max(1, steps - warm)))
 
 
-def main(given: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Reads or trains."""
-    asked = argparse.ArgumentParser(description="Pre-train a GPT-2 on public text.")
-    kinds = asked.add_subparsers(dest="kind", required=True)
+    parser = argparse.ArgumentParser(description="Pre-train a GPT-2 on public text.")
+    kinds = parser.add_subparsers(dest="kind", required=True)
     reading = kinds.add_parser("read", help="texts to a tokenizer and ids")
     reading.add_argument("files", nargs="+", type=Path)
     reading.add_argument("--vocabulary", type=int, default=20_000, help="ids, at most")
@@ -181,11 +190,11 @@ def main(given: Sequence[str] | None = None) -> None:
     training.add_argument("--steps", type=int, help="stop after so many")
     training.add_argument("--batch-tokens", type=int, default=16_384)
     training.add_argument("--learning-rate", type=float, default=6e-4)
-    how = asked.parse_args(given)
-    if how.kind == "read":
-        read(how.files, how.vocabulary, how.most, how.out)
+    options = parser.parse_args(arguments)
+    if options.kind == "read":
+        read(options.files, options.vocabulary, options.most, options.out)
     else:
-        train(how.folder, how)
+        train(options.folder, options)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from federated_sides import FusedLSTM
 from torch import Tensor, nn
-from turns import Found, Stopwatch, arguments, chosen, in_turns, missing, print_ratios, ratios
+from turns import Figures, Stopwatch, arguments, chosen, in_turns, missing, print_ratios, ratios
 from workloads import (
     GPT2_SMALL,
     BertRows,
@@ -159,15 +159,15 @@ def opacus(
     data = torch.utils.data.DataLoader(
         torch.utils.data.TensorDataset(tokens, targets), batch_size=len(tokens)
     )
-    made = PrivacyEngine().make_private(
+    private_parts = PrivacyEngine().make_private(
         module=module, optimizer=torch.optim.Adam(module.parameters(), lr=0.01), data_loader=data,
         criterion=criterion(rows.language), noise_multiplier=0.8, max_grad_norm=1.0,
         poisson_sampling=False, grad_sample_mode=mode,
     )  # fmt: skip
     if mode == "ghost":
-        module, optimizer, loss_of, _ = made
+        module, optimizer, loss_of, _ = private_parts
     else:
-        (module, optimizer, _), loss_of = made, criterion(rows.language)
+        (module, optimizer, _), loss_of = private_parts, criterion(rows.language)
     watch.start()
     for _ in range(steps):
         optimizer.zero_grad()
@@ -188,7 +188,7 @@ def engine(rows: Rows, count: int, steps: int, watch: Stopwatch, device: str) ->
     mechanism.train(learner, learner.corpus, run)
 
 
-def one_side(options: argparse.Namespace) -> Found:
+def one_side(options: argparse.Namespace) -> Figures:
     """Figures that the process of one side prints."""
     side, device = options.side, options.device
     if side in OPACUS and (answer := missing("opacus", "pip install opacus")) is not None:
@@ -209,7 +209,7 @@ def one_side(options: argparse.Namespace) -> Found:
         module = rows.learner.module if same else rows.torch_module
         module = copy.deepcopy(module).to(device)
         non_private(module, (tokens, targets), rows.language, options.steps, watch)
-    return watch.found(count)
+    return watch.figures(count)
 
 
 def main() -> None:
@@ -231,8 +231,8 @@ def main() -> None:
         same += ["--quick"] if options.quick else []
         sides = [s for s in chosen(options, SIDES) if s != "non-private (same network)"
                  or model.startswith("lstm")]  # fmt: skip
-        found = in_turns(__file__, sides, same, options.turns)
-        out[model] = ratios(found, sides[0], options.clock)
+        figures = in_turns(__file__, sides, same, options.turns)
+        out[model] = ratios(figures, sides[0], options.clock)
         if not options.json:
             print_ratios(f"{model}: rows per second, {sides[0]} = 1", out[model])
     if options.json:

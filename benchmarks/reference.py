@@ -69,19 +69,19 @@ class Part:
         return [run for spec in specs for run in expand(spec)]
 
     def planned(self) -> int | None:
-        """How many these are."""
-        found = self.runs()
-        return None if found is None else len(found)
+        """Number of these runs."""
+        runs = self.runs()
+        return None if runs is None else len(runs)
 
     def needs(self) -> tuple[str, ...]:
         """The files and folders of the data folder that the commands read, each once."""
-        found = (path for command in self.commands for path in DATA.findall(command))
-        return tuple(dict.fromkeys(found))
+        paths = (path for command in self.commands for path in DATA.findall(command))
+        return tuple(dict.fromkeys(paths))
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where everything is: the checkout, the data, and the folder that runs are made in."""
+    """Folders: the checkout, the data, and the work folder of runs."""
 
     root: Path
     data: Path
@@ -92,7 +92,7 @@ class Place:
         """The folder of stored results."""
         return self.root / "leaderboard" / "results"
 
-    def there(self, path: str) -> str | None:
+    def on_disk(self, path: str) -> str | None:
         """The `data/...` path of a command as it is on this disk, gzipped or not, or None."""
         inside = path.removeprefix("data/")
         for name in (inside, f"{inside}.gz"):
@@ -101,8 +101,8 @@ class Place:
         return None
 
     def missing(self, part: Part) -> list[str]:
-        """What a part needs and the data folder lacks."""
-        return [path for path in part.needs() if self.there(path) is None]
+        """Files that a part needs and the data folder lacks."""
+        return [path for path in part.needs() if self.on_disk(path) is None]
 
 
 def _spec_of(words: Sequence[str]) -> Spec:
@@ -135,12 +135,14 @@ def chosen(parts: Sequence[Part], names: str) -> list[Part]:
 
     Exits for a name that is neither.
     """
-    asked = [name.strip() for name in names.split(",")]
-    known = [*dict.fromkeys(part.of for part in parts), *(part.name for part in parts)]
-    if unknown := [name for name in asked if name not in known]:
-        sys.exit(f"--parts: {', '.join(unknown)} is no set and no part; known: {', '.join(known)}")
-    found = [part for name in asked for part in parts if name in (part.of, part.name)]
-    return list(dict.fromkeys(found))
+    wanted = [name.strip() for name in names.split(",")]
+    choices = [*dict.fromkeys(part.of for part in parts), *(part.name for part in parts)]
+    if unknown := [name for name in wanted if name not in choices]:
+        sys.exit(
+            f"--parts: {', '.join(unknown)} is no set and no part; known: {', '.join(choices)}"
+        )
+    matches = [part for name in wanted for part in parts if name in (part.of, part.name)]
+    return list(dict.fromkeys(matches))
 
 
 def code_version(root: Path) -> str:
@@ -160,8 +162,8 @@ def code_version(root: Path) -> str:
 
 def run_command(command: str, out: Path, place: Place, *, workers: int) -> int:
     """Runs a command of a part beside a link to the data, so that results hold no path of here."""
-    said = DATA.sub(lambda path: place.there(path[0]) or path[0], command)
-    words = [word.replace("{out}", str(out)) for word in shlex.split(said)]
+    with_data = DATA.sub(lambda path: place.on_disk(path[0]) or path[0], command)
+    words = [word.replace("{out}", str(out)) for word in shlex.split(with_data)]
     if words[0] == "uedp-bench":
         words[0] = str(Path(sys.executable).with_name("uedp-bench"))
         words += ["--out", str(out), "--workers", str(workers), "--no-tracking"]
@@ -233,7 +235,7 @@ def pages(root: Path) -> list[Path]:
     return [*root.glob("README.md"), *sorted((root / "docs").rglob("*.md"))]
 
 
-def main(given: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Runs what was asked for: 0 if all of it is stored, 1 if a part failed, 130 if stopped."""
     read = argparse.ArgumentParser(description="Run the reference set.")
     read.add_argument("--data", type=Path, default=HERE / "data", help="folder of data sets")
@@ -244,18 +246,18 @@ def main(given: Sequence[str] | None = None) -> int:
     )
     read.add_argument("--workers", type=int, default=2, help="runs at a time; default: 2")
     read.add_argument("--root", type=Path, default=HERE, help="the checkout")
-    asked = read.parse_args(given)
-    root = asked.root.resolve()  # commands run in another folder
+    options = read.parse_args(arguments)
+    root = options.root.resolve()  # commands run in another folder
     every = read_parts(root / "benchmarks" / "reference_parts.yaml")
-    parts = chosen(every, asked.parts)
-    place = Place(root, asked.data, root / "runs" / "reference" / code_version(root))
+    parts = chosen(every, options.parts)
+    place = Place(root, options.data, root / "runs" / "reference" / code_version(root))
     failed, undrawn = [], []
     for number, part in enumerate(parts, 1):
         print(f"[{number}/{len(parts)}] {part.name}", flush=True)
         if lacking := place.missing(part):
-            print(f"left out: {', '.join(lacking)} is not in {asked.data}")
+            print(f"left out: {', '.join(lacking)} is not in {options.data}")
             continue
-        if status := run_part(part, place, asked.workers):
+        if status := run_part(part, place, options.workers):
             if status == STOPPED:
                 print("stopped; the same command goes on from here")
                 return STOPPED

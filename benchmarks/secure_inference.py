@@ -1,4 +1,4 @@
-"""What two parties pay to classify texts without showing them: Table 2 of Adams et al. 2021.
+"""Costs of two parties that classify texts without showing them: Table 2 of Adams et al. 2021.
 
     OMP_NUM_THREADS=1 python benchmarks/secure_inference.py
 
@@ -90,10 +90,10 @@ def batches(network: nn.Sequential, sizes: list[int]) -> Iterator[str]:
     yield "| texts | | rounds | MB a party | MB of the dealer | CPU s | LAN s | WAN s | paper, s |"
     yield "| --: | :-- | --: | --: | --: | --: | --: | --: | --: |"
     for rows in sizes:
-        for at, (said, together) in enumerate((("one by one", 1), ("batched", rows))):
+        for at, (label, together) in enumerate((("one by one", 1), ("batched", rows))):
             traffic, _, seconds = taken(network, rows, batch_rows=together)
             paper = PAPER.get(rows, ("", ""))[at]
-            yield f"| {rows:,} | {said} | {cells(traffic, seconds)} | {paper} |"
+            yield f"| {rows:,} | {label} | {cells(traffic, seconds)} | {paper} |"
 
 
 def variants(network: nn.Sequential, rows: int) -> Iterator[str]:
@@ -110,9 +110,9 @@ def variants(network: nn.Sequential, rows: int) -> Iterator[str]:
         "logits are revealed": (network, {"reveals": "logits"}),
         "linear classifier": (linear(), {}),
     }
-    for said, (side, options) in sides.items():
+    for label, (side, options) in sides.items():
         traffic, failure, seconds = taken(side, rows, batch_rows=rows, **options)
-        yield f"| {said} | {cells(traffic, seconds)} | {failure:.2g} |"
+        yield f"| {label} | {cells(traffic, seconds)} | {failure:.2g} |"
 
 
 def cells(traffic: Traffic, seconds: float) -> str:
@@ -142,8 +142,8 @@ def agreement(network: nn.Sequential, rows: int) -> Iterator[str]:
     same = labels == plain.argmax(1)
     yield f"logits differ by at most {off:.1e}; {int(same.sum()):,} of {rows:,} labels agree"
     for row in near.nonzero().flatten().tolist():
-        said = "agrees" if same[row] else "differs"
-        yield f"row {row} has a margin of {float(margins[row]):.1e}, and its label {said}"
+        verdict = "agrees" if same[row] else "differs"
+        yield f"row {row} has a margin of {float(margins[row]):.1e}, and its label {verdict}"
     if not bool(same[~near].all()):
         raise SystemExit("a label differs that is not near a tie")
 

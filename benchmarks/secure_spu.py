@@ -27,12 +27,12 @@ Weights = list[list[np.ndarray]]
 
 def weights(rng: np.random.Generator) -> Weights:
     """Filters of each branch, and then the dense layers."""
-    found = []
+    branches = []
     for kernels in KERNELS:
         channels = (1, *CHANNELS)
         shapes = zip(channels[1:], channels, kernels, strict=False)
-        found.append([uniform(rng, shape, shape[1] * shape[2]) for shape in shapes])
-    return [*found, [uniform(rng, (204, 32), 204), uniform(rng, (32, 2), 32)]]
+        branches.append([uniform(rng, shape, shape[1] * shape[2]) for shape in shapes])
+    return [*branches, [uniform(rng, (204, 32), 204), uniform(rng, (32, 2), 32)]]
 
 
 def uniform(rng: np.random.Generator, shape: tuple[int, ...], inputs: int) -> np.ndarray:
@@ -66,9 +66,9 @@ def main() -> None:
     shared = simulation.sim_jax(simulation.Simulator(2, config), labels)
     for _ in range(TURNS):
         start = time.process_time()
-        found = shared(inputs, parts)
+        answers = shared(inputs, parts)
         print(f"{ROWS} texts: {time.process_time() - start:.2f} CPU seconds")
-    same = np.mean(np.asarray(found) == np.asarray(labels(inputs, parts)))
+    same = np.mean(np.asarray(answers) == np.asarray(labels(inputs, parts)))
     print(f"labels agree: {same:.1%}")
 
 

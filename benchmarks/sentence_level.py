@@ -18,7 +18,7 @@ import torch
 from federated_sides import FusedLSTM
 from record_level import TokenLoss
 from torch import nn
-from turns import Found, Stopwatch, arguments, chosen, in_turns, print_ratios, ratios
+from turns import Figures, Stopwatch, arguments, chosen, in_turns, print_ratios, ratios
 from workloads import MODELS, Sizes, language_learner, stats_of
 
 from uedp_bench.components.registry import mechanisms
@@ -75,7 +75,7 @@ def non_private(learner: Learner, rounds: int, watch: Stopwatch, device: str) ->
         watch.lap()
 
 
-def one_side(options: argparse.Namespace) -> Found:
+def one_side(options: argparse.Namespace) -> Figures:
     """Figures that the process of one side prints."""
     torch.set_num_threads(options.threads)
     sizes = Sizes(options.users, 4 if options.quick else 16)
@@ -85,7 +85,7 @@ def one_side(options: argparse.Namespace) -> Found:
         private(MECHANISMS[options.side], learner, options.rounds, watch, device)
     else:
         non_private(learner, options.rounds, watch, options.device)
-    return watch.found(len(learner.corpus))
+    return watch.figures(len(learner.corpus))
 
 
 def main() -> None:
@@ -110,15 +110,15 @@ def main() -> None:
 
         def run(
             names: list[str], factor: int, rounds: int, turns: int, model: str = model
-        ) -> dict[str, list[Found]]:
+        ) -> dict[str, list[Figures]]:
             sizes = ["--users", str(users * factor), "--rounds", str(rounds)]
             return in_turns(__file__, names, ["--models", model, *sizes, *same], turns)
 
-        found = run(sides, 1, options.rounds, options.turns)
-        out[model] = ratios(found, sides[0], options.clock)
+        figures = run(sides, 1, options.rounds, options.turns)
+        out[model] = ratios(figures, sides[0], options.clock)
         for factor in (int(part) for part in options.grow.split(",") if part):
             for side, results in run(sides[1:], factor, 2, 1).items():
-                grown = results[0].get("peak_mb", 0.0) / found[side][0].get("peak_mb", 1.0)
+                grown = results[0].get("peak_mb", 0.0) / figures[side][0].get("peak_mb", 1.0)
                 out[model][side][f"memory with {factor} times the users"] = round(grown, 3)
         if not options.json:
             print_ratios(f"{model}: rows per second, {sides[0]} = 1", out[model])

@@ -1,4 +1,4 @@
-"""How far theorem B is from data sets that are known: the table of docs/proofs.md, section 5.
+"""Gap between theorem B and known data sets: the table of docs/proofs.md, section 5.
 
     python benchmarks/theorem_b_gap.py
 
@@ -22,12 +22,12 @@ ROWS = ((1, 0.1, 1 / 6), (3, 0.1, 1 / 6), (10, 0.1, 1 / 6), (3, 0.1, 0.5), (3, 0
 
 def largest(spread: int, rate: float, moves: float, noise: float) -> tuple[float, float]:
     """The largest epsilon of the family, and where others' updates are then."""
-    found = []
+    candidates = []
     for after in np.linspace(moves - 1.0, 1.0, 9):
         present, absent = two_level_laws(spread, rate, moves, float(after))
         for upper, lower in ((present, absent), (absent, present)):
-            found.append((epsilon_attained(upper, lower, noise, ROUNDS, DELTA), float(after)))
-    return max(found)
+            candidates.append((epsilon_attained(upper, lower, noise, ROUNDS, DELTA), float(after)))
+    return max(candidates)
 
 
 def main() -> None:

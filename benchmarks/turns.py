@@ -1,7 +1,7 @@
 """Sides of a benchmark that take turns, each in a fresh process, and their peak memory.
 
 A side is a way of doing the same work. The script that compares sides starts itself once for each
-side and turn (`--side NAME`); the process prints one line of JSON, made by `Stopwatch.found`.
+side and turn (`--side NAME`); the process prints one line of JSON, made by `Stopwatch.figures`.
 Ratios are taken between sides of the same turn, and the median over the turns is reported, so that
 whatever else the machine does falls on all sides.
 """
@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-Found = dict[str, Any]
+Figures = dict[str, Any]
 """Figures of one process: `work` done in a lap, seconds of a lap by clock, peak memory in MB."""
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -46,12 +46,12 @@ class Stopwatch:
         """Ends a lap and begins the next."""
         self._marks.append(_clocks())
 
-    def found(self, work: float, **more: Any) -> Found:
+    def figures(self, work: float, **more: Any) -> Figures:
         """The median lap and the peak memory, for `print`.
 
         Args:
-            work: done in a lap (users, rows).
-            more: values to be passed on.
+            work: work of a lap (users, rows).
+            more: further values for the answer.
         """
         laps = list(
             zip(self._marks[self._warm_up :], self._marks[self._warm_up + 1 :], strict=False)
@@ -95,11 +95,11 @@ def descendants(pid: int) -> list[int]:
         except OSError:  # it has ended
             continue
         parents[int(entry.parent.name)] = int(fields[1])
-    found, new = [], [pid]
+    processes, new = [], [pid]
     while new:
         new = [child for child, parent in parents.items() if parent in new]
-        found.extend(new)
-    return found
+        processes.extend(new)
+    return processes
 
 
 def peak_mb(pid: int, field: str = "VmHWM") -> float:
@@ -120,19 +120,19 @@ def peak_mb(pid: int, field: str = "VmHWM") -> float:
 
 def in_turns(
     script: str, sides: Iterable[str], arguments: Sequence[str], turns: int
-) -> dict[str, list[Found]]:
-    """What each side found in each turn; a side that cannot run says why in `missing`.
+) -> dict[str, list[Figures]]:
+    """Figures of each side in each turn; a side that cannot run says why in `missing`.
 
     Args:
-        script: path of the script that does the work of one side, given `--side NAME`.
-        sides: their names.
-        arguments: for all of them.
-        turns: processes of each side.
+        script: path of the script that does the work of one side, called with `--side NAME`.
+        sides: names of the sides.
+        arguments: arguments of all sides.
+        turns: number of processes of each side.
     """
-    found: dict[str, list[Found]] = {side: [] for side in sides}
+    figures: dict[str, list[Figures]] = {side: [] for side in sides}
     environment = {"OMP_NUM_THREADS": "1", **os.environ}
     for _ in range(turns):
-        for side, results in found.items():
+        for side, results in figures.items():
             if results and "missing" in results[0]:
                 continue
             command = [sys.executable, script, "--side", side, *arguments]
@@ -144,28 +144,28 @@ def in_turns(
                 results.append({"missing": f"failed: {reason}"})
                 continue
             results.append(json.loads(done.stdout.strip().splitlines()[-1]))
-    return found
+    return figures
 
 
-def per_second(found: Found, clock: str) -> float:
+def per_second(figures: Figures, clock: str) -> float:
     """Work per second of a clock."""
-    return float(found["work"] / found[clock])
+    return float(figures["work"] / figures[clock])
 
 
-def ratios(found: dict[str, list[Found]], base: str, clock: str) -> dict[str, Found]:
+def ratios(figures: dict[str, list[Figures]], base: str, clock: str) -> dict[str, Figures]:
     """By side: `speed` (that of `base` is 1) and memory, medians over the turns.
 
     `memory` compares the peaks of whole processes (with all that they started), `step_memory` what
     they added to what they held before the first step.
     """
-    out: dict[str, Found] = {}
-    if "missing" in found[base][0]:
-        raise SystemExit(f"{base}: {found[base][0]['missing']}")
-    for side, results in found.items():
+    out: dict[str, Figures] = {}
+    if "missing" in figures[base][0]:
+        raise SystemExit(f"{base}: {figures[base][0]['missing']}")
+    for side, results in figures.items():
         if "missing" in results[0]:
             out[side] = {"missing": results[0]["missing"]}
             continue
-        pairs = list(zip(results, found[base], strict=True))
+        pairs = list(zip(results, figures[base], strict=True))
 
         def median(values: Iterable[float]) -> float:
             return round(statistics.median(values), 3)
@@ -179,7 +179,7 @@ def ratios(found: dict[str, list[Found]], base: str, clock: str) -> dict[str, Fo
     return out
 
 
-def print_ratios(title: str, by_side: dict[str, Found]) -> None:
+def print_ratios(title: str, by_side: dict[str, Figures]) -> None:
     """A table for people."""
     print(title)
     print(f"  {'':34}{'speed':>9}{'memory':>9}{'of steps':>10}{'peak MB':>9}")
@@ -191,8 +191,8 @@ def print_ratios(title: str, by_side: dict[str, Found]) -> None:
         print(f"  {side:34}{values}{row['peak_mb']:>9.0f}")
 
 
-def missing(package: str, install: str) -> Found | None:
-    """What a side prints in place of a result if a package that it needs is not installed."""
+def missing(package: str, install: str) -> Figures | None:
+    """Message of a side in place of figures if a package that it needs is not installed."""
     if find_spec(package) is not None:
         return None
     return {"missing": f"not installed: {install}"}

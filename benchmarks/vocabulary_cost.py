@@ -1,4 +1,4 @@
-"""What a private vocabulary keeps: words, tokens, pieces a word, and rare names.
+"""Cost of a private vocabulary: its words, tokens, pieces a word, and rare names.
 
     python benchmarks/vocabulary_cost.py conll2003 DATA/conll2003
     python benchmarks/vocabulary_cost.py blog-authorship DATA/blog_authorship
@@ -41,12 +41,12 @@ UNITS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 class Kept(NamedTuple):
-    """What a vocabulary keeps of test rows.
+    """Words and names of test rows that a vocabulary keeps.
 
     Attributes:
-        words: that were released.
+        words: number of released words.
         tokens: share of test words that are among them.
-        pieces: of a test word, by WordPiece; words with an unknown piece are left out.
+        pieces: pieces of a test word, by WordPiece; words with an unknown piece are left out.
         unread: share of test words that WordPiece cannot read.
         names: share of planted names that are words, of one user and of a hundred.
     """
@@ -82,7 +82,7 @@ def kept(counts: WordCounts, test: list[list[str]], planted: Any) -> Kept:
     lengths = np.array([len(ids) for ids in cut], dtype=np.float64)
     inside = np.array([word in counts.counts for word in texts])
     vocabulary = WordVocabulary(tuple(counts.counts), origin=counts.origin)
-    found = [
+    shares = [
         np.mean([row != [vocabulary.unknown] for row in vocabulary.encode(planted.names[users])])
         for users in (1, 100)
     ]
@@ -91,7 +91,7 @@ def kept(counts: WordCounts, test: list[list[str]], planted: Any) -> Kept:
         float(weights[inside].sum() / weights.sum()),
         float((weights * lengths)[~unread].sum() / max(weights[~unread].sum(), 1.0)),
         float(weights[unread].sum() / weights.sum()),
-        (float(found[0]), float(found[1])),
+        (float(shares[0]), float(shares[1])),
     )
 
 
@@ -122,14 +122,14 @@ def main(name: str, path: str) -> None:
     columns = ("unit", "ε", "words", "of test words %", "pieces a word", "unread %")
     print(f"| {' | '.join(columns)} | names of 1, 100 users % |")
     print("|---|---|---|---|---|---|---|")
-    for unit, epsilon, found in rows(corpus):
-        if found is None:
+    for unit, epsilon, cost in rows(corpus):
+        if cost is None:
             print(f"| {unit} | {epsilon} | 0 | 0 | – | 100 | 0, 0 |")
             continue
-        names = ", ".join(f"{100 * share:.0f}" for share in found.names)
+        names = ", ".join(f"{100 * share:.0f}" for share in cost.names)
         print(
-            f"| {unit} | {epsilon} | {found.words:,} | {100 * found.tokens:.1f} | "
-            f"{found.pieces:.2f} | {100 * found.unread:.1f} | {names} |"
+            f"| {unit} | {epsilon} | {cost.words:,} | {100 * cost.tokens:.1f} | "
+            f"{cost.pieces:.2f} | {100 * cost.unread:.1f} | {names} |"
         )
 
 

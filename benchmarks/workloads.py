@@ -57,7 +57,7 @@ class Numbers:
 
 
 class MaskedNumbers(Numbers):
-    """The same with 0 to 2 for begin, end and mask, which texts do not have."""
+    """Numbers with 0 to 2 for begin, end and mask, which texts do not have."""
 
     mask, special = 2, (0, 1, 2)
 

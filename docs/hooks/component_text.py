@@ -1,4 +1,4 @@
-"""What the page of a component says by itself: everything that the component declares."""
+"""Generated text of a component's page: everything that the component declares."""
 
 from __future__ import annotations
 
@@ -38,32 +38,32 @@ ANY_TASK = {
 
 @cache
 def described(kind: str, name: str) -> dict[str, Any]:
-    """What a component of a kind (in the plural) declares."""
+    """Declarations of a component of a kind (in the plural)."""
     return describe_component(REGISTRIES[kind], name)
 
 
 def page(kind: str, name: str, by_hand: str | None = None) -> str:
-    """The page of a component.
+    """Write the page of a component.
 
     Args:
-        kind: of the registries, in the plural.
-        name: registered.
-        by_hand: what is written about it; nothing yet if None.
+        kind: kind of the registry, in the plural.
+        name: registered name.
+        by_hand: text written by hand; None for none.
     """
-    said = described(kind, name)
+    declared = described(kind, name)
     if by_hand is None:
-        by_hand = f"# {name}\n\n{_prose(said['documentation'])}\n"
+        by_hand = f"# {name}\n\n{_prose(declared['documentation'])}\n"
     before, after = _at_first_section(by_hand)
     parts = (before.rstrip(), facts(kind, name), after.strip(), parameters(kind, name))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def overview(kind: str) -> str:
-    """The page of a kind: what each of its components is for."""
-    found = [described(kind, name) for name in REGISTRIES[kind].names()]
-    shown = [key for key in ("stage", "unit", "models", "notion") if key in found[0]]
+    """Write the page of a kind: the purpose of each of its components."""
+    components = [described(kind, name) for name in REGISTRIES[kind].names()]
+    shown = [key for key in ("stage", "unit", "models", "notion") if key in components[0]]
     rows = [["name", "what it does", *shown]]
-    for one in found:
+    for one in components:
         link = f"[{one['name']}]({one['name']}.md)"
         rows.append([link, _plain(one["summary"]), *(_plain(one[key] or "none") for key in shown)])
     return f"# {kind.capitalize()}\n\n{_HEADS.get(kind, '')}\n\n{_table(rows)}\n"
@@ -87,11 +87,11 @@ from events alone: see [claimed and proven](../accounting.md).""",
 
 
 def specs() -> str:
-    """The page of packaged specs: what each compares."""
+    """Write the page of packaged specs: the comparison in each."""
     rows = [["spec", "what it compares", "file"]]
     for name in packaged_specs():
-        said = _plain(parse_spec(read_spec(name)).description)
-        rows.append([f"`{name}`", said, f"[yaml](../uedp_bench/specs/{name}.yaml)"])
+        purpose = _plain(parse_spec(read_spec(name)).description)
+        rows.append([f"`{name}`", purpose, f"[yaml](../uedp_bench/specs/{name}.yaml)"])
     return f"# Packaged specs\n\n{_SPECS}\n\n{_table(rows)}\n"
 
 
@@ -108,15 +108,17 @@ first: [data](data.md) says which, and `--path` says where they are."""
 
 def facts(kind: str, name: str) -> str:
     """A table of what a component declares beside its parameters."""
-    found, about = REGISTRIES[kind].get(name), described(kind, name)
+    component, about = REGISTRIES[kind].get(name), described(kind, name)
     rows = [[about["kind"], f"version {about['version']}"]]
     rows += [["in a sentence", _plain(about["summary"])]]
-    rows += [[label, _plain(said)] for label, said in _declared(kind, found, about)]
-    if issubclass(found, Mechanism) and (said := threat_model(found)):
-        rows.append(["threat model", _plain(said)])
-    if found.source:
-        rows.append(["paper or origin", _with_links(found.source)])
-    rows.append(["code", f"[{found.__module__.rpartition('.')[2]}.py](../../{_file(found)})"])
+    rows += [[label, _plain(text)] for label, text in _declared(kind, component, about)]
+    if issubclass(component, Mechanism) and (text := threat_model(component)):
+        rows.append(["threat model", _plain(text)])
+    if component.source:
+        rows.append(["paper or origin", _with_links(component.source)])
+    rows.append(
+        ["code", f"[{component.__module__.rpartition('.')[2]}.py](../../{_file(component)})"]
+    )
     if specs := _specs_with(kind, name):
         rows.append(["in [packaged specs](../specs.md)", ", ".join(f"`{spec}`" for spec in specs)])
     return _table(rows)
@@ -140,39 +142,39 @@ def parameters(kind: str, name: str) -> str:
     return f"{head}\n\n{command}\n\n{_table(rows)}"
 
 
-def _declared(kind: str, found: Any, said: dict[str, Any]) -> Iterator[Any]:
+def _declared(kind: str, component: Any, declared: dict[str, Any]) -> Iterator[Any]:
     """(label, text) of what is declared by components of a kind."""
     if kind == "mechanisms":
-        yield "stage", said["stage"]
-        yield "protects", said["unit"] or "nothing: it promises no guarantee"
-        if issubclass(found, PublishingMechanism):
-            carried = ", ".join(sorted(found.carries)) or "nothing but texts or vectors"
+        yield "stage", declared["stage"]
+        yield "protects", declared["unit"] or "nothing: it promises no guarantee"
+        if issubclass(component, PublishingMechanism):
+            carried = ", ".join(sorted(component.carries)) or "nothing but texts or vectors"
             yield "carries along", carried
-        yield "works with", _WORKS_WITH[_stage_base(found)]
-        if found.claims is not Mechanism.claims:
+        yield "works with", _WORKS_WITH[_stage_base(component)]
+        if component.claims is not Mechanism.claims:
             yield "claims", "an epsilon as its paper computes it, beside what can be proven"
     elif kind == "attacks":
-        yield "needs", "a release that is a " + " or ".join(said["needs_one_of"])
+        yield "needs", "a release that is a " + " or ".join(declared["needs_one_of"])
         yield (
             "applies to",
-            "; ".join(_applies(found)) or "mechanisms whose release is one, with any task",
+            "; ".join(_applies(component)) or "mechanisms whose release is one, with any task",
         )
-        yield "holds out users", "yes" if said["holds_out_users"] else "no"
+        yield "holds out users", "yes" if declared["holds_out_users"] else "no"
     elif kind == "tasks":
-        yield "metrics", ", ".join(said["metrics"])
-        yield "better is", "larger" if found.metrics[0].better == "higher" else "smaller"
-        yield "models", ", ".join(_models_for(found)) or "none: nothing is trained"
-        yield "attacks on what it trains", ", ".join(_attacks_on(found)) or "none"
+        yield "metrics", ", ".join(declared["metrics"])
+        yield "better is", "larger" if component.metrics[0].better == "higher" else "smaller"
+        yield "models", ", ".join(_models_for(component)) or "none: nothing is trained"
+        yield "attacks on what it trains", ", ".join(_attacks_on(component)) or "none"
     elif kind == "sources":
-        yield "reads files", "yes: give `--path`" if said["needs_path"] else "no"
+        yield "reads files", "yes: give `--path`" if declared["needs_path"] else "no"
     elif kind == "models":
-        yield "tasks", ", ".join(_tasks_for(found)) or "tasks that train nothing"
+        yield "tasks", ", ".join(_tasks_for(component)) or "tasks that train nothing"
     elif kind == "events":
-        yield "notion", said["notion"] or "that of the event in it"
+        yield "notion", declared["notion"] or "that of the event in it"
 
 
-def _stage_base(found: type) -> type:
-    return next(base for base in _WORKS_WITH if issubclass(found, base))
+def _stage_base(component: type) -> type:
+    return next(base for base in _WORKS_WITH if issubclass(component, base))
 
 
 _WORKS_WITH: dict[type, str] = {
@@ -219,15 +221,15 @@ def _tasks_for(model: type[TextModel]) -> list[str]:
 @cache
 def _parts_of_specs() -> dict[str, frozenset[tuple[str, str]]]:
     """(kind, name) of the components of each packaged spec."""
-    found = {}
+    parts_by_spec = {}
     for name in packaged_specs():
         spec = parse_spec(read_spec(name))
         parts = {("mechanisms", part.name) for composed in spec.mechanisms for part in composed}
         parts |= {("attacks", part.name) for part in spec.attacks}
         parts |= {("tasks", spec.task.name), ("sources", spec.source.name)}
         parts |= {("models", spec.model.name)} if spec.model else set()
-        found[name] = frozenset(parts)
-    return found
+        parts_by_spec[name] = frozenset(parts)
+    return parts_by_spec
 
 
 def _specs_with(kind: str, name: str) -> list[str]:
@@ -236,8 +238,8 @@ def _specs_with(kind: str, name: str) -> list[str]:
 
 def _at_first_section(text: str) -> tuple[str, str]:
     """A page before its first section, and from there on."""
-    found = re.search(r"^## ", text, re.M)
-    return (text[: found.start()], text[found.start() :]) if found else (text, "")
+    section = re.search(r"^## ", text, re.M)
+    return (text[: section.start()], text[section.start() :]) if section else (text, "")
 
 
 def _prose(documentation: str) -> str:
@@ -253,8 +255,8 @@ def _table(rows: Iterable[Iterable[str]]) -> str:
 
 def _plain(text: Any) -> str:
     """Text that means itself in a cell: no emphasis, no tag; code stays code."""
-    said = " ".join(str(text).split()).replace("|", "&#124;")
-    pieces = re.split(r"(`[^`]*`)", said)
+    flat = " ".join(str(text).split()).replace("|", "&#124;")
+    pieces = re.split(r"(`[^`]*`)", flat)
     return "".join(
         piece if piece.startswith("`") else re.sub(r"([*_\[\]<>\\])", r"\\\1", piece)
         for piece in pieces
@@ -268,20 +270,20 @@ def _type(text: str) -> str:
 def _value(default: Any) -> str:
     if default is None:
         return "none"
-    said = str(default).lower() if isinstance(default, bool) else str(default)
-    return f"`{said}`" if said else "empty"
+    text = str(default).lower() if isinstance(default, bool) else str(default)
+    return f"`{text}`" if text else "empty"
 
 
 def _with_links(source: str) -> str:
-    said = _plain(source)
+    linked = _plain(source)
     for citation, url in papers(source):
-        said = said.replace(_plain(citation), f"[{_plain(citation)}]({url})", 1)
+        linked = linked.replace(_plain(citation), f"[{_plain(citation)}]({url})", 1)
     if match := re.fullmatch(r"docs/(\S+\.md)", source):
         return f"our own: [{match[1]}](../{match[1]})"
-    return said
+    return linked
 
 
-def _file(found: type[Component[Any]]) -> str:
-    path = found.__module__.removeprefix("uedp_bench.").replace(".", "/") + ".py"
+def _file(component: type[Component[Any]]) -> str:
+    path = component.__module__.removeprefix("uedp_bench.").replace(".", "/") + ".py"
     own = ("mechanisms", "attacks", "tasks", "leaderboard")
     return path if path.startswith(own) else f"uedp_bench/{path}"

@@ -23,17 +23,17 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Makes the pages of all components, with what is written by hand about them."""
+    """Generate the pages of all components, with their text written by hand."""
     files.append(File.generated(config, "specs.md", content=component_text.specs()))
     for kind, registry in REGISTRIES.items():
         index = f"{kind}/index.md"
         files.append(File.generated(config, index, content=component_text.overview(kind)))
         for name in registry.names():
             where = f"{kind}/{name}.md"
-            found = files.get_file_from_path(where)
-            if found is not None:
-                files.remove(found)
-            text = component_text.page(kind, name, found and found.content_string)
+            by_hand = files.get_file_from_path(where)
+            if by_hand is not None:
+                files.remove(by_hand)
+            text = component_text.page(kind, name, by_hand and by_hand.content_string)
             files.append(File.generated(config, where, content=text))
     return files
 

@@ -20,8 +20,8 @@ MARKED = re.compile(r"<!-- contract: ([\w ]+) -->\n")
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """A page with its contracts."""
-    return MARKED.sub(lambda found: printed(found[1].split()), markdown)
+    """Fill the contracts of a page."""
+    return MARKED.sub(lambda match: printed(match[1].split()), markdown)
 
 
 def printed(names: list[str]) -> str:
@@ -119,5 +119,5 @@ def docstring(node: ast.ClassDef | ast.FunctionDef, lines: list[str]) -> list[st
 
 def is_text(node: ast.stmt) -> bool:
     """True if a statement is a string and nothing else."""
-    found = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    return found and isinstance(node.value.value, str)
+    is_constant = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return is_constant and isinstance(node.value.value, str)

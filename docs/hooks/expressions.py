@@ -263,7 +263,7 @@ class Study:
     def above(
         self, metric: str, base: Label, label: Label = None, of: str | None = None
     ) -> Stat | None:
-        """How far a row is above another, seed by seed; None for that row itself."""
+        """Distance of a row above another, seed by seed; None for that row itself."""
         values, floor = self.by_seed(metric, label), self.by_seed(metric, base, of=of)
         if self.row(label).group == self.row(base, of).group:
             return None
@@ -333,8 +333,11 @@ class Study:
         for run in self.runs(label, **params):
             drawn = run.details["attribute-inference"]["projection"]
             classes = (drawn["labels"] if name == "labels" else drawn["attributes"][name])["labels"]
-            known = [at for at, code in enumerate(classes) if code >= 0]
-            points, truth = [drawn["points"][at] for at in known], [classes[at] for at in known]
+            labelled = [at for at, code in enumerate(classes) if code >= 0]
+            points, truth = (
+                [drawn["points"][at] for at in labelled],
+                [classes[at] for at in labelled],
+            )
             # Without rows to predict: those of the fit, none of which is a neighbour of its own.
             guesses = KNeighborsClassifier(10).fit(points, truth).predict(None)
             score = accuracy_score if name == "labels" else balanced_accuracy_score

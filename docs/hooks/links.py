@@ -70,32 +70,32 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """The page with links that the site can follow."""
-    root, here = repository(config), page.file.src_uri
+    """Rewrite links so that the site can follow them."""
+    root, source = repository(config), page.file.src_uri
 
     def resolved(match: re.Match[str]) -> str:
         image, text, target = match.groups()
         path, hash_, anchor = target.partition("#")
         if not path or ":" in path:
             return match[0]
-        found = _target(_repository_path(here), path)
-        where = _in_site(found)
-        if (root / found).is_dir() and not image:
+        target_path = _target(_repository_path(source), path)
+        where = _in_site(target_path)
+        if (root / target_path).is_dir() and not image:
             where += "/index.md"
             if files.get_file_from_path(where) is None:
                 return text
         if files.get_file_from_path(where) is None:
             return match[0]
-        relative = posixpath.relpath(where, posixpath.dirname(here) or ".")
+        relative = posixpath.relpath(where, posixpath.dirname(source) or ".")
         return f"{image}[{text}]({relative}{hash_}{anchor})"
 
     return outside_code(markdown, lambda text: _LINK.sub(resolved, text))
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
-    """Refuses a page that would load something from another host."""
-    if found := loaded_from_elsewhere(output):
-        raise PluginError(f"{page.file.src_uri} loads {', '.join(found)}: put a copy into docs/")
+    """Refuse a page that would load something from another host."""
+    if foreign := loaded_from_elsewhere(output):
+        raise PluginError(f"{page.file.src_uri} loads {', '.join(foreign)}: put a copy into docs/")
     return output
 
 
@@ -119,11 +119,11 @@ def _pieces(markdown: str) -> Iterator[tuple[bool, str]]:
     piece: list[str] = []
     fence = ""
     for line in markdown.splitlines(keepends=True):
-        found = _FENCE.match(line)
-        if found and not fence:
+        match = _FENCE.match(line)
+        if match and not fence:
             yield False, "".join(piece)
-            piece, fence = [line], found[1]
-        elif found and found[1].startswith(fence):
+            piece, fence = [line], match[1]
+        elif match and match[1].startswith(fence):
             yield True, "".join([*piece, line])
             piece, fence = [], ""
         else:
@@ -132,7 +132,7 @@ def _pieces(markdown: str) -> Iterator[tuple[bool, str]]:
 
 
 def _repository_path(src_uri: str) -> str:
-    """Where a page of the site is in the repository."""
+    """Path in the repository of a page of the site."""
     return next((name for name, where in TOP_PAGES.items() if where == src_uri), f"docs/{src_uri}")
 
 
@@ -142,7 +142,7 @@ def _target(page: str, path: str) -> str:
 
 
 def _in_site(path: str) -> str:
-    """Where the site has a file of the repository."""
+    """Path in the site of a file of the repository."""
     if path in TOP_PAGES:
         return TOP_PAGES[path]
     return path.removeprefix("docs/") if path.startswith("docs/") else _shown_at(path)
@@ -154,14 +154,14 @@ def _shown_at(path: str) -> str:
 
 def _files_linked_to(files: Files, root: Path) -> Iterator[Path]:
     """Files of the repository outside docs/ that pages link to."""
-    found: set[str] = set()
+    paths: set[str] = set()
     for file in files.documentation_pages():
         for _, text in _pieces(file.content_string):
             for match in _LINK.finditer(text):
                 path = match[3].partition("#")[0]
                 if path and ":" not in path:
-                    found.add(_target(_repository_path(file.src_uri), path))
-    for path in found - set(TOP_PAGES):
+                    paths.add(_target(_repository_path(file.src_uri), path))
+    for path in paths - set(TOP_PAGES):
         outside = not path.startswith(("docs/", "../"))
         if outside and (root / path).is_file():
             yield root / path

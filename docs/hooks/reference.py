@@ -52,7 +52,9 @@ def _commands(command: Any, parent: Any, name: str, level: int) -> list[str]:
     usage = " ".join([name, *command.collect_usage_pieces(context)])
     parts.append(f"```text\n{usage}\n```\n")
     records = [part.get_help_record(context) for part in command.get_params(context)]
-    rows = [f"| `{_cell(option)}` | {_text(said)} |" for option, said in filter(None, records)]
+    rows = [
+        f"| `{_cell(option)}` | {_text(help_text)} |" for option, help_text in filter(None, records)
+    ]
     if rows:
         parts.append("\n".join(["| option or argument | meaning |", "|---|---|", *rows, ""]))
     for below in getattr(command, "commands", {}).values():
@@ -66,8 +68,8 @@ def _help(text: str) -> str:
     parts = []
     for part in textwrap.dedent(text).strip().split("\n\n"):
         kept, _, code = part.partition("\b")
-        said = " ".join(kept.split())
-        parts += [_text(said)] if said else []
+        prose = " ".join(kept.split())
+        parts += [_text(prose)] if prose else []
         parts += [f"```text\n{textwrap.dedent(code).strip(chr(10))}\n```"] if code.strip() else []
     return "\n\n".join(parts) + "\n"
 
@@ -105,11 +107,13 @@ def names(module: str, head: str, listed: Any, level: int = 2) -> str:
     owner = importlib.import_module(module)
     entries = []
     for name in sorted(listed, key=str.lower):
-        found = getattr(owner, name)
-        home = getattr(found, "__module__", "")
-        if home.startswith("uedp_bench") and (inspect.isclass(found) or inspect.isfunction(found)):
+        member = getattr(owner, name)
+        home = getattr(member, "__module__", "")
+        if home.startswith("uedp_bench") and (
+            inspect.isclass(member) or inspect.isfunction(member)
+        ):
             entries.append(
-                f"{'#' * level} {name}\n\n::: {home}.{found.__qualname__}\n"
+                f"{'#' * level} {name}\n\n::: {home}.{member.__qualname__}\n"
                 f"    options:\n      heading_level: {level + 1}\n"
             )
     return "\n\n".join([head, *entries])

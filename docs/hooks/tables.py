@@ -102,17 +102,17 @@ def rendered(text: str, page: str, *, keep: bool = False) -> str:
     """
 
     def fill(match: re.Match[str]) -> str:
-        made = _made(match, page)
+        filled = _table_of(match, page)
         if not keep:
-            return made
+            return filled
         copy = match[3]
-        return match[0] if copy is None else f"{match[0].removesuffix(copy)}{made}{END}"
+        return match[0] if copy is None else f"{match[0].removesuffix(copy)}{filled}{END}"
 
     return DECLARED.sub(fill, text)
 
 
-def _made(match: re.Match[str], page: str) -> str:
-    """The table of a declaration on a page."""
+def _table_of(match: re.Match[str], page: str) -> str:
+    """Render the table of a declaration on a page."""
     bundles, declared, _ = match.groups()
     try:
         return table(bundles, declared)
@@ -127,7 +127,7 @@ def _line(match: re.Match[str]) -> int:
 
 def tables(text: str, page: str) -> Iterator[tuple[int, str]]:
     """Line and Markdown of each table that a page declares."""
-    return ((_line(match), _made(match, page)) for match in DECLARED.finditer(text))
+    return ((_line(match), _table_of(match, page)) for match in DECLARED.finditer(text))
 
 
 def table(bundles: str, declared: str | None) -> str:
@@ -258,13 +258,16 @@ def value_of(study: Study, cell: str, bound: Bound) -> tuple[Any, bool]:
     Raises:
         MissingError: if the row does not have it.
     """
-    here = Study(study.bundle_names, bound.get("row"))
-    known = {**here.names(), **bound}
-    if not PATH.fullmatch(cell) or cell.partition(".")[0] in known:
-        return here.evaluate(cell, bound), False
+    of_row = Study(study.bundle_names, bound.get("row"))
+    names = {**of_row.names(), **bound}
+    if not PATH.fullmatch(cell) or cell.partition(".")[0] in names:
+        return of_row.evaluate(cell, bound), False
     kind, name = kind_of(cell)
-    metrics, where = here.row().metrics, (kind, name) if kind in KINDS else ("leakage", name, kind)
-    return here.stat(cell), metrics.metric(*where).percent
+    metrics, where = (
+        of_row.row().metrics,
+        (kind, name) if kind in KINDS else ("leakage", name, kind),
+    )
+    return of_row.stat(cell), metrics.metric(*where).percent
 
 
 def _text(value: Any, digits: int | None = None, scale: float = 1.0) -> str:
@@ -308,18 +311,18 @@ def _stat(stat: Stat | Estimate, digits: int | None, scale: float) -> str:
 
 
 def main() -> None:
-    """Prints the tables of pages, or fills those that pages hold."""
+    """Print the tables of pages, or fill those that pages hold."""
     read = argparse.ArgumentParser(description="Print the tables of pages.")
     read.add_argument("pages", nargs="+", type=Path)
     read.add_argument("--write", action="store_true", help="fill the tables that the pages hold")
-    asked = read.parse_args()
-    for page in asked.pages:
+    options = read.parse_args()
+    for page in options.pages:
         text = page.read_text(encoding="utf-8")
-        if asked.write:
+        if options.write:
             page.write_text(rendered(text, str(page), keep=True), encoding="utf-8")
             continue
-        for line, made in tables(text, str(page)):
-            print(f"{page}:{line}\n\n{made}")  # noqa: T201
+        for line, markdown in tables(text, str(page)):
+            print(f"{page}:{line}\n\n{markdown}")  # noqa: T201
 
 
 if __name__ == "__main__":

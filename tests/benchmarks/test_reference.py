@@ -218,7 +218,7 @@ def test_data_are_found_plain_and_gzipped(reference, tmp_path):
     part = reference.Part("p", commands)
     assert part.needs() == ("data/a", "data/a/x.jsonl", "data/plain")
     assert place.missing(part) == []
-    assert place.there("data/a/x.jsonl") == "data/a/x.jsonl.gz"
+    assert place.on_disk("data/a/x.jsonl") == "data/a/x.jsonl.gz"
     assert place.missing(reference.Part("q", ("run --path data/b",))) == ["data/b"]
 
 

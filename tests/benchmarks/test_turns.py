@@ -24,7 +24,7 @@ for _ in range(3):
     watch.lap()
 import json
 print("what a library prints")
-print(json.dumps(watch.found(5.0, argument=sys.argv[3])))
+print(json.dumps(watch.figures(5.0, argument=sys.argv[3])))
 """
 
 
@@ -73,10 +73,10 @@ def test_the_first_laps_do_not_count(turns, monkeypatch):
     watch = turns.Stopwatch(warm_up=1)
     for _ in range(4):
         watch.lap()
-    assert watch.found(1.0)["wall"] == 2.0  # of 1, 2 and 3: not the 9 of the first
+    assert watch.figures(1.0)["wall"] == 2.0  # of 1, 2 and 3: not the 9 of the first
     with pytest.raises(ValueError, match=r"0 laps.* 1 "):
         monkeypatch.setattr(turns, "_clocks", lambda: (0.0, 0.0))
-        turns.Stopwatch(warm_up=1).found(1.0)
+        turns.Stopwatch(warm_up=1).figures(1.0)
 
 
 @pytest.mark.filterwarnings("ignore:LSTM with projections")

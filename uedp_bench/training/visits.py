@@ -164,7 +164,7 @@ class _Journey(AttributeState):
     changing: ClassVar[tuple[str, ...]] = ("carried", "optimizers", "visits", "dropped")
 
     def __init__(self, module: nn.Module, visits: Visits, run: Run) -> None:
-        self._visits = visits
+        self._plan = visits
         self._weights = sum(weight.requires_grad for weight in module.parameters())
         # Each client draws its batches for itself; the first as ordinary training does.
         self._rngs = [order_without_noise(run, client) for client in range(len(visits.rows))]
@@ -174,7 +174,7 @@ class _Journey(AttributeState):
 
     def send(self, run: Run, at: int, sender: str, receiver: str, carried: Carried) -> Carried:
         """The network as the receiver reads it; buffers travel as they are."""
-        read, size = received(carried[: self._weights], self._visits.compression)
+        read, size = received(carried[: self._weights], self._plan.compression)
         flat = torch.cat([weight.reshape(-1) for weight in read])
         run.send("weights", AsRead(flat, size), sender=sender, receiver=receiver, round=at)
         if buffers := carried[self._weights :]:
@@ -185,9 +185,9 @@ class _Journey(AttributeState):
 
     def batches(self, client: int) -> tuple[tuple[IntArray, IntArray], ...]:
         """Rows and seeds of a visit, step by step."""
-        rng, size, batches = self._rngs[client], self._visits.schedule.batch_size, []
-        for _ in range(self._visits.schedule.epochs):
-            order: IntArray = rng.permutation(self._visits.rows[client])
+        rng, size, batches = self._rngs[client], self._plan.schedule.batch_size, []
+        for _ in range(self._plan.schedule.epochs):
+            order: IntArray = rng.permutation(self._plan.rows[client])
             for start in range(0, len(order), size):
                 rows = order[start : start + size]
                 batches.append((rows, row_seeds(rng, rows.shape)))
