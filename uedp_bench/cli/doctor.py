@@ -32,7 +32,7 @@ class Finding:
     Attributes:
         what: was looked at.
         state: "bad" where something does not work that somebody asked for.
-        said: what was found, and what to do where it is bad.
+        said: finding in words, with the remedy where it is bad.
     """
 
     what: str

@@ -83,7 +83,7 @@ def tell(loaded: Loaded, left_out: Sequence[str] = ()) -> None:
     """Says on standard error what is left out of what is shown, and what readers may want to know.
 
     Args:
-        loaded: what was read.
+        loaded: results that were read.
         left_out: lines about results that were read, and cannot be shown.
     """
     for line in (*loaded.problems, *left_out):

@@ -66,13 +66,13 @@ class ColumnFacts:
     """One column of a table.
 
     Attributes:
-        name: of the column.
+        name: name of the column.
         filled: share of rows that have a value.
         words: mean words of its texts; 0 where it holds none.
         letters: share of its texts with a letter.
         distinct: different values.
-        commonest: how often each of the most frequent values stands, the most frequent first.
-        kind: of its values: text, spans ({start, end, type}), lists of texts, or other.
+        commonest: most frequent values with their counts, the most frequent first.
+        kind: kind of its values: text, spans ({start, end, type}), lists of texts, or other.
     """
 
     name: str

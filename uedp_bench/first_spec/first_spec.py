@@ -160,7 +160,7 @@ class FirstSpec:
         task: its task.
         found: lines on what is in the file.
         guesses: lines on what was guessed, each with the option that says otherwise.
-        suggestion: what to run.
+        suggestion: parts of the spec.
     """
 
     text: str

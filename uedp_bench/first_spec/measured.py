@@ -29,11 +29,11 @@ class Measured:
     """Sizes of a corpus.
 
     Attributes:
-        rows, users: of all splits.
+        rows, users: rows and users of all splits.
         training, training_users, public: rows and users of the train split; rows of the public one.
         words: median and 95th percentile of words a row.
         classes: rows of each label.
-        types: of entities.
+        types: types of entities.
         languages: share of the rows that look like each, the most frequent first.
         vocabulary: different words of the public split that stand there twice or more.
         unknown: share of the training words that are not among the frequent ones of public text.
@@ -73,8 +73,8 @@ def measure(corpus: Corpus, most_words: int) -> Measured:
     """Sizes of a corpus.
 
     Args:
-        corpus: with its splits.
-        most_words: of a vocabulary from its public split.
+        corpus: corpus with its splits.
+        most_words: largest number of words of a vocabulary from its public split.
     """
     train, public = corpus.only("train"), corpus.only("public")
     lengths = [len(text.split()) for text in corpus.texts]

@@ -39,7 +39,7 @@ def check_header(columns: Mapping[str, Sequence[Any]], file: str) -> None:
     """Refuses a table whose first row is data, or which has its header again in the midst.
 
     Args:
-        columns: of a csv or tsv file: texts and nulls.
+        columns: columns of a csv or tsv file: texts and nulls.
         file: its name, for the message.
 
     Raises:

@@ -24,13 +24,13 @@ class Sizes:
     """Numbers of a spec.
 
     Attributes:
-        max_tokens, vocabulary: of rows and of the model.
-        epochs: of training without noise.
+        max_tokens, vocabulary: largest number of tokens of a row, and size of the vocabulary.
+        epochs: epochs of training without noise.
         sample: share of the users that are taken.
         held_out: users whom membership holds out; 0 where there are too few.
-        batch, steps: of a mechanism that protects a record.
-        users_per_round, rounds, rows_per_user: of one that protects a user; none where there are
-            too few users.
+        batch, steps: batch size and steps of a mechanism that protects a record.
+        users_per_round, rounds, rows_per_user: sizes of one that protects a user; none where there
+            are too few users.
     """
 
     max_tokens: int

@@ -61,10 +61,10 @@ class Suggestion:
     Attributes:
         task, model: components.
         mechanisms: compositions that are compared, each with its parts.
-        attacks: that apply.
-        delta: that of all guarantees.
-        sizes: of the training split after cuts, the largest of all seeds.
-        left_out: what was not suggested, and why.
+        attacks: attacks that apply.
+        delta: delta of all guarantees.
+        sizes: sizes of the training split after cuts, the largest of all seeds.
+        left_out: parts that are not suggested, with reasons.
     """
 
     task: Part

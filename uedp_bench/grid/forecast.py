@@ -42,21 +42,22 @@ class SettingForecast:
     """One setting of a spec: runs that differ in the seed alone.
 
     Attributes:
-        spec: of its first seed.
-        seeds: of its runs.
+        spec: spec of its first seed.
+        seeds: seeds of its runs.
         finished: seeds whose runs are finished already.
-        rows, users: by split.
+        rows, users: rows and users by split.
         units: declared and training ones of each private stage, and how many a round.
         vocabulary: its size; None where it is not known before.
-        guarantees: that a result will hold.
+        guarantees: guarantees that a result will hold.
         skipped: reasons against attacks.
-        failures: what failed in the rehearsal, a sentence each.
-        seconds: of one run by phase; empty where nobody measured it.
-        cpu_seconds: the same of the CPU.
-        memory_mb: of one run; None where nobody measured it.
-        steps: of each training of a run, in order, with its name; empty where nobody counted them.
-        weights: that are trained; None where no training says.
-        measured: how these were found.
+        failures: failures in the rehearsal, a sentence each.
+        seconds: seconds of one run by phase; empty where nobody measured it.
+        cpu_seconds: CPU seconds of one run by phase.
+        memory_mb: memory of one run in MB; None where nobody measured it.
+        steps: steps of each training of a run, in order, with its name; empty where nobody counted
+            them.
+        weights: weights that are trained; None where no training says.
+        measured: origin of these figures in words.
     """
 
     spec: RunSpec
@@ -202,8 +203,8 @@ class _Measuring:
     """Rehearses settings until it took long enough.
 
     Args:
-        folder: that is thrown away.
-        device: of runs.
+        folder: temporary folder.
+        device: device of runs.
     """
 
     def __init__(self, folder: Path, device: str) -> None:

@@ -35,7 +35,7 @@ class Display:
     """Shows nothing; subclasses show what they are told.
 
     Args:
-        console: of standard error.
+        console: console of standard error.
     """
 
     def __init__(self, console: Console) -> None:
@@ -148,7 +148,7 @@ class OneLine(Display):
     """A line below the cell of a notebook that says what runs now, and at last what was done.
 
     Args:
-        console: of notes.
+        console: console of notes.
         seconds: between two changes of the line.
     """
 
@@ -206,7 +206,7 @@ class Lines(Display):
     """A line for each step of a run, and one a minute for all that is in flight.
 
     Args:
-        console: of standard error.
+        console: console of standard error.
         seconds: between the lines of what is in flight.
     """
 

@@ -50,11 +50,11 @@ class Job:
     """One run of a grid.
 
     Attributes:
-        identity: of the run, on the corpus that it must find.
+        identity: identity of the run, on the corpus that it must find.
         left_out: why some of its attacks cannot apply, as far as that is known.
         done: the finished result of an earlier run, if there is one.
         given_up: the last result of a run that failed too often to be tried again.
-        failures: how often the run has failed before, other than on bad input.
+        failures: number of earlier failures of the run, other than on bad input.
     """
 
     identity: Identity
@@ -88,9 +88,9 @@ class JobProgress(NamedTuple):
     """Progress of one job.
 
     Attributes:
-        id: of the job.
-        phase, done, total: what it does, and how far it is.
-        points: of its series, those that are new.
+        id: id of the job.
+        phase, done, total: phase, steps done, and steps in all.
+        points: new points of its series.
     """
 
     id: str
@@ -117,7 +117,7 @@ class Executor(Protocol):
         Closing the generator ends all that is in flight.
 
         Args:
-            runs: what is done for each job.
+            runs: work for each job.
             todo: the jobs.
             timeout: seconds after which a run is ended; None for any time.
             listen: is called with what runs tell (`JobProgress` without its id).
@@ -178,7 +178,7 @@ def resume(jobs: Sequence[Job], out: Path, *, retry_failed: bool = False) -> lis
     """The jobs with what earlier runs left in a folder.
 
     Args:
-        jobs: of a grid.
+        jobs: jobs of a grid.
         out: folder of results.
         retry_failed: run again what failed `MOST_FAILURES` times, and finished runs in which an
             attack failed, too.
@@ -269,7 +269,7 @@ class Runs:
     """The work of a process.
 
     Attributes:
-        how: to run.
+        execution: settings of the execution.
         plugins: files that a process imports first.
     """
 

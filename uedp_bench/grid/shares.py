@@ -19,8 +19,8 @@ class Share:
     """One of several parts of a grid, of which each run is in exactly one.
 
     Attributes:
-        number: of the part, from 1.
-        parts: how many there are.
+        number: number of the part, from 1.
+        parts: number of parts.
     """
 
     number: int

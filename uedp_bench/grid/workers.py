@@ -136,7 +136,7 @@ class KeptProcess(Generic[Task]):
     """A process that does tasks one after the other; another takes its place when it dies.
 
     Args:
-        work: what it does.
+        work: work of the process.
         timeout: seconds after which a task is ended; None for any time.
         stop: ends the task in hand when it is set.
         imports: modules that it begins with.
@@ -210,7 +210,7 @@ class KeptProcess(Generic[Task]):
         """Ends the process, and those that it started: they are in its group.
 
         Args:
-            seconds: that it has to end by itself.
+            seconds: seconds that it has to end by itself.
         """
         process, self._process = self._process, None
         if process is None or process.pid is None:

@@ -123,7 +123,7 @@ def configured(kind: Any, folder: Path) -> Any:
 
     Args:
         kind: class of `transformers` that makes it, such as `AutoModel`.
-        folder: that was written.
+        folder: folder that was written.
     """
     import torch
     from transformers import AutoConfig

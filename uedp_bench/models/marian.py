@@ -23,10 +23,11 @@ class MarianPieces(TokenizerVocabulary):
     """A `MarianTokenizer` with an id for each tag; see `PairVocabulary`.
 
     Args:
-        tokenizer: of `transformers`; tags that it does not know are added after its own ids.
+        tokenizer: tokenizer of `transformers`; tags that it does not know are added after its own
+            ids.
         tags: words that are one id each, and in no translation.
         start: id that the decoder begins with (Marian's padding).
-        origin: where it comes from, in words.
+        origin: origin in words.
     """
 
     def __init__(self, tokenizer: Any, tags: Sequence[str], start: int, *, origin: str) -> None:

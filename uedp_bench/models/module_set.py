@@ -78,7 +78,7 @@ def save_modules(
     """Writes a module into a folder, or each module of a set into a folder in it.
 
     Args:
-        module: what was trained.
+        module: trained module.
         folder: exists.
         save: writes one module into a folder, which exists.
     """

@@ -25,9 +25,9 @@ class JointPieces(TokenizerVocabulary):
     See `PairVocabulary`. A word has the same pieces wherever it stands in a text.
 
     Args:
-        tokenizer: that `trained` made.
+        tokenizer: tokenizer that `trained` made.
         tags: words that are one id each, and in no translation.
-        origin: where it comes from, in words.
+        origin: origin in words.
         private: True if it was trained on private text.
     """
 
@@ -45,7 +45,7 @@ class JointPieces(TokenizerVocabulary):
         """The vocabulary of some texts.
 
         Args:
-            texts: of both languages.
+            texts: texts of both languages.
             size: largest number of ids: 256 bytes, start, end and tags are among them.
             tags: words that are one id each, whatever the texts are.
             origin: see the class.

@@ -22,9 +22,9 @@ class PieceRows:
 
     Attributes:
         tokens: (pieces of all rows,) ids, begin and end of each row among them.
-        pieces: of the rows.
+        pieces: pieces of the rows.
         first: (words of all rows,) place in its row of each word's first piece.
-        words: of the rows.
+        words: words of the rows.
         truncated, row_size: see `WordRows`.
     """
 
@@ -60,7 +60,7 @@ class VectorRows:
     Attributes:
         vectors: (different words in their rows, size).
         which: (words of all rows,) numbers of their vectors.
-        words: of the rows.
+        words: words of the rows.
         truncated, row_size: see `WordRows`.
     """
 
@@ -96,10 +96,10 @@ def read_pieces(
     first piece is within the limit.
 
     Args:
-        words: of each row.
-        vocabulary: of pieces.
+        words: words of each row.
+        vocabulary: vocabulary of pieces.
         limit: most tokens of a row, begin and end included.
-        numbers: that a network needs for a piece.
+        numbers: count of numbers that a network needs for a piece.
     """
     pieces = pieces_of(words, vocabulary)
     room, tokens, first, lengths, truncated = limit - 2, [], [], [], 0

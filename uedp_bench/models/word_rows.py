@@ -51,8 +51,8 @@ class FeatureRows:
     Attributes:
         tokens: (words of all rows,) ids in the vocabulary.
         which: (words of all rows,) numbers in the table of features.
-        features: of different words; None for ids alone.
-        padding: of the rows.
+        features: features of different words; None for ids alone.
+        padding: padding of the rows.
         truncated, row_size: see `WordRows`.
     """
 
@@ -94,11 +94,11 @@ def read_features(
     """Rows of ids, each of the word as it is written, else in lower case, else unknown.
 
     Args:
-        words: of each row.
+        words: words of each row.
         vocabulary: gives the ids.
         max_tokens: words of a row past this many are left out.
         features: characters and case are read too.
-        numbers: that a network needs for a word.
+        numbers: count of numbers that a network needs for a word.
     """
     kept = [row[:max_tokens] for row in words]
     lengths = np.array([len(row) for row in kept], dtype=np.int64)

@@ -20,8 +20,8 @@ def failure_of_attack(name: str, error: Exception, out: Path) -> FailedAttack:
     """Record of an attack that failed, while its error is handled.
 
     Args:
-        name: of the attack.
-        error: that ended it.
+        name: name of the attack.
+        error: error that ended it.
         out: folder on the disk that the run writes to.
 
     Raises:

@@ -55,7 +55,7 @@ def attack_all(ready: Prepared, release: Release, run: Run) -> Attacked:
 
     Args:
         ready: the run.
-        release: as the adversary meets it.
+        release: release as the adversary meets it.
         run: its context, which attacks may ask for models.
     """
     parts = ready.parts

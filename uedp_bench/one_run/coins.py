@@ -27,14 +27,14 @@ class Coins(BaseModel):
     """The file `coins.json`: keep it from whoever trains.
 
     Attributes:
-        format: of this file.
-        version: of this package, which threw them.
+        format: format of this file.
+        version: version of this package, which threw the coins.
         key: 32 hexadecimal digits from the operating system, which every draw came from.
-        attacks: that planted, with all parameters.
+        attacks: attacks that planted, with all parameters.
         data: fingerprint of the corpus before anything was planted.
         corpus: fingerprint of the corpus that is trained on: everything planted, what coins left
             out in the split held_out.
-        planted: what each attack planted, by its name: canaries and their coins.
+        planted: planted secrets of each attack, by its name: canaries and their coins.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

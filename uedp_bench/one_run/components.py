@@ -39,11 +39,11 @@ class Components:
     """The live components of a run.
 
     Attributes:
-        sources, task, attacks: as its spec names them; the task has its model.
-        pipeline: of the mechanisms.
+        sources, task, attacks: components that its spec names; the task has its model.
+        pipeline: pipeline of the mechanisms.
         unprotected: training without noise, where no mechanism trains and for models that attacks
             ask for.
-        tried: of the runs that were compared to choose this one, itself among them; none where
+        tried: pipelines of the runs compared to choose this one, itself among them; none where
             nothing was chosen.
     """
 
@@ -94,8 +94,8 @@ def build(spec: RunSpec, sources: Sources | None = None) -> Components:
     """The components of a run.
 
     Args:
-        spec: of the run.
-        sources: of the spec, where they were built before.
+        spec: spec of the run.
+        sources: sources of the spec, where they were built before.
 
     Raises:
         InputError: if names or parameters are wrong, the model is none that the task learns, an

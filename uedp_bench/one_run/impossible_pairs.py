@@ -54,7 +54,7 @@ def left_out(parts: Components, planned: Sequence[PrivacyEvent] = ()) -> tuple[s
     """Reasons why attacks of a run cannot apply, as far as that is known.
 
     Args:
-        parts: of the run.
+        parts: parts of the run.
         planned: its events.
 
     Raises:

@@ -17,9 +17,9 @@ class Meter:
     """Measures a run, and knows which phase it is in.
 
     Attributes:
-        phase: that began last.
-        seconds: by phase.
-        started: when it was made, UTC.
+        phase: phase that began last.
+        seconds: seconds by phase.
+        started: time of its creation, UTC.
     """
 
     def __init__(self, progress: Progress) -> None:

@@ -36,10 +36,10 @@ class TrainingStage(NamedTuple):
     """A private stage of the task, and the mechanism that trains it.
 
     Attributes:
-        name: that of the mechanism, numbered from the second stage that it trains. It marks events
+        name: name of the mechanism, numbered from the second stage that it trains. It marks events
             and keys secret streams.
         trainer: the mechanism.
-        rows: what it trains on.
+        rows: rows that it trains on.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Pipeline:
     """Mechanisms in the order in which they act.
 
     Attributes:
-        parts: as given.
+        parts: mechanisms of the spec.
         training: the private stages of the task. Each is trained by a mechanism of its own where
             as many were given as there are stages, else by the only one, and without noise where
             none was given.
@@ -199,9 +199,9 @@ class Pipeline:
         stage protects and another does not, everything counts.
 
         Args:
-            vocabulary: what choosing the vocabulary emitted.
-            published: what publishing emitted, marked by `staged`, for there may be several.
-            trained: what the private stages emitted, marked with their names.
+            vocabulary: events of choosing the vocabulary.
+            published: events of publishing, marked by `staged`, for there may be several.
+            trained: events of the private stages, marked with their names.
 
         Returns:
             The events, each marked with its stage.

@@ -154,10 +154,10 @@ def planted_with(
     """Plants what attacks plant, for a training that happens elsewhere.
 
     Args:
-        attacks: that plant.
-        sources: of the data.
-        data: as the sources made it.
-        key: of all draws.
+        attacks: attacks that plant.
+        sources: sources of the data.
+        data: data as the sources made it.
+        key: key of all draws.
 
     Raises:
         InputError: for an attack that only a training of this package can answer.

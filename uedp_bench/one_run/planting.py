@@ -47,8 +47,8 @@ class Data(NamedTuple):
     """The rows that a run reads.
 
     Attributes:
-        corpus: of its source.
-        downstream: of the task's second source; None for most tasks.
+        corpus: corpus of its source.
+        downstream: corpus of the task's second source; None for most tasks.
     """
 
     corpus: Corpus
@@ -91,9 +91,9 @@ class PlantedCorpus:
     """The corpus that a run protects and attacks.
 
     Attributes:
-        data: as the sources made it.
-        corpus: with everything planted, and withdrawn rows in the split `held_out`.
-        planted: what each attack planted, by its name.
+        data: data as the sources made it.
+        corpus: corpus with everything planted, and withdrawn rows in the split `held_out`.
+        planted: planted secrets of each attack, by its name.
         stats: public sizes, counted before anything was withdrawn: neither they nor what others
             plant show who is out.
         withdrawn: (rows,) of `corpus`.
@@ -133,11 +133,12 @@ def plant(
     """Plants what attacks plant, deals the rows among clients, and withdraws what audits withdraw.
 
     Args:
-        attacks: of the run.
-        sources: of the data.
-        data: as the sources made it.
-        seed: of the run; the mechanism has no say in what is planted.
-        clients: how rows are dealt; what was planted with a user goes to that user's client.
+        attacks: attacks of the run.
+        sources: sources of the data.
+        data: data as the sources made it.
+        seed: seed of the run; mechanisms do not change what is planted.
+        clients: clients that rows are dealt to; secrets planted with a user go to that user's
+            client.
     """
     strangers: list[str] = []
     whole, planted = plant_all(attacks, data.corpus, seed, strangers)
@@ -158,9 +159,9 @@ def plant_all(
     Attacks that hold users out come first, then those that replace users.
 
     Args:
-        attacks: that plant.
-        corpus: in which they do.
-        seed: of their draws.
+        attacks: attacks that plant.
+        corpus: corpus to plant in.
+        seed: seed of their draws.
         strangers: gets the attacks that nobody reviewed and that changed anything.
 
     Raises:

@@ -28,12 +28,12 @@ class Prepared:
     """Everything that a run needs, made once.
 
     Attributes:
-        spec: what is run.
-        identity: of the run on its corpus.
+        spec: spec of the run.
+        identity: identity of the run on its corpus.
         parts: its components.
         there: its corpus, with everything planted.
         run: its context.
-        public_stages: where models after training on public text are kept for other runs.
+        public_stages: store of models after training on public text, kept for other runs.
         cache: folder of models that runs share.
     """
 

@@ -54,7 +54,7 @@ def protect(
 
     Args:
         parts: the components.
-        corpus: as it was planted.
+        corpus: planted corpus.
         run: around them.
         vocabulary: chosen before; by default the pipeline or the task makes one.
         keep_floor: see `train_stages`.

@@ -28,7 +28,7 @@ class PublicSizes(BaseModel):
     Attributes:
         planned_per_round: units of a round if all that are declared trained; None where rounds draw
             something else.
-        expected_per_round: the same of those that train.
+        expected_per_round: expected number in a round of those that train.
     """
 
     model_config = ConfigDict(frozen=True)

@@ -174,7 +174,7 @@ class _Rehearsal:
 
     Attributes:
         seconds: (2,) of each phase, by the clock and of the CPU.
-        phase: whose errors are those of the run; empty where they need not be.
+        phase: phase whose errors are those of the run; empty where they need not be.
     """
 
     def __init__(self, ready: Prepared, first: FirstSteps) -> None:
@@ -246,7 +246,7 @@ class _AskedAgain:
     """Makes the models that attacks ask for, and knows which of them the run's mechanism trains.
 
     Attributes:
-        models, seconds: of those.
+        models, seconds: number and seconds of those.
     """
 
     def __init__(self, run: Run, first: FirstSteps) -> None:

@@ -40,7 +40,7 @@ class Retraining:
 
     Args:
         ready: the run.
-        vocabulary: of the release under attack, so that scores compare token by token.
+        vocabulary: vocabulary of the release under attack, so that scores compare token by token.
         base: the model before any private row; None where there is none.
     """
 

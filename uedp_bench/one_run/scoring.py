@@ -26,7 +26,7 @@ class Scored:
     Attributes:
         release: release that was scored, with the test rows that mechanisms published.
         utility: the task's metrics.
-        details: what the task tells beside them.
+        details: details of the task beside them.
         public_only: the headline metric of the model before any private row; None where it saw no
             public text either, or where what is served cannot be scored.
     """

@@ -40,7 +40,7 @@ class Keeper:
     """Keeps the files of a run beside its result.
 
     Attributes:
-        folder: of the run.
+        folder: folder of the run.
         keeps_release: True if the release, and what was planted, are kept at all.
         seeded: whoever knows the seed can draw the noise of the run again.
     """

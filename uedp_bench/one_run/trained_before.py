@@ -33,11 +33,11 @@ def base_release(
     """The model that somebody trained on, as it was before; None where nobody says which it was.
 
     Args:
-        task: with the model that was trained.
+        task: task with the trained model.
         trained: its learner.
-        corpus: that the task sees.
-        vocabulary: of the model that was trained.
-        run: whose diagnostics get `weights_of_base`, the share of weights that training did not
+        corpus: corpus that the task sees.
+        vocabulary: vocabulary of the model that was trained.
+        run: run whose diagnostics get `weights_of_base`, the share of weights that training did not
             move: 1 where nothing was trained, near 0 where another model is named.
 
     Raises:

@@ -63,7 +63,7 @@ def train_plainly(learner: Learner, run: Run, *, keep: bool) -> nn.Module:
     """The module after a stage that no mechanism trains, in evaluation mode; it has no events.
 
     Args:
-        learner: of a public or a downstream stage, with its schedule.
+        learner: learner of a public or a downstream stage, with its schedule.
         run: the order of rows is that of its seed, the same for all mechanisms.
         keep: no private row was seen before, so that other runs may read what a public stage
             trained.
@@ -175,7 +175,7 @@ class _Floor:
         run: around them.
 
     Attributes:
-        release: of the model, after the last stage.
+        release: release of the model, after the last stage.
     """
 
     def __init__(self, run: Run) -> None:
@@ -187,8 +187,8 @@ class _Floor:
         """Takes a stage, before it is trained; until the first private one there is nothing to do.
 
         Args:
-            learner: of the stage; its weights may change.
-            module: what the stage before trained, if there was one.
+            learner: learner of the stage; its weights may change.
+            module: network that the stage before trained, or None.
             last: the stage makes the release.
         """
         if self._module is None and learner.role != "private":

@@ -44,8 +44,8 @@ def table_html(
     Args:
         columns: their heads.
         lines: cells of each line.
-        kinds: of the columns: those of numbers ("number") end in one line, others begin in one.
-            None: all but the first are numbers.
+        kinds: kinds of the columns: those of numbers ("number") end in one line, others begin in
+            one. None: all but the first are numbers.
     """
     if kinds is None:
         kinds = ["", *["number"] * (len(columns) - 1)]

@@ -28,10 +28,10 @@ class SavedRun:
     """A finished run, read from its folder.
 
     Attributes:
-        result: of the run.
-        release: what it released.
+        result: result of the run.
+        release: release of the run.
         corpus: its rows, with everything that its attacks planted.
-        planted: what each of its attacks planted, by name.
+        planted: planted secrets of each attack, by name.
     """
 
     result: Result
@@ -96,10 +96,11 @@ def load_checkpoint(
 
     Args:
         where: folder or hub id, with its tokenizer.
-        corpus: whose split `train` it was trained on; of classifiers and taggers, its classes.
-        task: that such a model learns: "next-word", "masked-language-model",
+        corpus: corpus whose split `train` it was trained on; of classifiers and taggers, its
+            classes.
+        task: task that such a model learns: "next-word", "masked-language-model",
             "text-classification" or "tagging".
-        parameters: of the model `checkpoint`, such as `labels`.
+        parameters: parameters of the model `checkpoint`, such as `labels`.
 
     Raises:
         InputError: if the folder holds another kind of model, its weights are not those of its
@@ -139,12 +140,12 @@ def attack(
     Args:
         release: under attack, or where a causal language model is.
         corpus: its rows, with all splits.
-        name: of the attack.
-        planted: what the attack had planted before the release was trained.
+        name: name of the attack.
+        planted: secrets that the attack had planted before the release was trained.
         base: the model before it learnt the private rows, or where it is; of `membership`, the
             strongest scores that need no other models compare with it.
-        seed: of the attack's own draws.
-        parameters: of the attack.
+        seed: seed of the attack's own draws.
+        parameters: parameters of the attack.
 
     Raises:
         InputError: for an unknown name or parameter, or an attack that must plant first.

@@ -76,7 +76,7 @@ class Results(Sequence[Result]):
         """The results as a data frame.
 
         Args:
-            each: what a line is. "run": one run; the intervals are those of its own test rows.
+            each: kind of a line. "run": one run; the intervals are those of its own test rows.
                 "row": all seeds of one setting; the intervals are over seeds.
 
         Returns:
@@ -115,7 +115,7 @@ def load_results(*paths: Path | str, each: Each = "run") -> pd.DataFrame:
 
     Args:
         paths: folders of results, such as the `out` of `run`, and bundles.
-        each: what a line is; see `Results.frame`.
+        each: kind of a line; see `Results.frame`.
 
     Raises:
         InputError: if a folder does not exist or a file is no valid result.

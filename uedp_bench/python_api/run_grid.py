@@ -35,7 +35,7 @@ class Options:
         share: the part of the runs that is run; None for all.
         on: the cluster of Ray that does the runs (`uedp_bench.grid.ray.grid_on_ray.OnRay`); None
             for this machine.
-        cpus_per_run: that a run takes of a node; as many as its threads by default.
+        cpus_per_run: CPUs that a run takes of a node; as many as its threads by default.
         gpus_per_run: likewise, shares of one GPU or whole ones.
     """
 

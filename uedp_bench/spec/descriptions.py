@@ -83,7 +83,7 @@ def describe_class(kind: str, component: type[Component[Any]], origin: str) -> d
     Args:
         kind: one of the registries, or "system": published, and accounted for only.
         component: the class.
-        origin: where it comes from.
+        origin: origin of the component.
     """
     documentation = inspect.getdoc(component) or ""
     return {

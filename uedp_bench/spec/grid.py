@@ -30,7 +30,7 @@ def expand(spec: Spec, most: int | None = None) -> list[RunSpec]:
     """All runs of a spec, seeds outermost, each with its defaults filled in.
 
     Args:
-        spec: with any number of axes.
+        spec: spec with any number of axes.
         most: runs that it may stand for; None for `MOST_RUNS`.
 
     Raises:
@@ -81,8 +81,8 @@ def _with_whole_train(
     were cut off then, and are as they were.
 
     Args:
-        source: with its defaults filled in.
-        mechanisms: of the run.
+        source: source with its defaults filled in.
+        mechanisms: mechanisms of the run.
         values: parameters of the source that the user gave.
 
     Raises:
@@ -192,8 +192,8 @@ def _check_first(ref: Ref, kind: registry.Registry[Any], place: str) -> None:
 
     Args:
         ref: names it.
-        kind: of it.
-        place: where settings find it.
+        kind: kind of the component.
+        place: path of the component in settings.
 
     Raises:
         InputError: with what is wrong, and the settings that mend it.
@@ -215,8 +215,8 @@ def run_count(spec: Spec, model: Ref) -> int:
     """Number of runs, those that come out the same counted as often as they are named.
 
     Args:
-        spec: of all runs.
-        model: of the spec, or its task's own.
+        spec: spec of all runs.
+        model: model of the spec, or its task's own.
     """
     mechanisms = sum(
         math.prod(_components(ref, registry.mechanisms) for ref in composition)

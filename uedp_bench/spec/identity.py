@@ -133,8 +133,9 @@ def component_identity(
 
     Args:
         ref: the component.
-        kind: where it is registered.
-        content: in place of paths; None leaves out all parameters that name a file or folder.
+        kind: registry of the component.
+        content: content in place of paths; None leaves out all parameters that name a file or
+            folder.
     """
     component: type[Component[Any]] = kind.get(ref.name)
     params: dict[str, Any] = {}

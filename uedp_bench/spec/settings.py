@@ -18,8 +18,8 @@ def parse_setting(text: str, example: str = "mechanism.rounds=50") -> tuple[tupl
     `null`, `[1, 2]`; what is nothing else is a string. Numbers may also be written `1e-5`.
 
     Args:
-        text: as typed.
-        example: what a message suggests.
+        text: text that the user typed.
+        example: example for messages.
 
     Raises:
         InputError: if there is no `=`, a part of the name is empty, or the value is not YAML.

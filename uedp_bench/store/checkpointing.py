@@ -29,7 +29,7 @@ def checkpoints_in(folder: Path, name: str, device: str, speed: Speed, pace: Pac
         name: id of the run, or key of the model.
         device: torch device.
         speed: speed settings of the run.
-        pace: how often to write.
+        pace: interval between two writes.
     """
     return Checkpoints(folder / CHECKPOINT, partial(made_by, name, device, speed), pace)
 

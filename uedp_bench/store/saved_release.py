@@ -59,9 +59,9 @@ def check_saved(task: Task[Any], folder: Path, release: Release, corpus: Corpus)
     Every capability brings its own question (`uedp_bench.contracts.capabilities.capability`).
 
     Args:
-        task: whose `load` reads the folder.
-        folder: that `save_release` wrote into.
-        release: that was saved.
+        task: task whose `load` reads the folder.
+        folder: folder that `save_release` wrote into.
+        release: release that was saved.
         corpus: the original corpus, of which a few rows are asked about.
 
     Raises:

@@ -30,11 +30,11 @@ class Check:
     """One promise of the contract, and the function that asks a component to keep it.
 
     Attributes:
-        name: of the function.
-        kinds: of components that it is for.
+        name: name of the function.
+        kinds: kinds of components that it is for.
         ask: raises an `AssertionError` with a sentence where the promise is broken, and
             `NotApplicable` where there is nothing to ask.
-        about: what it protects from: the first sentence of the function's docstring.
+        about: purpose of the check: the first sentence of the function's docstring.
     """
 
     name: str

@@ -46,7 +46,7 @@ class Secret(NamedTuple):
     """Source of the secret random numbers of a small run.
 
     Attributes:
-        scope: that their streams are keyed by, beside the seed.
+        scope: scope that keys their streams, beside the seed.
         source: the seed and the scope, or the operating system.
     """
 
@@ -172,9 +172,9 @@ def again(
 
     Args:
         subject: the component.
-        seed: of the run.
-        change: of its corpus.
-        secret: where its secret random numbers come from; all else that is random stays the same.
+        seed: seed of the run.
+        change: change of its corpus.
+        secret: source of its secret random numbers; all else that is random stays the same.
     """
     return _or_reason(_small_run.__wrapped__(subject, seed, change, secret))
 

@@ -43,7 +43,7 @@ class Subject:
         params: parameters of a run that is over in a second; parameters that are not named are
             made small where their names are common (`rounds`, `epochs`), and else have their
             defaults.
-        partners: what it runs with where the kit's own choice does not fit: components by kind,
+        partners: partners in runs where the kit's own choice does not fit: components by kind,
             each a name or {"name": ..., "params": {...}}, and "clients" as in a spec. A task is
             then the only one.
         expected_failures: reasons by the names of checks that are known to fail.

@@ -17,7 +17,7 @@ class Attackers(nn.Module):
         width: d, size of the representation.
         classes: number of classes by name of the variable.
         hidden: units of the hidden layer, ReLU.
-        seed: of the initial weights.
+        seed: seed of the initial weights.
     """
 
     def __init__(self, width: int, classes: Mapping[str, int], hidden: int, seed: int) -> None:

@@ -73,7 +73,7 @@ class NetworkLayer:
     """Parameters of one module of a network, which lie side by side in an update.
 
     Attributes:
-        name: of the module.
+        name: name of the module.
         size: number of weights.
     """
 
@@ -89,7 +89,7 @@ class Bound(Protocol):
 
         Args:
             step: number of the round, from 0.
-            layers: of the network, in the order of an update.
+            layers: layers of the network, in the order of an update.
         """
         ...
 
@@ -142,7 +142,7 @@ class PerLayerBound(_Fixed):
     """Every layer is clipped to a norm of its own (McMahan et al. 2018, section 2.3).
 
     Attributes:
-        total: what the whole update does not exceed: the root of the sum of squared bounds.
+        total: bound on the whole update: the root of the sum of squared bounds.
         shares: (layers,) positive shares of the square of `total`, in any unit; None: the same for
             every layer, as in the paper.
     """

@@ -45,7 +45,7 @@ def chunks(
         units: (units,) in ascending order of `sizes`.
         sizes: (units,) numbers in the largest tensor that a unit needs alone.
         most: units in a chunk.
-        device: that computes them; a GPU takes more at once.
+        device: device that computes them; a GPU takes more at once.
     """
     start, numbers = 0, at_once(CACHED_NUMBERS, device)
     for end in range(1, len(units) + 1):
@@ -63,7 +63,7 @@ def by_rows(
     Args:
         units: (units,).
         sizes: (units,) numbers in the largest tensor that a unit needs alone.
-        device: that computes them; a GPU takes more at once.
+        device: device that computes them; a GPU takes more at once.
     """
     ends, numbers = np.cumsum(sizes), at_once(CACHED_NUMBERS, device)
     start = 0
@@ -88,7 +88,7 @@ def batches_of_like_length(
 
     Args:
         order: (rows,) numbers, shuffled.
-        lengths: by number of the row.
+        lengths: lengths by number of the row.
         size: rows of a batch.
         rng: draws the order of the batches.
     """

@@ -46,10 +46,10 @@ class PrivateSteps:
     Attributes:
         rates: (clients,) probability with which a step draws each row of a client.
         steps: (clients,) steps of a client in each round.
-        bound: what no row's gradient exceeds; it must not learn from rounds, for it starts anew
+        bound: bound on every row's gradient; it must not learn from rounds, for it starts anew
             with every client.
         noise_multiplier: noise of each step, over the bound.
-        denominator: that each noisy sum is divided by.
+        denominator: divisor of each noisy sum.
         server: makes what steps with the noisy mean, anew for each client and round.
         seed, injected, most: see `WorkerSetup`.
     """
@@ -96,14 +96,14 @@ class PrivateClients:
     """Computes what clients send, one client after the other.
 
     Args:
-        learner: what to train.
+        learner: learner to train.
         how: steps, noise and bounds.
         device: torch device.
 
     Attributes:
         worker: computes the steps.
         flat: the network.
-        losses: of rows, before the steps that drew them.
+        losses: losses of rows, before the steps that drew them.
     """
 
     def __init__(self, learner: Learner, private_steps: PrivateSteps, device: str) -> None:

@@ -48,7 +48,7 @@ def norm_factors(norms: Tensor, bound: float, dtype: torch.dtype) -> tuple[Tenso
     Args:
         norms: float64; no update is longer.
         bound: infinity clips nothing.
-        dtype: of the updates.
+        dtype: dtype of the updates.
 
     Returns:
         (units,) factors in [0, 1] in float64 and (units,) norms (infinite where not finite).

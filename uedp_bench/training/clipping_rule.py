@@ -43,7 +43,7 @@ def network_refusal(learner: Learner, reduction: Literal["mean", "sum"], device:
 
     Args:
         learner: its `example_batch` is computed, and no other row.
-        reduction: of the losses of a unit's rows.
+        reduction: reduction of the losses of a unit's rows.
         device: torch device.
     """
     batch = learner.example_batch()
@@ -121,7 +121,7 @@ def settings_refusal(local: LocalWork, *, keep_updates: bool) -> str | None:
     """Why no unit of a round is clipped in one pass, as far as settings tell; None if any may be.
 
     Args:
-        local: what units do.
+        local: settings of a unit's training.
         keep_updates: the update of each unit is wanted too, for a transcript.
     """
     if not isinstance(local, LocalTraining):
@@ -137,8 +137,8 @@ def one_pass_refusal(learner: Learner, local: LocalWork, device: str) -> str | N
     No row of the corpus is read.
 
     Args:
-        learner: what is trained.
-        local: what units do.
+        learner: learner that is trained.
+        local: settings of a unit's training.
         device: torch device.
     """
     reason = settings_refusal(local, keep_updates=False)
@@ -151,7 +151,7 @@ def described(local: LocalWork, refusal: str | None) -> str:
     """Clipping rule in words, for results: the same whoever takes part.
 
     Args:
-        local: what units do.
+        local: settings of a unit's training.
         refusal: why no unit is clipped in one pass; None if those of one local step are.
     """
     if refusal is not None:

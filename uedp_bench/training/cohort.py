@@ -19,7 +19,7 @@ class Place(NamedTuple):
     """A unit that draws for itself: a client that samples its rows and adds its own noise.
 
     Attributes:
-        number: of the unit.
+        number: number of the unit.
         streams: secret, of this unit and this round alone.
     """
 

@@ -24,7 +24,7 @@ class Diagnostics(AttributeState):
     """Collects them; they look at values before noise.
 
     Args:
-        run: that notes them.
+        run: run that notes them.
         parameters: d.
     """
 

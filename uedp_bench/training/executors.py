@@ -68,8 +68,8 @@ def executor_of(
     """The executor over all ranks of the run, or in this process where it is alone.
 
     Args:
-        local: what units do.
-        learner: what is trained.
+        local: settings of a unit's training.
+        learner: learner that is trained.
         run: around it.
         injected: users whose updates an audit replaces.
     """

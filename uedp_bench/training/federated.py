@@ -54,10 +54,10 @@ def send_weights(
     Args:
         run: writes it down.
         step: number of the round, from 0.
-        theta: what is sent.
+        theta: weights that are sent.
         clients: (clients,) their numbers.
-        role: of clients: "client 3" is client 3 of the spec, or where it has none user 3 of the
-            corpus; "user 3" is user 3 where it has clients, and these do not send.
+        role: role of clients: "client 3" is client 3 of the spec, or where it has none user 3 of
+            the corpus; "user 3" is user 3 where it has clients, and these do not send.
     """
     sent: Sent = theta if run.keeps_payload(step) else _size(theta)
     for client in clients.tolist():
@@ -163,7 +163,7 @@ class _Shared:
     """The shared weights between two rounds, and the network's buffers: one state of a checkpoint.
 
     Args:
-        executor: of the training.
+        executor: executor of the training.
 
     Attributes:
         theta: (d,) the weights.

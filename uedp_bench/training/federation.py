@@ -28,23 +28,23 @@ class Federation:
     """Everything that defines federated training. A training works on copies of its policies.
 
     Attributes:
-        rounds: how many.
+        rounds: number of rounds.
         units: unit -> its rows.
-        sampler: who takes part.
-        local: how a unit trains.
-        bound: what no unit's update exceeds.
-        noise: on the weighted sum of updates.
+        sampler: sampler of the units that take part.
+        local: settings of a unit's training.
+        bound: bound on every unit's update.
+        noise: noise on the weighted sum of updates.
         denominator: public constant that the noisy sum is divided by; None for the weights of
             those who take part, which are private: nothing is promised then, and no noise is added.
         server: the server's step.
         unit_weights: (units,) weights in [0, weight_bound], or None for all 1; each a constant or
             a function of the unit's own data.
-        weight_bound: what no unit's weight exceeds.
+        weight_bound: bound on every unit's weight.
         row_weights: draws a round's row weights, or None for all 1.
         rows_per_unit: rows of a unit that a round uses at most, drawn afresh; None for all.
         clients: units send their updates to a server: the run writes down what passes between
             them. False where units are rows of one place.
-        group: what a unit is, a group of the corpus ("user", "client"): it names who sends.
+        group: group of the corpus that units are ("user", "client"): it names the senders.
         own_draws: units sample their rows and add noise for themselves (`training.clients`). All
             of them take part, also those without rows.
         round_of_row: (rows of the corpus,) the only round that uses a row; None: every round may.
@@ -85,8 +85,8 @@ class Trained:
     Attributes:
         rounds: all rounds as events, by what the sampler drew, the noise added and the limits
             bounded; `NonPrivate` alone where a round bounded nothing.
-        told: where units draw for themselves, round after round the number of each unit, and what
-            happened to its rows in the round.
+        unit_events: where units draw for themselves, round after round the number of each unit, and
+            what happened to its rows in the round.
     """
 
     module: nn.Module

@@ -29,7 +29,7 @@ class UnitTrainer(Protocol):
 
     Attributes:
         flat: the network, its weights laid out flat.
-        losses: of units before their first step; whoever computes updates adds to it.
+        losses: losses of units before their first step; whoever computes updates adds to it.
     """
 
     flat: FlatModule
@@ -139,7 +139,7 @@ class LocalTrainer:
     cache.
 
     Args:
-        learner: what to train.
+        learner: learner to train.
         local: how.
         device: torch device.
     """

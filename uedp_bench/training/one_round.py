@@ -33,9 +33,9 @@ class RoundQuery:
     Theorem 1 of Andrew et al. 2021 (arXiv:1905.03871).
 
     Args:
-        limits: of the round, checked.
-        weight_bound: what no unit's weight exceeds.
-        multiplier: of the noise.
+        limits: limits of the round, checked.
+        weight_bound: bound on every unit's weight.
+        multiplier: noise multiplier.
 
     Attributes:
         sensitivity: l2 norm by which one unit moves the vector, at most; 1 where nothing is
@@ -77,8 +77,8 @@ class Begun(NamedTuple):
 
     Attributes:
         step: number of the round, from 0.
-        work: the same for all shares.
-        shares: of the units that take part.
+        work: work that all shares have in common.
+        shares: shares of the units that take part.
         weights: (units,) of them.
         streams: secret, of the round.
     """

@@ -42,7 +42,7 @@ class CyclicCohorts:
 
     Args:
         cohort_of: (units,) in [0, cohorts).
-        cohorts: how many.
+        cohorts: number of cohorts.
     """
 
     def __init__(self, cohort_of: IntArray, cohorts: int) -> None:
@@ -67,9 +67,9 @@ class Guarded:
     What it tells is what it has enforced, and not what the sampler says of itself.
 
     Args:
-        sampler: who takes part.
-        schedule: what no unit may exceed.
-        units: how many there are.
+        sampler: sampler of the units that take part.
+        schedule: schedule that no unit may exceed.
+        units: number of units.
     """
 
     def __init__(self, sampler: Sampler, schedule: Participation, units: int) -> None:

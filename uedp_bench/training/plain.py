@@ -28,7 +28,8 @@ class BestOnValid:
     Best is the least `ValidLosses.badness`.
 
     Attributes:
-        factors: of the schedule's learning rate; each is tried from the same initial weights.
+        factors: factors of the schedule's learning rate; each is tried from the same initial
+            weights.
     """
 
     factors: tuple[float, ...] = (1.0,)
@@ -229,8 +230,8 @@ def order_without_noise(run: Run, part: int = 0) -> np.random.Generator:
     rows, by whatever name, gives the same model.
 
     Args:
-        run: of the training.
-        part: of the rows, where parts have orders of their own.
+        run: run of the training.
+        part: part of the rows, where parts have orders of their own.
     """
     private = () if run.private_seed is None else (run.private_seed,)
     return run.shared("training without noise", run.number, part, *private)
@@ -249,7 +250,7 @@ def plain_step(
     Args:
         learner: gives rows and losses.
         module: trained in place.
-        optimizer: of its weights.
+        optimizer: optimizer of its weights.
         batch: rows, and the seeds of their dropout.
         device: torch device of the module.
 

@@ -68,9 +68,10 @@ class _Round(NamedTuple):
     """Asks all ranks for their sums of a round; the weights follow.
 
     Attributes:
-        size, dtype, kind: of the weights, and the kind of device that all ranks compute on.
+        size, dtype, kind: size and type of the weights, and the kind of device that all ranks
+            compute on.
         limits, keep_updates: see `RoundWork`.
-        shares: of each rank, with their numbers in the round.
+        shares: shares of each rank, with their numbers in the round.
     """
 
     size: int
@@ -125,7 +126,7 @@ class AcrossRanks:
     """An executor over all ranks, this one among them. For rank 0 alone.
 
     Args:
-        setup: of the training.
+        setup: setup of the training.
 
     Raises:
         InputError: if the learner or the local work cannot be sent to another process.

@@ -24,7 +24,7 @@ class TakingPart(NamedTuple):
 
     Attributes:
         units: (units taking part,) positions; may be empty.
-        sampling: how they were drawn.
+        sampling: sampling that drew them.
     """
 
     units: IntArray

@@ -23,7 +23,7 @@ class ServerStep(Protocol):
             theta: the shared weights; not changed.
             estimate: noisy sum of updates over the public denominator.
             step: number of the round, from 0.
-            rounds: how many there are.
+            rounds: number of rounds.
         """
         ...
 
@@ -125,7 +125,8 @@ class _Adaptive(Scheduled):
     The second moment v starts at tau^2, and a step is rate * m / (sqrt(v) + tau).
 
     Attributes:
-        tau: how adaptive the step is; the larger, the closer to a plain one (1e-3 in the paper).
+        tau: inverse of the step's adaptivity; the larger, the closer to a plain one (1e-3 in the
+            paper).
     """
 
     changing: ClassVar[tuple[str, ...]] = ("_first", "_second")

@@ -46,7 +46,7 @@ def in_two_parts(learner: Learner, name: str) -> SplitLearner:
 
     Args:
         learner: any.
-        name: of the mechanism, for the message.
+        name: name of the mechanism, for the message.
 
     Raises:
         CapabilityError: if it is none.

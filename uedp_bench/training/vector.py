@@ -19,7 +19,7 @@ class FlatModule:
 
     Args:
         module: copied, never changed; its trainable parameters must be floating point.
-        device: where the copy lives.
+        device: device of the copy.
 
     Attributes:
         module: the copy; its parameters are views of `vector`.

@@ -65,7 +65,7 @@ class VisitTrainer:
     """Trains the network of a visit.
 
     Args:
-        learner: what to train.
+        learner: learner to train.
         schedule: optimiser and its settings.
         device: torch device.
     """
@@ -158,7 +158,7 @@ class _Journey(AttributeState):
     Attributes:
         carried: the network.
         optimizers: states of the clients' optimisers, None before their first visit.
-        visits, dropped: how many there were, and how many were undone.
+        visits, dropped: number of visits, and of those that were undone.
     """
 
     changing: ClassVar[tuple[str, ...]] = ("carried", "optimizers", "visits", "dropped")

@@ -48,8 +48,8 @@ class OnRay:
 
     Attributes:
         on: "ray", "auto", "HOST:PORT" or "ray://HOST:PORT".
-        cpus: of a run.
-        gpus: of a run; a share, or a whole number.
+        cpus: CPUs of a run.
+        gpus: GPUs of a run; a share, or a whole number.
         note: is told what the user should know.
     """
 
@@ -236,8 +236,8 @@ class _Grid:
 
     Args:
         ray: connected.
-        where: what a run needs.
-        order: what all runs have in common.
+        where: resources that a run needs.
+        order: facts that all runs have in common.
         lacking: numbers of named files that are sent.
         listen: hears of progress.
     """

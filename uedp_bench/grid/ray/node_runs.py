@@ -54,11 +54,11 @@ class NamedFiles:
     """A file or folder that a parameter names.
 
     Attributes:
-        text: that names it.
-        mark: of the parameter.
+        text: path that names it.
+        mark: mark of the parameter.
         root: folder above, on the machine that starts the grid.
         inside: path of what is named, below `root`.
-        digest: of names and content.
+        digest: digest of names and content.
     """
 
     text: str
@@ -266,9 +266,9 @@ def place(named: NamedFiles, copy: Path, content: Content | None) -> Path:
     """The path of the same content on this node; a folder that machines share needs no copy.
 
     Args:
-        named: what is to be there.
+        named: file or folder to place.
         copy: folder for it where it is not.
-        content: that was sent.
+        content: content that was sent.
 
     Raises:
         UedpBenchError: if it is not there and was not sent, or was sent as something else.

@@ -246,9 +246,9 @@ class _Gradients:
     """Gradients of weights, or their moves. Nothing reads a weight after its gradient was added.
 
     Args:
-        needed: by weight, it is trained.
+        needed: True for each weight that is trained.
         rate: see `descent.current_rate`.
-        weights: in the order of `_Transformer`.
+        weights: weights in the order of `_Transformer`.
     """
 
     def __init__(

@@ -95,7 +95,7 @@ class _Wanted(NamedTuple):
 
     Attributes:
         features, weight, bias: True where its gradient is needed.
-        rate: with a rate the weight moves by SGD (`descent`), and has no gradient.
+        rate: rate of SGD; with one the weight moves by SGD (`descent`), and has no gradient.
     """
 
     features: bool

@@ -125,7 +125,7 @@ class BackwardTables(NamedTuple):
         outputs: (T, rows, outputs) of the recurrent outputs, what comes back from later steps
             included.
         inputs: (T, rows, inputs) of the inputs.
-        state: of the state before the first step.
+        state: gradient of the state before the first step.
     """
 
     gates: Tensor

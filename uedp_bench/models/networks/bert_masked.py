@@ -85,7 +85,7 @@ class MaskedTransformer(nn.Module):
 
     Args:
         encoder: makes the vectors.
-        head: of hidden places.
+        head: head of hidden places.
     """
 
     def __init__(self, encoder: WordTransformer, head: MaskedHead) -> None:
@@ -115,8 +115,8 @@ def fresh_head(config: Any, seed: int) -> MaskedHead:
     """A head with weights as `transformers` draws them.
 
     Args:
-        config: of the transformer.
-        seed: of the dense layer; biases are 0.
+        config: config of the transformer.
+        seed: seed of the dense layer; biases are 0.
     """
     head = _empty_head(config)
     with torch.no_grad(), torch.random.fork_rng(devices=[]):

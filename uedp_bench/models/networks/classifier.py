@@ -38,12 +38,12 @@ class ClassifierNetwork(nn.Module):
     come from each row's seed.
 
     Args:
-        encoder: with the attribute `width`, d. One of vectors gets the rows' seeds if it says that
-            it is `seeded`.
+        encoder: encoder with the attribute `width`, d. One of vectors gets the rows' seeds if it
+            says that it is `seeded`.
         classes: outputs.
         hidden: sizes of hidden layers; none for a linear classifier.
         dropout: rate at which inputs of each layer of the head are dropped in training.
-        seed: of the head's initial weights, uniform within 1 / sqrt(inputs); biases are 0.
+        seed: seed of the head's initial weights, uniform within 1 / sqrt(inputs); biases are 0.
     """
 
     def __init__(

@@ -42,7 +42,7 @@ class TransformerTranslator(nn.Module):
 
     Args:
         shape: sizes.
-        seed: of the initial weights.
+        seed: seed of the initial weights.
     """
 
     def __init__(self, shape: TranslatorShape, seed: int) -> None:

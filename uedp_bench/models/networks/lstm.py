@@ -64,7 +64,7 @@ class NetworkShape:
 
     Attributes:
         vocabulary, embedding: sizes.
-        layers: in order; the last one's output has the size of the embedding.
+        layers: layers in order; the last one's output has the size of the embedding.
         output_bias: True if every token has a bias of its own.
         embedding_range: embeddings start uniform in [-r, r].
         dropout: rates; they act only where `forward` gets seeds.
@@ -178,7 +178,7 @@ class RecurrentNetwork(nn.Module):
 
     Args:
         shape: everything about it.
-        seed: of the initial weights: embeddings uniform within `embedding_range`, layers as
+        seed: seed of the initial weights: embeddings uniform within `embedding_range`, layers as
             `RecurrentLayer.initialise` draws them.
     """
 

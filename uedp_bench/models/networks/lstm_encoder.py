@@ -23,8 +23,8 @@ class ConcatPooling(nn.Module):
     Howard and Ruder 2018, section 3.3 ("concat pooling").
 
     Args:
-        shape: of the network.
-        seed: of the initial weights.
+        shape: shape of the network.
+        seed: seed of the initial weights.
     """
 
     def __init__(self, shape: NetworkShape, seed: int) -> None:
@@ -50,7 +50,7 @@ class BidirectionalNetwork(nn.Module):
         embedding: size of their vectors.
         units: memory cells of each direction.
         dropout: fraction of words, and of the numbers of the representation, that are dropped.
-        seed: of the initial weights: embeddings uniform within 0.1, layers as
+        seed: seed of the initial weights: embeddings uniform within 0.1, layers as
             `RecurrentLayer.initialise` draws them.
     """
 

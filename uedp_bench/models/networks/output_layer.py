@@ -28,9 +28,9 @@ def take_head(encoder: nn.Module, layer: OutputLayer, names: Sequence[str]) -> N
     """Gives a network's last layer the weights that its encoder brings, if it brings any.
 
     Args:
-        encoder: of the network.
-        layer: that is changed in place; its inputs are the encoder's vectors.
-        names: of the classes, in the order of the layer's outputs.
+        encoder: encoder of the network.
+        layer: output layer, changed in place; its inputs are the encoder's vectors.
+        names: names of the classes, in the order of the layer's outputs.
 
     Raises:
         InputError: if the encoder's head has other classes or inputs.

@@ -20,9 +20,9 @@ class Projection(nn.Module):
     """A trainable linear layer, or nothing: vectors as they are.
 
     Args:
-        size: of the vectors.
-        width: of the result; None for no layer.
-        seed: of the initial weights, uniform within 1 / sqrt(size).
+        size: size of the vectors.
+        width: width of the result; None for no layer.
+        seed: seed of the initial weights, uniform within 1 / sqrt(size).
     """
 
     def __init__(self, size: int, width: int | None, seed: int) -> None:
@@ -54,7 +54,7 @@ class PaddedTransformer(nn.Module):
 
     Args:
         network: an encoder of `transformers`; its own pooling layer, if any, is taken off.
-        projection: what is put on top.
+        projection: layer on top.
     """
 
     def __init__(self, network: Any, projection: Projection) -> None:
@@ -100,7 +100,7 @@ class PooledTransformer(PaddedTransformer):
     Args:
         network: an encoder of `transformers`; its own pooling layer, if any, is taken off.
         pooling: the vector of the first token, or the mean over all tokens of a row.
-        projection: what is put on top.
+        projection: layer on top.
     """
 
     def __init__(

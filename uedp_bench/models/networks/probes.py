@@ -49,9 +49,9 @@ class Probe(NamedTuple):
     """A network and the rows that it takes.
 
     Attributes:
-        name: of the network, for messages.
+        name: name of the network, for messages.
         module: the network.
-        outputs: how it is asked.
+        outputs: function that asks it for outputs.
         vocabulary: its tokens.
         limit: most tokens of a row; None for any number.
     """

@@ -44,7 +44,7 @@ class CRF(nn.Module):
 
     Args:
         labels: number of labels.
-        seed: of the initial scores.
+        seed: seed of the initial scores.
     """
 
     def __init__(self, labels: int, seed: int) -> None:
@@ -164,11 +164,11 @@ class TaggerNetwork(nn.Module):
     `normalised` is left as it is. Nothing is computed over a batch.
 
     Args:
-        encoder: as `TokenEncoder.build_token_encoder` makes it.
-        labels: how many there are.
+        encoder: encoder of `TokenEncoder.build_token_encoder`.
+        labels: number of labels.
         crf: labels of a row are scored together; else each word's alone.
-        seed: of the initial weights: those of the linear layer uniform within 1 / sqrt(width), its
-            biases 0, and transitions as `CRF` draws them.
+        seed: seed of the initial weights: those of the linear layer uniform within 1 / sqrt(width),
+            its biases 0, and transitions as `CRF` draws them.
     """
 
     def __init__(self, encoder: nn.Module, labels: int, *, crf: bool, seed: int) -> None:
@@ -204,7 +204,7 @@ def row_nats(module: nn.Module, batch: Batch) -> Tensor:
 
     Args:
         module: `TaggerNetwork`, or a set of them.
-        batch: of the encoder, with `labels` (rows, words): negative ones are padding.
+        batch: batch of the encoder, with `labels` (rows, words): negative ones are padding.
     """
     labels = batch["labels"]
     members = _members(module)
@@ -224,7 +224,7 @@ def best_labels(module: nn.Module, batch: Batch) -> Tensor:
 
     Args:
         module: `TaggerNetwork`, or a set of them.
-        batch: of the encoder.
+        batch: batch of the encoder.
     """
     members = _members(module)
     if members[0].crf is None:

@@ -19,7 +19,7 @@ class CNNLayout(NamedTuple):
     """Sizes of the convolutions.
 
     Attributes:
-        kernels: of each branch, one number for each of its convolutions.
+        kernels: kernel sizes of each branch, one number for each of its convolutions.
         channels: outputs of the convolutions, the same for all branches.
         pools: sizes and strides of the max-pooling after each convolution; None for one window of
             all positions (max over time).
@@ -75,13 +75,13 @@ class TextCNN(nn.Module):
     Args:
         shape: (channels, positions) of what the convolutions read: (1, size) of a vector whose
             coordinates they slide over, (size, words) of a text of word vectors.
-        layout: of the convolutions.
+        layout: layout of the convolutions.
         width: outputs of the linear layer; None for what the branches give.
         dropout: rate at which outputs of the branches are dropped in training.
-        seed: of the initial weights, by the laws of PyTorch's layers.
+        seed: seed of the initial weights, by the laws of PyTorch's layers.
 
     Attributes:
-        input_shape: as given; `layers` read rows of this shape.
+        input_shape: shape of inputs; `layers` read rows of this shape.
     """
 
     normalised = True

@@ -65,7 +65,7 @@ def translated(
     when as many are finished as the beam is wide, or at its limit.
 
     Args:
-        networks: in evaluation mode; of several, the mean of their probabilities counts.
+        networks: networks in evaluation mode; of several, the mean of their probabilities counts.
         tokens: (rows, source length) ids, padded on the right.
         lengths: (rows,) tokens of each row.
         search: settings of the search.

@@ -59,8 +59,8 @@ def whole_network(where: str, kind: Kind, dtype: torch.dtype = torch.float32) ->
 
     Args:
         where: folder or hub id.
-        kind: what it was saved as.
-        dtype: of its weights.
+        kind: kind that it was saved as.
+        dtype: dtype of its weights.
 
     Raises:
         InputError: if it cannot be read, is of another kind, or its weights are not those of its
@@ -193,7 +193,7 @@ class _Head(NamedTuple):
     Attributes:
         weight: (classes, size).
         bias: (classes,).
-        names: of its classes, in order.
+        names: names of its classes, in order.
         where: the folder, for messages.
     """
 

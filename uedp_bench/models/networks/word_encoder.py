@@ -24,7 +24,7 @@ class WordShape:
 
     Attributes:
         vocabulary, embedding: number of words, and size of their vectors.
-        filters: of the convolution over characters; 0 for none.
+        filters: filters of the convolution over characters; 0 for none.
         cases: size of the vectors of cases; 0 for none.
         units: memory cells of each direction.
         dropout: fraction of words, and of the numbers of their vectors, that are dropped.
@@ -83,7 +83,7 @@ class WordEncoder(nn.Module):
 
     Args:
         shape: sizes.
-        seed: of the initial weights: embeddings uniform within 0.1, layers as
+        seed: seed of the initial weights: embeddings uniform within 0.1, layers as
             `RecurrentLayer.initialise` draws them.
     """
 

@@ -27,7 +27,7 @@ class ChatVocabulary(TokenizerVocabulary):
     stands after its last special token (a line break) is left out.
 
     Args:
-        tokenizer: with a chat template.
+        tokenizer: tokenizer with a chat template.
         answer_only: count the tokens of answers alone.
         options: further arguments of `TokenizerVocabulary`.
 

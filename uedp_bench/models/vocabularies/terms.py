@@ -31,11 +31,11 @@ class TermVocabulary:
     """The terms that a classifier knows: those of a text, or all of them, hashed into buckets.
 
     Args:
-        words: in the order of their ids; empty where terms are hashed.
+        words: words in the order of their ids; empty where terms are hashed.
         weights: (terms,) inverse document frequencies.
         hashed: a term's id is the CRC-32 of its UTF-8 bytes modulo the number of weights: no text
             is needed, and different terms may share a bucket.
-        origin: where words and weights come from.
+        origin: origin of words and weights.
         private: True if that is private text.
     """
 

@@ -34,7 +34,7 @@ class TokenizerVocabulary:
         tokenizer: a `PreTrainedTokenizerBase` with a begin or an end token; where one of the two
             is missing, the other stands for both, as in GPT-2. Tokenizers with neither, as BERT's,
             begin with their classification token and end with their separator.
-        origin: where it comes from, in words.
+        origin: origin in words.
         private: True if it was trained on private text.
         size: ids that the network knows, where those are more than the tokenizer's.
 

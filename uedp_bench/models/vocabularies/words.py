@@ -21,8 +21,8 @@ class WordVocabulary:
     There is no padding id: padded positions are masked wherever they would count.
 
     Args:
-        words: in id order, after the three special ids 0 (begin), 1 (end) and 2 (unknown).
-        origin: where the words come from, in words.
+        words: words in id order, after the three special ids 0 (begin), 1 (end) and 2 (unknown).
+        origin: origin of the words, in words.
         private: True if they come from private text.
     """
 

@@ -133,11 +133,11 @@ def prove(
     """`ledger.proven` at spreads in place of points.
 
     Args:
-        events: what happened.
-        delta: at which guarantees are stated.
+        events: privacy events of a run.
+        delta: delta at which guarantees are stated.
         refusals: reasons why nothing can be proven.
         points: see `account` and `point_of`.
-        source: where the noise came from.
+        source: source of the noise.
         unreviewed: see `ledger.proven`.
 
     Raises:

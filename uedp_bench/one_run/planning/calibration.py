@@ -65,8 +65,8 @@ class Solution:
     Attributes:
         value: rounded to five digits on the side that meets the target: what is printed does.
         epsilon: proven there, at `point`.
-        guarantee: of the unit, at its own point.
-        point: of the curve; None where there is no curve.
+        guarantee: guarantee of the unit, at its own point.
+        point: point of the curve; None where there is no curve.
     """
 
     parameter: str

@@ -25,7 +25,7 @@ class MissingSizeError(InputError):
 
     Args:
         size: field of `CorpusStats`.
-        message: how to give it.
+        message: hint on the setting that gives it.
     """
 
     def __init__(self, size: str, message: str) -> None:
@@ -85,9 +85,9 @@ def whole_number(name: str, word: str, value: Any) -> int:
     """A size as a number.
 
     Args:
-        name: of the mechanism, for the message.
-        word: of the size, likewise.
-        value: as given.
+        name: name of the mechanism, for the message.
+        word: name of the size, for the message.
+        value: value of the setting.
 
     Raises:
         InputError: if it is no whole number, below 0, or larger than anything.

@@ -40,10 +40,10 @@ class PlannedMechanism:
     """A mechanism, or a published system, at parameters: plans its events without training.
 
     Attributes:
-        name: as registered.
-        params: as given.
+        name: registered name.
+        params: parameters.
         sizes: public sizes that are no parameter of it.
-        command: that asks, for messages.
+        command: command for messages.
     """
 
     name: str
@@ -173,7 +173,7 @@ class PlannedPipeline:
     """Mechanisms one after the other, as a run has them: plan their events without training.
 
     Attributes:
-        parts: in their order.
+        parts: mechanisms in their order.
         sizes: public sizes, those among them that are parameters of a part.
         taken: sizes that are parameters of a part.
     """

@@ -54,7 +54,7 @@ class RowGradients:
     Args:
         learner: gives the losses.
         flat: the network, in the mode that it is trained in.
-        reduction: of the losses of a unit's rows to its own.
+        reduction: reduction of the losses of a unit's rows to its own.
     """
 
     def __init__(

@@ -88,7 +88,7 @@ class SinglePass:
     """Computes clipped sums of units that send the gradient of their rows.
 
     Args:
-        learner: what is trained.
+        learner: learner that is trained.
         local: one step of sgd on all rows of a unit.
         flat: the network, in training mode.
         device: torch device.
@@ -110,7 +110,7 @@ class SinglePass:
         Args:
             theta: (d,) shared weights.
             cohort: units, each with a row to use.
-            limits: of the round.
+            limits: limits of the round.
             unit_weights: (units,).
 
         Raises:

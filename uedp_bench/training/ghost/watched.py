@@ -67,7 +67,7 @@ class WatchedWeight(Tensor):
     """A trainable weight during one pass, or its transpose.
 
     Attributes:
-        tape: where its uses are written.
+        tape: tape that records its uses.
         label: name of the weight.
         turned: True if this is the transpose of the (two-dimensional) weight.
     """
