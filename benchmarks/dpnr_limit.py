@@ -62,7 +62,7 @@ def limits_at_totals() -> list[dict[str, object]]:
 
 
 def show(rows: list[dict[str, object]]) -> None:
-    """Prints a table."""
+    """Print a table."""
     print(" ".join(f"{name:>9}" for name in rows[0]))
     for row in rows:
         print(

@@ -59,7 +59,7 @@ def one_side(options: argparse.Namespace) -> Figures:
 
 
 def check(sides: list[str], same: list[str]) -> None:
-    """Raises `AssertionError` if a side ends at other weights than the plain loop."""
+    """Raise `AssertionError` if a side ends at other weights than the plain loop."""
     with tempfile.TemporaryDirectory() as folder:
         ends = {}
         for number, side in enumerate(sides):

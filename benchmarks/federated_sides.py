@@ -329,7 +329,7 @@ def flower(work: Work, watch: Stopwatch) -> Tensor:
 
 
 def weights_of(side: str, work: Work, watch: Stopwatch) -> Tensor:
-    """Runs a side; the weights that it ends with, in the order of our networks."""
+    """Run a side; the weights that it ends with, in the order of our networks."""
     if side != "engine":
         as_one_writes_it()
     if side == "plain loop":

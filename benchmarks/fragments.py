@@ -43,7 +43,7 @@ VOTES = (10, 30, 100, 300)
 
 
 def table(head: Sequence[str], rows: list[list[str]]) -> None:
-    """Prints a table in Markdown."""
+    """Print a table in Markdown."""
     for row in (head, ["--:"] * len(head), *rows):
         print(f"| {' | '.join(row)} |")
 

@@ -36,7 +36,7 @@ FILE, PUBLIC = "mail.parquet", "public.txt"
 
 
 def generate(folder: Path, rows: int, users: int) -> None:
-    """Writes the parquet file and the public text, with little memory.
+    """Write the parquet file and the public text, with little memory.
 
     Rows stand in the order in which they were sent: those of a user are all over the file.
 
@@ -107,7 +107,7 @@ class Phases:
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
-        """Measures what is inside."""
+        """Measure what is inside."""
         self._own = 0
         Path("/proc/self/clear_refs").write_text(
             "5", encoding="ascii"

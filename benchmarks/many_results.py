@@ -34,7 +34,7 @@ _NUMBER = re.compile(r"(?<=[:\s,\[])(\d+\.\d{3,})(?=[,\s}\]])")
 
 
 def make(folder: Path, first: int, last: int) -> None:
-    """Writes the results of these numbers into bundles."""
+    """Write the results of these numbers into bundles."""
     folder.mkdir(parents=True, exist_ok=True)
     stored = [one for one in load_results([REFERENCE]) if one.status == "finished"]
     for start in range(first, last, IN_BUNDLE):

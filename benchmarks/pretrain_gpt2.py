@@ -44,7 +44,7 @@ POSITIONS, LONGEST = 256, 64
 
 
 def read(files: Sequence[Path], size: int, most: int | None, out: Path) -> None:
-    """Writes the tokenizer of these texts and their sentences as ids.
+    """Write the tokenizer of these texts and their sentences as ids.
 
     Args:
         files: files of public text.
@@ -120,7 +120,7 @@ def network_of(size: str, vocabulary: TokenizerVocabulary) -> Any:
 
 
 def train(folder: Path, options: argparse.Namespace) -> None:
-    """Trains on the rows of a folder, and writes the network there."""
+    """Train on the rows of a folder, and write the network into it."""
     vocabulary = TokenizerVocabulary.load(folder)
     rows, rng = rows_of(folder, vocabulary), np.random.default_rng(1)
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -175,7 +175,7 @@ def _rate(at: int, steps: int) -> float:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Reads or trains."""
+    """Read or train."""
     parser = argparse.ArgumentParser(description="Pre-train a GPT-2 on public text.")
     kinds = parser.add_subparsers(dest="kind", required=True)
     reading = kinds.add_parser("read", help="texts to a tokenizer and ids")

@@ -161,7 +161,7 @@ def code_version(root: Path) -> str:
 
 
 def run_command(command: str, out: Path, place: Place, *, workers: int) -> int:
-    """Runs a command of a part beside a link to the data, so that results hold no path of here."""
+    """Run a command of a part beside a link to the data, so that results hold no path of here."""
     with_data = DATA.sub(lambda path: place.on_disk(path[0]) or path[0], command)
     words = [word.replace("{out}", str(out)) for word in shlex.split(with_data)]
     if words[0] == "uedp-bench":
@@ -177,7 +177,7 @@ def run_command(command: str, out: Path, place: Place, *, workers: int) -> int:
 
 
 def run_part(part: Part, place: Place, workers: int) -> int:
-    """Runs what is left of a part and stores it: 0, or the exit status of what went wrong."""
+    """Run what is left of a part and store it: 0, or the exit status of a failure."""
     out = place.work / part.name.replace("/", "-")
     out.mkdir(parents=True, exist_ok=True)
     link = out.parent / "data"
@@ -207,7 +207,7 @@ def refutes_only(part: Part, out: Path) -> bool:
 
 
 def share_public_models(out: Path, place: Place) -> None:
-    """Gives a part the models that others of this state of the code have trained on public text.
+    """Give a part the models that others of this state of the code have trained on public text.
 
     Their names are hashes of what decides their weights, so that none is taken for another.
     """
@@ -236,7 +236,7 @@ def pages(root: Path) -> list[Path]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs what was asked for: 0 if all of it is stored, 1 if a part failed, 130 if stopped."""
+    """Run the chosen parts: 0 if all of it is stored, 1 if a part failed, 130 if stopped."""
     read = argparse.ArgumentParser(description="Run the reference set.")
     read.add_argument("--data", type=Path, default=HERE / "data", help="folder of data sets")
     read.add_argument(

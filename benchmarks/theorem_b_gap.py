@@ -31,7 +31,7 @@ def largest(spread: int, rate: float, moves: float, noise: float) -> tuple[float
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     print("| other users k | rate q | rho | noise | proven | attained | where others send |")
     print("|---|---|---|---|---|---|---|")
     for spread, rate, moves in ROWS:

@@ -38,12 +38,12 @@ class Stopwatch:
         self.start()
 
     def start(self) -> None:
-        """Begins the first lap: network and rows are there, and no step was taken."""
+        """Begin the first lap: network and rows are there, and no step was taken."""
         self._marks = [_clocks()]
         self._before = peak_mb(os.getpid(), "VmRSS")
 
     def lap(self) -> None:
-        """Ends a lap and begins the next."""
+        """End a lap and begin the next."""
         self._marks.append(_clocks())
 
     def figures(self, work: float, **more: Any) -> Figures:
@@ -199,7 +199,7 @@ def missing(package: str, install: str) -> Figures | None:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options that all of these benchmarks have."""
+    """Add the options that all of these benchmarks have."""
     parser.add_argument("--turns", type=int, default=3, help="processes of each side")
     parser.add_argument("--clock", choices=["wall", "cpu"], default="wall",
                         help="seconds on the wall, or of the CPU if other work runs")  # fmt: skip

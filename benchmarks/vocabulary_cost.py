@@ -114,7 +114,7 @@ def rows(corpus: Corpus) -> Iterator[tuple[str, str, Kept | None]]:
 
 
 def main(name: str, path: str) -> None:
-    """Prints the table of a source."""
+    """Print the table of a source."""
     corpus = registry.sources.create(name, {"path": path, **SOURCES[name]}).load()
     train = corpus.only("train")
     users = len(np.unique(train.users))

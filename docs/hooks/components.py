@@ -17,7 +17,7 @@ from uedp_bench.components.registry import REGISTRIES
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Puts the pages of components where the navigation says `KIND/*`."""
+    """Put the pages of components where the navigation says `KIND/*`."""
     config.nav = with_components(config.nav)
     return config
 

@@ -56,7 +56,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds the pages at the top of the repository, and a page for each file that is linked to."""
+    """Add the pages at the top of the repository, and a page for each file that is linked to."""
     root = repository(config)
     for name, where in TOP_PAGES.items():
         files.append(File.generated(config, where, content=(root / name).read_text("utf-8")))

@@ -39,7 +39,7 @@ ENTRIES = {"about", "x", "y", "log", "ticks", "lines", "levels"}
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Puts the plots of a page of the site into it."""
+    """Put the plots of a page of the site into it."""
     return rendered(markdown, page.file.src_uri)
 
 

@@ -17,7 +17,7 @@ from uedp_bench.cli.main import parser
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds the pages."""
+    """Add the pages."""
     pages = {
         "reference/command-line.md": command_line(),
         "reference/python.md": names("uedp_bench", _PYTHON, uedp_bench.__all__),

@@ -85,7 +85,7 @@ class Column(NamedTuple):
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Puts the tables of a page of the site into it."""
+    """Put the tables of a page of the site into it."""
     return rendered(markdown, page.file.src_uri)
 
 

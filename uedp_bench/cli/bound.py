@@ -222,7 +222,7 @@ def _show(
     as_json: bool,
     beside: dict[str, float | None],
 ) -> None:
-    """Prints the bound, and what tells whether scores or bound are weak."""
+    """Print the bound, and what tells whether scores or bound are weak."""
     if as_json:
         bound = {"epsilon": epsilon, "delta": delta, "confidence": confidence, "method": method}
         finite = {k: "inf" if v == float("inf") else v for k, v in beside.items()}

@@ -67,12 +67,12 @@ class _Harmless:
 
 
 def echo(text: str, *, err: bool = False) -> None:
-    """Prints text that may hold names or values of strangers."""
+    """Print text that may hold names or values of strangers."""
     typer.echo(plain(text, lines=True), err=err)
 
 
 def print_json(value: Any) -> None:
-    """Prints JSON; infinity must already be the string "inf".
+    """Print JSON; infinity must already be the string "inf".
 
     Raises:
         ValueError: if a number is NaN or infinite.

@@ -186,7 +186,7 @@ def _hours(hours: float) -> str:
 
 
 def check_dry(*, quiet: bool) -> None:
-    """Refuses flags that a dry run makes no sense of.
+    """Refuse flags that a dry run makes no sense of.
 
     Raises:
         InputError: naming them.

@@ -52,7 +52,7 @@ def validate_command(files: Files, plugin: PluginFiles = None, as_json: AsJson =
 
 
 def validated(files: Sequence[Path], plugins: Sequence[Path], *, as_json: bool = False) -> None:
-    """Checks results and says what is wrong; ends with exit code 1 where one has an error.
+    """Check results and say what is wrong; end with exit code 1 where one has an error.
 
     Args:
         files: results, bundles and folders.

@@ -119,7 +119,7 @@ def root(
         ),
     ] = False,
 ) -> None:
-    """Shows the help where no command is given."""
+    """Show the help where no command is given."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -154,7 +154,7 @@ def main() -> None:
 
 
 def _make_printable() -> None:
-    """Lets a closed output swallow what is printed, and a narrow encoding take what it can."""
+    """Let a closed output swallow what is printed, and a narrow encoding take what it can."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:  # closed by the shell
@@ -170,7 +170,7 @@ def parser() -> Any:
 
 
 def run_cli(arguments: Sequence[str]) -> int:
-    """Runs one command line; errors that a user can mend become one line on standard error.
+    """Run one command line; errors that a user can mend become one line on standard error.
 
     Returns:
         The exit code. Errors that are nobody's on purpose are raised.
@@ -216,7 +216,7 @@ def run_cli(arguments: Sequence[str]) -> int:
 
 
 def _check_text(arguments: Sequence[str]) -> None:
-    """Refuses arguments that are not UTF-8: no result could record them.
+    """Refuse arguments that are not UTF-8: no result could record them.
 
     Raises:
         InputError: for the first of them.
@@ -229,7 +229,7 @@ def _check_text(arguments: Sequence[str]) -> None:
 
 
 def _check_command(arguments: Sequence[str]) -> None:
-    """Refuses a name of no command.
+    """Refuse a name of no command.
 
     Raises:
         UnknownNameError: with the nearest command, or all.
@@ -249,7 +249,7 @@ def _shown(path: object) -> str:
 
 
 def _complain_of(error: InputError) -> int:
-    """Says everything that is wrong with a spec, a line each, with the settings that mend it."""
+    """Say everything that is wrong with a spec, a line each, with the settings that mend it."""
     for one in error.errors if isinstance(error, SeveralInputError) else (error,):
         message = str(one)
         if one.mends:

@@ -345,7 +345,7 @@ def quickstart_command(
 
 
 def benchmark(data: dict[str, Any], options: Options, as_json: bool) -> None:
-    """Runs a spec and prints its table.
+    """Run a spec and print its table.
 
     It exits with 1 where a run, an attack or the tracking failed, and where an attack refuted what
     is claimed.

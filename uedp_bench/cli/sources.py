@@ -80,7 +80,7 @@ def loader_of(
 
 
 def tell(loaded: Loaded, left_out: Sequence[str] = ()) -> None:
-    """Says on standard error what is left out of what is shown, and what readers may want to know.
+    """Say on standard error what is left out of what is shown, and what readers may want to know.
 
     Args:
         loaded: results that were read.

@@ -110,7 +110,7 @@ def is_missing(value: Any) -> bool:
 
 
 def facts_of(name: str, values: Sequence[Any]) -> ColumnFacts:
-    """Looks at a column."""
+    """Look at a column."""
     seen = [value for value in values[:LOOKED_AT] if value is not None and value != ""]
     texts = [str(value) for value in seen if _is_single(value)]
     counts = Counter(texts)

@@ -36,7 +36,7 @@ _NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?")
 
 
 def check_header(columns: Mapping[str, Sequence[Any]], file: str) -> None:
-    """Refuses a table whose first row is data, or which has its header again in the midst.
+    """Refuse a table whose first row is data, or which has its header again in the midst.
 
     Args:
         columns: columns of a csv or tsv file: texts and nulls.

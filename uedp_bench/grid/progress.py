@@ -55,10 +55,10 @@ class Display:
         self._end()
 
     def _begin(self) -> None:
-        """Starts to show; nothing by default."""
+        """Start to show; nothing by default."""
 
     def _end(self) -> None:
-        """Shows no more; nothing by default."""
+        """Show no more; nothing by default."""
 
     def checking(self, runs: int) -> None:
         """Called while runs are checked, before any starts; that loads their data."""
@@ -70,7 +70,7 @@ class Display:
         """Called when a run has gone on."""
 
     def note(self, line: str) -> None:
-        """Says something beside the progress; it may be called in another thread."""
+        """Say something beside the progress; it may be called in another thread."""
         self._console.print(f"note: {plain(line)}", markup=False, highlight=False, soft_wrap=True)
 
     def finish(self, job: Job, result: Result) -> None:
@@ -112,17 +112,17 @@ class Bars(Display):
         self._progress.stop()
 
     def checking(self, runs: int) -> None:
-        """Says that runs are checked."""
+        """Say that runs are checked."""
         self._progress.update(self._all, description=f"checking {runs} runs", total=runs)
 
     def begin(self, jobs: Sequence[Job]) -> None:
-        """Counts those that are finished."""
+        """Count those that are finished."""
         self._labels = {job.id: plain(job.label) for job in jobs}
         finished = sum(not job.todo for job in jobs)
         self._progress.reset(self._all, total=len(jobs), completed=finished, description="runs")
 
     def update(self, message: JobProgress) -> None:
-        """Moves the bar of one run."""
+        """Move the bar of one run."""
         with self._lock:
             label = f"{self._labels[message.id]}: {plain(message.phase)}"
             if message.id not in self._tasks:
@@ -170,21 +170,21 @@ class OneLine(Display):
         self._show("", at_once=True)
 
     def checking(self, runs: int) -> None:
-        """Says that runs are checked."""
+        """Say that runs are checked."""
         self._show(f"checking {runs} runs and their data", at_once=True)
 
     def begin(self, jobs: Sequence[Job]) -> None:
-        """Counts those that are finished."""
+        """Count those that are finished."""
         self._labels = {job.id: plain(job.label) for job in jobs}
         self._all, self._finished = len(jobs), sum(not job.todo for job in jobs)
 
     def update(self, message: JobProgress) -> None:
-        """Says what a run does."""
+        """Say what a run does."""
         at = f" {message.done}/{message.total}" if message.total > 1 else ""
         self._show(f"{self._labels[message.id]}: {plain(message.phase)}{at}")
 
     def finish(self, job: Job, result: Result) -> None:
-        """Counts it."""
+        """Count it."""
         self._finished += 1
         self._failed += result.status == "failed"
 
@@ -229,11 +229,11 @@ class Lines(Display):
         self._thread.join()
 
     def checking(self, runs: int) -> None:
-        """Prints the line of what is in flight every minute."""
+        """Print the line of what is in flight every minute."""
         self._checking = f"checking {runs} runs and their data"
 
     def begin(self, jobs: Sequence[Job]) -> None:
-        """Says how many are to be run."""
+        """Say how many are to be run."""
         self._checking = ""
         self._labels = {job.id: plain(job.label) for job in jobs}
         self._left = sum(job.todo for job in jobs)
@@ -241,7 +241,7 @@ class Lines(Display):
             self._print(f"{self._left} of {len(jobs)} runs to do")
 
     def update(self, message: JobProgress) -> None:
-        """Prints a step that is new."""
+        """Print a step that is new."""
         with self._lock:
             began, _ = self._running.get(message.id, (time.monotonic(), message))
             self._running[message.id] = began, message
@@ -250,7 +250,7 @@ class Lines(Display):
                 self._print(self._state(message))
 
     def finish(self, job: Job, result: Result) -> None:
-        """Prints how a run has ended."""
+        """Print how a run has ended."""
         with self._lock:
             began, _ = self._running.pop(job.id, (time.monotonic(), None))
             self._left -= 1

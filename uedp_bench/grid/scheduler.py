@@ -112,7 +112,7 @@ class Executor(Protocol):
         timeout: float | None,
         listen: Callable[[Job, Any], None],
     ) -> Generator[tuple[Job, Crash | None], None, None]:
-        """Does runs; yields each when its result is in the folder of results, or with its crash.
+        """Do runs; yield each when its result is in the folder of results, or with its crash.
 
         Closing the generator ends all that is in flight.
 
@@ -277,12 +277,12 @@ class Runs:
     plugins: tuple[Path, ...] = ()
 
     def start(self) -> None:
-        """Imports the plug-ins, and what runs need."""
+        """Import the plug-ins, and what runs need."""
         import_module("uedp_bench.one_run.runner")  # torch; who looks after runs needs none
         registry.load_plugins(self.plugins)
 
     def __call__(self, job: Job, tell: Tell) -> bool:
-        """Does one run; True if the process is fit for another."""
+        """Do one run; True if the process is fit for another."""
         from uedp_bench.one_run.runner import execute
 
         result = execute(job.spec, _reporting_to(job, self.execution, tell), job.identity)

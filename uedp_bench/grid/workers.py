@@ -49,11 +49,11 @@ class Work(Protocol[Done]):
     """Work of processes. It is pickled and goes to each of them."""
 
     def start(self) -> None:
-        """Prepares a new process."""
+        """Prepare a new process."""
         ...
 
     def __call__(self, task: Done, tell: Tell, /) -> bool:
-        """Does one task and keeps what comes of it in files.
+        """Do one task and keep its outcome in files.
 
         Returns:
             Whether the process is fit for another task.
@@ -207,7 +207,7 @@ class KeptProcess(Generic[Task]):
                 self.end()
 
     def end(self, seconds: float = 0.0) -> None:
-        """Ends the process, and those that it started: they are in its group.
+        """End the process, and those that it started: they are in its group.
 
         Args:
             seconds: seconds that it has to end by itself.
@@ -314,7 +314,7 @@ def _as_sent(error: BaseException) -> OSError | Crash:
 
 
 def _end_with_parent() -> None:
-    """Ends this process when the parent is gone, killed perhaps, for nobody reads its results."""
+    """End this process when the parent is gone, killed perhaps, for nobody reads its results."""
     parent = multiprocessing.parent_process()
     if parent is None:
         return

@@ -113,7 +113,7 @@ def whole(module: nn.Module) -> nn.Module:
 
 
 def save_adapted(network: Any, folder: Path) -> None:
-    """Writes the configuration of a network of `transformers`, its weights and its adapters."""
+    """Write the configuration of a network of `transformers`, its weights and its adapters."""
     network.config.save_pretrained(folder)
     save_weights(network, folder / _WEIGHTS)
 
@@ -132,5 +132,5 @@ def configured(kind: Any, folder: Path) -> Any:
 
 
 def load_adapted(network: nn.Module, folder: Path) -> None:
-    """Gives an adapted network the weights that `save_adapted` wrote."""
+    """Give an adapted network the weights that `save_adapted` wrote."""
     load_weights(network, folder / _WEIGHTS)

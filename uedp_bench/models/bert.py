@@ -231,7 +231,7 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams], MaskedLanguageMode
         return module
 
     def save_masked(self, module: nn.Module, folder: Path) -> None:
-        """Writes configuration and weights, in the library's own format where it can."""
+        """Write configuration and weights, in the library's own format where it can."""
         from uedp_bench.models.networks.bert_masked import save_library
 
         network: Any = module
@@ -243,7 +243,7 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams], MaskedLanguageMode
         network.head.save(folder)
 
     def load_masked(self, vocabulary: MaskedVocabulary, folder: Path) -> nn.Module:
-        """Reads what `save_masked` wrote."""
+        """Read what `save_masked` wrote."""
         from transformers import AutoModel
 
         from uedp_bench.models.networks.bert_masked import MaskedTransformer, fresh_head
@@ -263,7 +263,7 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams], MaskedLanguageMode
         return whole(module)
 
     def save_encoder(self, module: nn.Module, folder: Path) -> None:
-        """Writes configuration and weights, in the library's own format where it can."""
+        """Write configuration and weights, in the library's own format where it can."""
         super().save_encoder(module, folder) if self.frozen() else self._save(module, folder)
 
     def save_token_encoder(self, module: nn.Module, folder: Path) -> None:
@@ -271,7 +271,7 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams], MaskedLanguageMode
         super().save_token_encoder(module, folder) if self.frozen() else self._save(module, folder)
 
     def load_encoder(self, vocabulary: Vocabulary | None, folder: Path) -> nn.Module:
-        """Reads what `save_encoder` wrote; only a frozen encoder needs its original again."""
+        """Read what `save_encoder` wrote; only a frozen encoder needs its original again."""
         from uedp_bench.models.networks.pooled_transformer import PooledTransformer
 
         if self.frozen():

@@ -194,7 +194,7 @@ class Checkpoint(
         module.save(folder / _NETWORK)  # type: ignore[operator]
 
     def load_network(self, vocabulary: Vocabulary, folder: Path) -> nn.Module:
-        """Reads what `save_network` wrote."""
+        """Read what `save_network` wrote."""
         from uedp_bench.models.networks.causal_transformer import ADAPTERS
 
         adapter = folder / _NETWORK / ADAPTERS
@@ -234,7 +234,7 @@ class Checkpoint(
         save_library(module, folder / _NETWORK)  # type: ignore[arg-type]
 
     def load_masked(self, vocabulary: MaskedVocabulary, folder: Path) -> nn.Module:
-        """Reads what `save_masked` wrote."""
+        """Read what `save_masked` wrote."""
         return _masked(str(folder / _NETWORK), self._fitting, vocabulary)
 
     # ------------------------------------------------------------------------------- classifiers
@@ -254,7 +254,7 @@ class Checkpoint(
         _save(module, folder)
 
     def load_encoder(self, vocabulary: Vocabulary | None, folder: Path) -> nn.Module:
-        """Reads what `save_encoder` wrote."""
+        """Read what `save_encoder` wrote."""
         from transformers import AutoModelForSequenceClassification
 
         from uedp_bench.models.networks.whole_checkpoint import CheckpointClassifier
@@ -292,7 +292,7 @@ class Checkpoint(
         _save(module, folder)
 
     def load_token_encoder(self, vocabulary: Vocabulary | None, folder: Path) -> nn.Module:
-        """Reads what `save_token_encoder` wrote."""
+        """Read what `save_token_encoder` wrote."""
         from transformers import AutoModelForTokenClassification
 
         from uedp_bench.models.networks.whole_checkpoint import CheckpointTagger

@@ -145,14 +145,14 @@ class GPT2(LanguageModel[GPT2Params]):
         return whole(module)
 
     def save_network(self, module: nn.Module, folder: Path) -> None:
-        """Writes configuration and weights, in the library's own format where it can."""
+        """Write configuration and weights, in the library's own format where it can."""
         if self.params.lora_rank is None:
             module.save(folder / "network")  # type: ignore[operator]
         else:
             save_adapted(module.network, folder / "network")
 
     def load_network(self, vocabulary: Vocabulary, folder: Path) -> nn.Module:
-        """Reads what `save_network` wrote; what it was pretrained from is not needed again."""
+        """Read what `save_network` wrote; what it was pretrained from is not needed again."""
         from transformers import AutoModelForCausalLM
 
         from uedp_bench.models.networks.causal_transformer import TransformerNetwork
@@ -185,7 +185,7 @@ class GPT2(LanguageModel[GPT2Params]):
 
 @contextmanager
 def _readable(where: str) -> Iterator[None]:
-    """Turns what the library raises for an unknown or broken model into one line."""
+    """Turn what the library raises for an unknown or broken model into one line."""
     try:
         yield
     except (OSError, ValueError) as error:

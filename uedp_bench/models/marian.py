@@ -52,7 +52,7 @@ class MarianPieces(TokenizerVocabulary):
         return str(self._tokenizer.decode(kept, skip_special_tokens=True)).strip()
 
     def save(self, folder: Path) -> None:
-        """Writes the tokenizer, and `vocabulary.json`."""
+        """Write the tokenizer, and `vocabulary.json`."""
         super().save(folder)
         file = folder / "vocabulary.json"
         content = json.loads(file.read_text(encoding="utf-8")) | {"start": self.start}

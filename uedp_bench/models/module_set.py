@@ -75,7 +75,7 @@ def modules_of(module: nn.Module) -> tuple[nn.Module, ...]:
 def save_modules(
     module: nn.Module, folder: Path, save: Callable[[nn.Module, Path], object]
 ) -> None:
-    """Writes a module into a folder, or each module of a set into a folder in it.
+    """Write a module into a folder, or each module of a set into a folder in it.
 
     Args:
         module: trained module.

@@ -42,7 +42,7 @@ def failure_of_attack(name: str, error: Exception, out: Path) -> FailedAttack:
 
 @contextmanager
 def before_training(attack: Attack[Any], step: str) -> Iterator[None]:
-    """Refuses a run whose attack fails before anything is trained.
+    """Refuse a run whose attack fails before anything is trained.
 
     What it plants decides what all mechanisms train on, so that nothing can go on without it.
 

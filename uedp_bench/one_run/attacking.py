@@ -51,7 +51,7 @@ def with_messages(release: Release, run: Run) -> Release:
 
 
 def attack_all(ready: Prepared, release: Release, run: Run) -> Attacked:
-    """Runs every attack that applies; one that fails takes nothing from the others.
+    """Run every attack that applies; one that fails takes nothing from the others.
 
     Args:
         ready: the run.
@@ -84,7 +84,7 @@ def attack_all(ready: Prepared, release: Release, run: Run) -> Attacked:
 def run_attack(
     attack: Attack[Any], ready: Prepared, release: Release, run: Run
 ) -> Leakage | SkippedAttack | FailedAttack:
-    """Measures the leakage of a release by one attack, or says why there is no measurement.
+    """Measure the leakage of a release by one attack, or say why there is no measurement.
 
     Args:
         attack: attack of the run.
@@ -145,7 +145,7 @@ def _first_line(error: Exception) -> str:
 
 
 def reason_against(attack: Attack[Any], ready: Prepared, release: Release) -> str | None:
-    """Why an attack of a run does not apply to its release; None if it does."""
+    """Reason why an attack of a run does not apply to its release; None if it does."""
     parts, corpus = ready.parts, ready.planted_corpus.corpus
     return (
         ready.planted_corpus.unplanted.get(attack.name)

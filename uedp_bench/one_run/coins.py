@@ -52,7 +52,7 @@ class Coins(BaseModel):
         return int(self.key, 16)
 
     def check_planted(self, corpus: Corpus, planted: Mapping[str, Any], where: Path) -> None:
-        """Refuses another corpus than that on which the coins fell.
+        """Refuse another corpus than that on which the coins fell.
 
         Raises:
             InputError: if planting again gives something else.
@@ -72,7 +72,7 @@ def new_key() -> str:
 
 
 def write_coins(coins: Coins, path: Path) -> None:
-    """Writes the file, for its owner alone."""
+    """Write the file, for its owner alone."""
     write_json(path, coins.model_dump(mode="json"), private=True)
 
 
@@ -98,7 +98,7 @@ def read_coins(path: Path) -> Coins:
 
 
 def check_attacks(coins: Coins, attacks: tuple[Attack[Any], ...], where: Path) -> None:
-    """Refuses an attack with other parameters than those by which it planted.
+    """Refuse an attack with other parameters than those by which it planted.
 
     Raises:
         InputError: naming the first parameter that differs, and the value that it planted with.

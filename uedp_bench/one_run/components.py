@@ -152,7 +152,7 @@ def _pipeline(spec: RunSpec, task: Task[Any], unprotected: TrainingMechanism[Any
 
 
 def _check_second_source(task: Task[Any], pipeline: Pipeline) -> None:
-    """Refuses publishers that would have to act on the rows of a second source, too."""
+    """Refuse publishers that would have to act on the rows of a second source, too."""
     second = task.second_source()
     if second is None:
         return
@@ -170,7 +170,7 @@ def _check_second_source(task: Task[Any], pipeline: Pipeline) -> None:
 
 
 def _check_served(task: Task[Any], pipeline: Pipeline) -> None:
-    """Refuses mechanisms that cannot answer for what the task trains, as far as that is known."""
+    """Refuse mechanisms that cannot answer for what the task trains, as far as that is known."""
     if pipeline.publishers:  # what they publish may be vectors, which no encoder reads
         return
     for server in pipeline.servers:

@@ -39,11 +39,11 @@ class Meter:
         self.add(phase, time.perf_counter() - start)
 
     def add(self, phase: str, seconds: float) -> None:
-        """Adds to the seconds of a phase."""
+        """Add to the seconds of a phase."""
         self.seconds[phase] = self.seconds.get(phase, 0.0) + seconds
 
     def begin(self, device: str) -> None:
-        """Measures memory from here on, of this device."""
+        """Measure memory from here on, of this device."""
         self._device = device
         self._memory.reset(device)
 
@@ -59,7 +59,7 @@ class _PeakMemory:
     """Peak memory of a run: of the GPU where it trains on one, else of this process (Linux)."""
 
     def reset(self, device: str) -> None:
-        """Starts measuring. Where the kernel does not allow it, the process' peak counts."""
+        """Start measuring. Where the kernel does not allow it, the process' peak counts."""
         if device.startswith("cuda"):
             import torch
 

@@ -86,7 +86,7 @@ class Pipeline:
         default: TrainingMechanism[Any],
         stages: Sequence[Rows] = ("source",),
     ) -> Pipeline:
-        """Checks that the mechanisms fit together, and to the task.
+        """Check that the mechanisms fit together, and to the task.
 
         Args:
             parts: the mechanisms.
@@ -285,7 +285,7 @@ class Pipeline:
         return (*reasons, *self._other_elements())
 
     def _other_elements(self) -> tuple[str, ...]:
-        """Why guarantees for elements of a text do not compose, of publishers and what follows.
+        """Reasons why guarantees for elements of a text do not compose with what follows.
 
         What a part protects may be no element of the text that an earlier part has read.
         """

@@ -151,7 +151,7 @@ def planted_by(coins: Coins, sources: Sources, data: Data, path: Path) -> Plante
 def planted_with(
     attacks: tuple[Attack[Any], ...], sources: Sources, data: Data, key: int
 ) -> PlantedCorpus:
-    """Plants what attacks plant, for a training that happens elsewhere.
+    """Plant for attacks, for a training that happens elsewhere.
 
     Args:
         attacks: attacks that plant.

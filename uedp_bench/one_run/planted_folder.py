@@ -102,7 +102,7 @@ def _one_run(spec: Spec) -> RunSpec:
 
 
 def _write_rows(corpus: Corpus, path: Path) -> dict[str, int]:
-    """Writes the rows that nobody holds out, as the source `text` reads them; counts by split.
+    """Write the rows that nobody holds out, as the source `text` reads them; counts by split.
 
     No id is written, and rows stand where they stood: nothing in the file names a planted row.
     """

@@ -39,7 +39,7 @@ def load_corpus(source: Source[Any]) -> Corpus:
 
 
 def forget_corpora() -> None:
-    """Lets go of what `load_corpus` keeps."""
+    """Let go of what `load_corpus` keeps."""
     _KEPT.clear()
 
 
@@ -130,7 +130,7 @@ def plant(
     seed: int,
     clients: Clients | None = None,
 ) -> PlantedCorpus:
-    """Plants what attacks plant, deals the rows among clients, and withdraws what audits withdraw.
+    """Plant for attacks, deal the rows among clients, and withdraw rows for audits.
 
     Args:
         attacks: attacks of the run.

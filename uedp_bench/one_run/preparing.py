@@ -47,7 +47,7 @@ class Prepared:
 
 
 def check_read(parts: Components, data: Data) -> None:
-    """Refuses a run some part of which reads what its sources do not fill.
+    """Refuse a run some part of which reads what its sources do not fill.
 
     Raises:
         CapabilityError: naming the part and what it reads.

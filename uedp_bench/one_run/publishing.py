@@ -106,7 +106,7 @@ def publish_all(
 
 
 def check_carried(pipeline: Pipeline, task: Component[Any]) -> None:
-    """Refuses before training what needs a column that a publisher before it does not carry.
+    """Refuse before training what needs a column that a publisher before it does not carry.
 
     Raises:
         CapabilityError: naming who reads what, and who does not carry it.
@@ -119,7 +119,7 @@ def check_carried(pipeline: Pipeline, task: Component[Any]) -> None:
 
 
 def check_there(readers: Iterable[Component[Any]], corpus: Corpus) -> None:
-    """Refuses before training what reads a column that the source does not fill.
+    """Refuse before training what reads a column that the source does not fill.
 
     Raises:
         CapabilityError: naming who reads what, and the layers that there are.
@@ -130,7 +130,7 @@ def check_there(readers: Iterable[Component[Any]], corpus: Corpus) -> None:
 
 
 def not_there(reader: Component[Any], corpus: Corpus) -> str | None:
-    """Why a component cannot read a corpus as the source made it; None where it can.
+    """Reason why a component cannot read a corpus as the source made it; None where it can.
 
     Text without entities is text: nobody is refused for that.
     """

@@ -100,7 +100,7 @@ class FirstSteps(Checkpoints):
         self._step: tuple[FloatArray, int] | None = None
 
     def stop(self) -> None:
-        """Counts each step after one that has not ended as long as that one lasts by now."""
+        """Count each step after one that has not ended as long as that one lasts by now."""
         if self._step is not None:
             (start, after), self._step = self._step, None
             self.left = self.left + after * (_clocks() - start)
@@ -274,7 +274,7 @@ def _trained_plainly(ready: Prepared) -> Prepared:
 
 @contextmanager
 def _at_most(seconds: float) -> Iterator[None]:
-    """Ends what is inside after a time; only the main thread of POSIX systems can."""
+    """End what is inside after a time; only the main thread of POSIX systems can."""
     main = threading.current_thread() is threading.main_thread()
     if not (main and hasattr(signal, "setitimer")):
         yield

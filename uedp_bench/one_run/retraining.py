@@ -169,7 +169,7 @@ class Retraining:
 
 
 def check_retrainings(specs: Iterable[RunSpec], most: int) -> None:
-    """Refuses runs whose attacks ask for more models than are allowed.
+    """Refuse runs whose attacks ask for more models than are allowed.
 
     Fewer models give other results, so that fewer are trained only where parameters say so.
 

@@ -25,7 +25,7 @@ from uedp_bench.store.failures import failed, reason_of
 
 
 def execute(spec: RunSpec, execution: Execution, identity: Identity | None = None) -> Result:
-    """Runs a spec and writes its result; an error becomes a failed result, which is written too.
+    """Run a spec and write its result; an error becomes a failed result, which is written too.
 
     Args:
         spec: spec of the run.
@@ -67,7 +67,7 @@ def execute(spec: RunSpec, execution: Execution, identity: Identity | None = Non
 
 
 def _check_files(spec: RunSpec, identity: Identity) -> None:
-    """Refuses files and plug-ins that are not those that the run's id is the hash of.
+    """Refuse files and plug-ins that are not those that the run's id is the hash of.
 
     Raises:
         InputError: if one changed.

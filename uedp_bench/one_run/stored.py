@@ -150,7 +150,7 @@ class Keeper:
         return out
 
     def _messages(self, release: Transcript) -> str:
-        """Writes what parties said to each other, and tells it."""
+        """Write the messages of parties, and describe the file."""
         release.transcript.save(self.folder / MESSAGES)
         payloads = sum(one.payload is not None for one in release.transcript.sent)
         return (
@@ -166,7 +166,7 @@ def _hidden(release: Release) -> bool:
 
 
 def keep_result(result: Result, out: Path) -> None:
-    """Writes a result into the folder of its run, last: it says that all else is there."""
+    """Write a result into the folder of its run, last: it says that all else is there."""
     folder = out / result.id
     folder.mkdir(parents=True, exist_ok=True)
     sync_files(folder)

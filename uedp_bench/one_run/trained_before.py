@@ -85,7 +85,7 @@ def scored_rows(corpus: Corpus) -> Corpus:
 
 
 def check_elsewhere(task: Task[Any], pipeline: Pipeline) -> None:
-    """Refuses what was trained elsewhere where it would be trained here, and the reverse.
+    """Refuse what was trained elsewhere where it would be trained here, and the reverse.
 
     Raises:
         InputError: for a model without the mechanism that says who trained it, the mechanism

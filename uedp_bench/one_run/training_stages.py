@@ -184,7 +184,7 @@ class _Floor:
         self._module: nn.Module | None = None
 
     def follow(self, learner: Learner, module: nn.Module | None, *, last: bool) -> None:
-        """Takes a stage, before it is trained; until the first private one there is nothing to do.
+        """Take a stage, before it is trained; until the first private one there is nothing to do.
 
         Args:
             learner: learner of the stage; its weights may change.
@@ -253,7 +253,7 @@ def _checked(
 
 
 def _check_repeated(rows: Corpus, corpus: Corpus, task: str) -> None:
-    """Refuses rows of a second source that repeat texts of private ones.
+    """Refuse rows of a second source that repeat texts of private ones.
 
     Two samples of one source share texts under different numbers. Some sentences are everybody's:
     short ones are left out, and a small share of long ones may be equal by chance.
@@ -277,7 +277,7 @@ def _long(text: str) -> str:
 
 
 def _check_served(learners: Sequence[Learner], servers: Sequence[ServingMechanism[Any]]) -> None:
-    """Asks the first mechanism at inference, before anything is trained, if it can answer."""
+    """Ask the first mechanism at inference, before anything is trained, if it can answer."""
     if not learners or not servers:
         return
     module = learners[-1].module

@@ -35,7 +35,7 @@ def trials_of(selection: Selection, pipelines: Sequence[Pipeline], stats: Corpus
 
 
 def shared_noise(pipelines: Sequence[Pipeline]) -> str:
-    """Why runs at these settings may draw the same noise; empty where they do not."""
+    """Reason why runs at these settings may draw the same noise; empty where they do not."""
     for part in _parts(pipelines):
         if part.unit is not None and not part.fresh_noise:
             return (
@@ -46,7 +46,7 @@ def shared_noise(pipelines: Sequence[Pipeline]) -> str:
 
 
 def no_common_neighbours(pipelines: Sequence[Pipeline], *, several: bool) -> str:
-    """Why removing a user and an entity changes trials in different ways; empty where it does not.
+    """Reason why removing a user with an entity changes trials differently; empty if it does not.
 
     A guarantee for a user together with an entity is about the sentences that are left after caps
     and after publishers in front of the training. Where these differ from trial to trial, what is

@@ -107,7 +107,7 @@ def _plain(value: Any) -> Any:
 
 
 def _check_importable(wanted: Spec) -> None:
-    """Refuses components that were registered here alone: other processes do not know them.
+    """Refuse components that were registered here alone: other processes do not know them.
 
     Raises:
         InputError: naming the first.
@@ -126,7 +126,7 @@ def _check_importable(wanted: Spec) -> None:
 
 @contextmanager
 def _without_main() -> Iterator[None]:
-    """Keeps processes that are started within the block from running the caller's script again.
+    """Keep processes that are started within the block from running the caller's script again.
 
     `multiprocessing` imports the main module in every process that it spawns. Runs need nothing of
     it, and a script without `if __name__ == "__main__"` would start its benchmark once more.

@@ -106,7 +106,7 @@ def _with_whole_train(
 
 
 def _check_seeds(seeds: Sequence[int], mechanisms: Iterable[Sequence[ComponentSpec]]) -> None:
-    """Refuses several seeds of a model that is there: they would pass for several trainings.
+    """Refuse several seeds of a model that is there: they would pass for several trainings.
 
     Raises:
         InputError: naming the mechanism.
@@ -188,7 +188,7 @@ def check(spec: Spec) -> None:
 
 
 def _check_first(ref: Ref, kind: registry.Registry[Any], place: str) -> None:
-    """Looks at the first values of a component.
+    """Look at the first values of a component.
 
     Args:
         ref: names it.

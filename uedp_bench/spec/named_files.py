@@ -32,7 +32,7 @@ def path_mark(component: type[Component[Any]], name: str) -> MayBePath | None:
 
 
 def check_files(components: Iterable[Component[Any]]) -> None:
-    """Refuses files that are not there, or of no use, before anything is loaded or trained.
+    """Refuse files that are not there, or of no use, before anything is loaded or trained.
 
     Raises:
         InputError: naming the parameter, its value and what it may be.

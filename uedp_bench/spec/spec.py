@@ -124,7 +124,7 @@ def sound_part(data: Mapping[str, Any]) -> Spec:
 
 
 def apply_setting(spec: Spec, path: Sequence[str], value: Any) -> Spec:
-    """Applies `--set`: source.x, task.x, model.x, clients.x, mechanism.x, mechanism.NAME.x, ...
+    """Apply `--set`: source.x, task.x, model.x, clients.x, mechanism.x, mechanism.NAME.x, ...
 
     `attack.x` and `attack.NAME.x` are as those of mechanisms; `delta` has no prefix. Null takes
     away what a component has no parameter for; `source.name` and `mechanism.NAME.name` give another
@@ -190,7 +190,7 @@ def _put(
     *,
     named: bool = True,
 ) -> None:
-    """Gives a component a parameter, or takes it away; `name` gives another component."""
+    """Give a component a parameter, or take it away; `name` gives another component."""
     fields = kind.get(ref["name"]).Params.model_fields if ref["name"] in kind else {}
     if parameter in fields or not (named or value is None):
         ref["params"][parameter] = value

@@ -14,7 +14,7 @@ from uedp_bench.spec.spec import Spec
 
 
 def read_spec(path_or_name: str) -> dict[str, Any]:
-    """Reads a YAML spec from a path, or one of the packaged specs by name.
+    """Read a YAML spec from a path, or one of the packaged specs by name.
 
     Raises:
         InputError: if it is neither, or not a mapping.

@@ -83,7 +83,7 @@ def after_failure(folder: Path, *, goes_on: bool) -> dict[str, str]:
 
 
 def forget(folder: Path) -> None:
-    """Removes the checkpoints in a run's folder."""
+    """Remove the checkpoints in a run's folder."""
     remove(folder / CHECKPOINT)
 
 

@@ -32,7 +32,7 @@ UPDATE = "update.npy"
 
 
 def save_release(release: Release, folder: Path) -> None:
-    """Writes a release, and by how much training moved its weights where that was asked for."""
+    """Write a release, and by how much training moved its weights where that was asked for."""
     folder.mkdir(parents=True, exist_ok=True)
     release.save(folder)
     if isinstance(release, Updates):
@@ -54,7 +54,7 @@ def load_release(task: Task[Any], folder: Path) -> Release:
 
 
 def check_saved(task: Task[Any], folder: Path, release: Release, corpus: Corpus) -> None:
-    """Loads what was saved, and compares its answers with those of the release.
+    """Load what was saved, and compare its answers with those of the release.
 
     Every capability brings its own question (`uedp_bench.contracts.capabilities.capability`).
 
@@ -100,7 +100,7 @@ def _rows(release: Release, corpus: Corpus) -> Corpus:
 
 
 def _check_alone(release: RowScorer, rows: Corpus) -> None:
-    """Refuses losses of a row that depend on the rows beside it: attacks compare single rows."""
+    """Refuse losses of a row that depend on the rows beside it: attacks compare single rows."""
     some = rows.take(np.flatnonzero(release.scorable(rows)))
     together = release.row_losses(some)
     for row, loss in enumerate(together.tolist()):

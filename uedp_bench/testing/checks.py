@@ -81,7 +81,7 @@ def declared() -> tuple[Check, ...]:
 
 
 def run_check(one: Check, subject: Subject) -> Outcome:
-    """Asks one promise of a component."""
+    """Ask one promise of a component."""
     expected, start = subject.expected_failures.get(one.name), time.perf_counter()
     state: State = "passed"
     reason = ""

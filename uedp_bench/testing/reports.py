@@ -53,7 +53,7 @@ def check_component(
     *,
     heard: Callable[[Check, Outcome], None] | None = None,
 ) -> Report:
-    """Runs all checks of a component's kind; a check that fails ends nothing.
+    """Run all checks of a component's kind; a check that fails ends nothing.
 
     Args:
         component: its class, or a `Subject` where it needs parameters or partners.

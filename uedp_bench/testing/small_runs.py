@@ -202,7 +202,7 @@ def _small_run(
 
 
 def impossible(reasons: Sequence[str]) -> str:
-    """Says that no small run is possible, and why."""
+    """Say that no small run is possible, and why."""
     first, *more = reasons or ["no task fits"]
     return f"no small run is possible: {first}{f' (and {len(more)} more)' if more else ''}"
 

@@ -41,7 +41,7 @@ class Sums:
 
 @contextmanager
 def watched() -> Iterator[Sums]:
-    """Notes every sum of the engine within the block, and computes each unit alone beside it."""
+    """Note every sum of the engine within the block, and compute each unit alone beside it."""
     sums, real = Sums(), unit_sums.ShareWorker.unit_sum
 
     def unit_sum(

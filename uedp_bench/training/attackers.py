@@ -30,7 +30,7 @@ class Attackers(nn.Module):
             )
 
     def start(self, learning_rate: float) -> None:
-        """Makes the optimiser; call it when the weights are on their device."""
+        """Make the optimiser; call it when the weights are on their device."""
         self.optimizer = torch.optim.Adam(self.parameters(), lr=learning_rate)
 
     def truth(self, values: Mapping[str, IntArray], rows: IntArray) -> list[Tensor]:

@@ -94,7 +94,7 @@ class Bound(Protocol):
         ...
 
     def learn(self, step: int, seen: Seen) -> None:
-        """Looks at the noisy outcome of a round."""
+        """Look at the noisy outcome of a round."""
         ...
 
 
@@ -166,7 +166,7 @@ class PerLayerBound(_Fixed):
 
 
 def check_limits(limits: Limits, layers: Sequence[NetworkLayer], noise_multiplier: float) -> None:
-    """Refuses limits that nothing can be proven of.
+    """Refuse limits that nothing can be proven of.
 
     Raises:
         PrivacyError: naming the limit, its value and what is allowed.

@@ -39,7 +39,7 @@ MIXED = "in a way that gives rows side by side other gradients than each row alo
 
 @denormals.as_zeros()
 def network_refusal(learner: Learner, reduction: Literal["mean", "sum"], device: str) -> str | None:
-    """Why a learner's network is not clipped in one pass; None if it is.
+    """Reason why a learner's network is not clipped in one pass; None if it is.
 
     Args:
         learner: its `example_batch` is computed, and no other row.
@@ -66,7 +66,7 @@ def disturbance(weights: int, seed: int) -> Tensor:
 
 
 def compare(rows: RowGradients, theta: Tensor, batch: Batch) -> None:
-    """Compares gradients from a tape with those of each row by autograd.
+    """Compare gradients from a tape with those of each row by autograd.
 
     Rows go through the tape together and one by one. They weigh 1, 2, 4, ..., so that even equal
     ones are told apart.
@@ -118,7 +118,7 @@ ONE_PASS = "one backward pass"  # noqa: S105 - no password
 
 
 def settings_refusal(local: LocalWork, *, keep_updates: bool) -> str | None:
-    """Why no unit of a round is clipped in one pass, as far as settings tell; None if any may be.
+    """Reason why no unit of a round is clipped in one pass, by its settings; None if any may be.
 
     Args:
         local: settings of a unit's training.
@@ -132,7 +132,7 @@ def settings_refusal(local: LocalWork, *, keep_updates: bool) -> str | None:
 
 
 def one_pass_refusal(learner: Learner, local: LocalWork, device: str) -> str | None:
-    """Why no unit of a training is clipped in one pass, whatever its rows; None if any is.
+    """Reason why no unit of a training is clipped in one pass, whatever its rows; None if any is.
 
     No row of the corpus is read.
 

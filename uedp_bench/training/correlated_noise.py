@@ -81,7 +81,7 @@ class BandedNoise:
         return {"source": self._source.state_dict(), "rows": rows}
 
     def load_state_dict(self, state: Mapping[str, Any], /) -> None:
-        """Goes on after these rounds."""
+        """Go on after these rounds."""
         self._source.load_state_dict(state["source"])
         self._rows.clear()
         self._rows.extend(row.numpy() for row in state["rows"])

@@ -40,7 +40,7 @@ def waits(device: torch.device) -> bool:
 
 
 def keep_freed_memory() -> None:
-    """Lets glibc keep freed memory: large tensors are then reused, not mapped anew every step.
+    """Let glibc keep freed memory: large tensors are then reused, not mapped anew every step.
 
     Page faults of fresh mappings cost from nothing to half of a training step, by size
     (`docs/performance.md`). Elsewhere than on glibc this does nothing.

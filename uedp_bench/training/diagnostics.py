@@ -68,7 +68,7 @@ class Diagnostics(AttributeState):
         return inner[0][0]
 
     def close(self) -> None:
-        """Notes the whole training."""
+        """Note the whole training."""
         self._run.count({"units_trained": self._units, "rows_trained": self._rows})
         count_weights(self._run, "weights_trained", self._parameters)
         signal, noise = _mean(self._signal), _mean(self._noise)
@@ -86,7 +86,7 @@ class Diagnostics(AttributeState):
 
 
 def count_weights(run: Run, name: str, weights: int) -> None:
-    """Tells the cost how many weights a training could change: the most of those of one name."""
+    """Count in the cost how many weights a training could change: the most of one name."""
     run.count({name: max(0.0, weights - run.counts.get(name, 0.0))})
 
 

@@ -177,7 +177,7 @@ class _Shared:
         self._executor = executor
 
     def check(self) -> None:
-        """Refuses weights and buffers that nobody is to go on from.
+        """Refuse weights and buffers that nobody is to go on from.
 
         Raises:
             InputError: if the weights are not finite.
@@ -205,7 +205,7 @@ class _Shared:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Puts both back."""
+        """Restore the saved state."""
         self.theta, self.bounded = state["theta"], state["bounded"]
         self.unit_events = [
             (unit, tuple(read_event(json.loads(event)) for event in all_))

@@ -86,7 +86,7 @@ class LocalTraining:
     momentum: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuses what no optimiser would do.
+        """Refuse what no optimiser would do.
 
         Raises:
             ValueError: if momentum is outside [0, 1), or is set where the optimiser is not sgd.
@@ -236,7 +236,7 @@ class LocalTrainer:
         return torch.sub(self.flat.vector, theta, out=update)
 
     def _descend(self, rows: IntArray, row_weights: FloatArray, seeds: IntArray) -> Tensor:
-        """Moves one unit's weights by a step of SGD; its loss before."""
+        """Move one unit's weights by a step of SGD; its loss before."""
         rate = self._local.learning_rate
         with nullcontext() if self._in_place is False else descending(rate):
             value = self._value(rows, row_weights, seeds)
@@ -257,7 +257,7 @@ class LocalTrainer:
     def _gradients(
         self, rows: IntArray, row_weights: FloatArray, seeds: IntArray, out: Tensor
     ) -> Tensor:
-        """Fills `out` (d,) with the gradient of one unit's step; its loss."""
+        """Fill `out` (d,) with the gradient of one unit's step; its loss."""
         value = self._value(rows, row_weights, seeds)
         gradients = torch.autograd.grad(value, self.flat.weights, materialize_grads=True)
         torch.cat([gradient.reshape(-1) for gradient in gradients], out=out)

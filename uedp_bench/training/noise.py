@@ -164,7 +164,7 @@ class IndependentGaussian:
         return {"source": self._source.state_dict(), "sensitivities": self._sensitivities}
 
     def load_state_dict(self, state: Mapping[str, Any], /) -> None:
-        """Goes on after these rounds."""
+        """Go on after these rounds."""
         self._source.load_state_dict(state["source"])
         self._sensitivities = state["sensitivities"]
 

@@ -152,7 +152,7 @@ def end_round(federation: Federation, begun: Begun, unit_sum: UnitSum) -> Moved:
 
 
 def check_sum(begun: Begun, norm: float) -> None:
-    """Refuses a sum that is longer than the bounds of its units allow together.
+    """Refuse a sum that is longer than the bounds of its units allow together.
 
     Clipping is checked where its outcome is used. Whether this passes tells nothing of clipped
     units: their sum always passes (triangle inequality).
@@ -173,7 +173,7 @@ def check_sum(begun: Begun, norm: float) -> None:
 
 
 def lay_out(federation: Federation, layers: tuple[NetworkLayer, ...]) -> None:
-    """Tells a server that steps by layers which there are, before private rows are read.
+    """Tell a server that steps by layers which there are, before private rows are read.
 
     Raises:
         PrivacyError: if noise is to hide more weights than its proof covers.
@@ -193,7 +193,7 @@ def round_limits(federation: Federation, step: int, layers: tuple[NetworkLayer, 
 
 
 def check_weights(federation: Federation) -> None:
-    """Refuses weights of units that the proof does not allow.
+    """Refuse weights of units that the proof does not allow.
 
     Raises:
         PrivacyError: naming them, or if noise is to hide a sum that is divided by private weights.
@@ -209,7 +209,7 @@ def check_weights(federation: Federation) -> None:
 
 
 def check_buffers(changed: Sequence[str]) -> None:
-    """Refuses networks that keep statistics of private inputs that were to be bounded.
+    """Refuse networks that keep statistics of private inputs that were to be bounded.
 
     Raises:
         PrivacyError: naming the first buffer that changed.

@@ -182,7 +182,7 @@ class ValidLosses:
         return self.nats if self.expected_error is None else self.expected_error
 
     def log(self, run: Run, epoch: int, suffix: str = "") -> None:
-        """Adds the losses to the series of a run."""
+        """Add the losses to the series of a run."""
         run.log(f"valid_loss{suffix}", epoch, self.nats)
         if self.expected_error is not None:
             run.log(f"valid_expected_error{suffix}", epoch, self.expected_error)

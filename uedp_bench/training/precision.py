@@ -28,7 +28,7 @@ float32 is kept. Torch before 2.9 has none of them, and two of an older kind tha
 
 
 def pin_float32() -> None:
-    """Turns off what computes products of float32 numbers with fewer digits."""
+    """Turn off what computes products of float32 numbers with fewer digits."""
     for name, value in _SWITCHES.items():
         backend = _backend(name)
         if getattr(backend, "fp32_precision", value) != value:
@@ -61,7 +61,7 @@ def _backend(name: str) -> Any:
 
 
 def check_precision() -> None:
-    """Refuses to bound what units add with fewer digits than the bound's proof counts on.
+    """Refuse to bound what units add with fewer digits than the bound's proof counts on.
 
     Raises:
         PrivacyError: naming the switch.

@@ -63,7 +63,7 @@ class Failure:
 
 @contextmanager
 def connected(**settings: Any) -> Iterator[None]:
-    """Makes this process one of several ranks within the block.
+    """Make this process one of several ranks within the block.
 
     Args:
         settings: arguments of `torch.distributed.init_process_group`; none under torchrun.
@@ -93,7 +93,7 @@ def world_size() -> int:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Keeps a rank from calling others within the block: `world_size` is 1."""
+    """Keep a rank from calling others within the block: `world_size` is 1."""
     token = _alone.set(True)
     try:
         yield
@@ -110,7 +110,7 @@ def rank() -> int:
 
 @contextmanager
 def all_present() -> Iterator[None]:
-    """Raises `RankGoneError` if a rank is gone."""
+    """Raise `RankGoneError` if a rank is gone."""
     try:
         yield
     except RuntimeError as error:

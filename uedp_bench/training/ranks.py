@@ -95,7 +95,7 @@ class _End:
 
 
 def as_rank(command: Callable[[], int]) -> int:
-    """Runs a command on rank 0, and computes for it on all others.
+    """Run a command on rank 0, and compute for it on all others.
 
     Returns:
         The exit code of the command; 0 on all others.
@@ -112,7 +112,7 @@ def as_rank(command: Callable[[], int]) -> int:
 
 
 def serve() -> None:
-    """Computes for rank 0 until the program ends, or rank 0 is gone."""
+    """Compute for rank 0 until the program ends, or rank 0 is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; rank 0 decides what ends
     keep_freed_memory()
     try:
@@ -206,7 +206,7 @@ def deal(shares: Sequence[Share], ranks: int) -> list[list[tuple[int, Share]]]:
 
 
 def _train(begin: _Begin) -> None:
-    """Computes for one training, on a rank other than 0."""
+    """Compute for one training, on a rank other than 0."""
     worker: ShareWorker | Failure
     try:
         torch.set_num_threads(begin.threads)

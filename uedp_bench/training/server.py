@@ -33,7 +33,7 @@ class LayeredStep(Protocol):
     """A `ServerStep` that treats layers apart: it is told their sizes before the first round."""
 
     def lay_out(self, sizes: Sequence[int]) -> None:
-        """Takes the weights (d,) as layers of these sizes, in order (`FlatModule.layers`)."""
+        """Take the weights (d,) as layers of these sizes, in order (`FlatModule.layers`)."""
         ...
 
 

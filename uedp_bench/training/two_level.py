@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def check_two_level(federation: Federation, limits: Limits) -> None:
-    """Refuses what would make a row's contribution depend on other rows, or weigh it.
+    """Refuse what would make a row's contribution depend on other rows, or weigh it.
 
     Raises:
         PrivacyError: naming the first such field of the federation.

@@ -403,7 +403,7 @@ class Marks:
         self._marks: list[Tensor] = []
 
     def add(self, norms: Tensor, over: Tensor, dropped_rows: Tensor | None) -> None:
-        """Adds units: norms (units,), which were clipped (units,), how many rows count as nothing.
+        """Add units: norms (units,), which were clipped (units,), how many rows count as nothing.
 
         Whoever sends no more than is counted is short.
         """

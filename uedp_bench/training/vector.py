@@ -97,5 +97,5 @@ class FlatModule:
         return [name for name, old in self._buffers.items() if not torch.equal(current[name], old)]
 
     def load(self, flat: Tensor) -> None:
-        """Copies flat weights (d,) into the module."""
+        """Copy flat weights (d,) into the module."""
         self.vector.copy_(flat)

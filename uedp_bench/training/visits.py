@@ -80,7 +80,7 @@ class VisitTrainer:
         state: dict[str, Any] | None,
         batches: Sequence[tuple[IntArray, IntArray]],
     ) -> Left:
-        """Trains for one visit.
+        """Train for one visit.
 
         Args:
             carried: the network as it comes.
@@ -107,7 +107,7 @@ def carried_by(module: nn.Module) -> Carried:
 
 
 def put(module: nn.Module, carried: Sequence[Tensor]) -> None:
-    """Puts into a network what came to it."""
+    """Put into a network what came to it."""
     weights = [weight for weight in module.parameters() if weight.requires_grad]
     with torch.no_grad():
         for mine, value in zip((*weights, *module.buffers()), carried, strict=True):
@@ -194,7 +194,7 @@ class _Journey(AttributeState):
         return tuple(batches)
 
     def arrive(self, client: int, left: Left, taken: Carried) -> None:
-        """Takes over what a client left, if it is finite."""
+        """Take over what a client left, if it is finite."""
         self.visits += 1
         floats = (value for value in taken if value.is_floating_point())
         if not all(bool(torch.isfinite(value).all()) for value in floats):
@@ -207,7 +207,7 @@ class _Journey(AttributeState):
         return super().state_dict() | {"rngs": [rng.bit_generator.state for rng in self._rngs]}
 
     def load_state_dict(self, state: Mapping[str, Any], /) -> None:
-        """Goes on from there."""
+        """Go on from there."""
         super().load_state_dict(state)
         for rng, value in zip(self._rngs, state["rngs"], strict=True):
             rng.bit_generator.state = value

@@ -59,7 +59,7 @@ class OnRay:
     note: Callable[[str], None] = lambda line: None
 
     def check(self, device: str) -> None:
-        """Refuses what cannot be, before anything is loaded.
+        """Refuse what cannot be, before anything is loaded.
 
         Raises:
             InputError: naming the option.
@@ -111,7 +111,7 @@ class OnRay:
                 probe.unlink(missing_ok=True)
 
     def _check_room(self, nodes: Sequence[dict[str, float]]) -> None:
-        """Says what no node has, and which GPUs stay idle."""
+        """Say what no node has, and which GPUs stay idle."""
         if not any(
             each.get("CPU", 0) >= self.cpus and each.get("GPU", 0) >= self.gpus for each in nodes
         ):
@@ -214,7 +214,7 @@ class _Mailbox:
         self._words: deque[tuple[str, Any]] = deque(maxlen=100_000)
 
     def tell(self, run: str, progress: Any) -> None:
-        """Leaves progress of a run."""
+        """Leave progress of a run."""
         self._words.append((run, progress))
 
     def take(self) -> list[tuple[str, Any]]:
@@ -266,7 +266,7 @@ class _Grid:
         self._deaths: dict[str, int] = {}
 
     def _sent(self, named: NamedFiles) -> list[tuple[str, list[Any]]]:
-        """Puts the content of named files where every node can fetch it."""
+        """Put the content of named files where every node can fetch it."""
         sent = []
         try:
             for path in named.files():
@@ -279,7 +279,7 @@ class _Grid:
         return sent
 
     def ended(self, todo: Sequence[Job]) -> Iterator[Ended]:
-        """Yields each job as its run ends."""
+        """Yield each job as its run ends."""
         jobs = {job.id: job for job in todo}
         for job in todo:
             self._begin(job)
@@ -333,7 +333,7 @@ class _Grid:
         return Crash(DIED, why, self._last.get(job.id))
 
     def close(self) -> None:
-        """Ends all tasks, and removes what the grid left on nodes."""
+        """End all tasks, and remove what the grid left on nodes."""
         with suppress(self._ray.exceptions.RayError, ConnectionError, RuntimeError):
             for reference in self._flying:
                 self._ray.cancel(reference, force=True)
@@ -345,7 +345,7 @@ class _Grid:
 
 
 def keep(job: Job, packed: bytes, out: Path) -> None:
-    """Writes what a run left into the folder of results, its result last."""
+    """Write what a run left into the folder of results, its result last."""
     folder = out / job.id
     shutil.rmtree(folder / RELEASE, ignore_errors=True)
     for left in ("planted.json", MESSAGES):

@@ -164,7 +164,7 @@ def difference(node: tuple[str, str], wanted: tuple[str, str]) -> str:
 
 
 def look(order: Order) -> str | list[int]:
-    """Why this node can do no run of a grid; otherwise the numbers of files that it lacks."""
+    """Reason why this node can do no run of a grid, else the numbers of files that it lacks."""
     lacks = [at for at, each in enumerate(order.named) if not each.lie_below(each.root)]
     return difference(package(), order.package) or lacks
 
@@ -248,7 +248,7 @@ def grid_folder(token: str) -> Path:
 
 
 def remove_folder(token: str) -> None:
-    """Removes the folder of a grid here; processes that were just ended may still be in it."""
+    """Remove the folder of a grid here; processes that were just ended may still be in it."""
     folder = Path(tempfile.gettempdir()) / f"{_PREFIX}{token}"
     for _ in range(25):
         shutil.rmtree(folder, ignore_errors=True)

@@ -63,7 +63,7 @@ def in_place(value: Tensor) -> bool:
 def sgd_moved(
     needed: bool, rate: float | None, weight: Tensor, gradients: Tensor, inputs: Tensor | None
 ) -> bool:
-    """Moves a weight by SGD if that is wanted; False if its gradient is.
+    """Move a weight by SGD if that is wanted; False if its gradient is.
 
     Args:
         needed: the weight is trained.

@@ -218,7 +218,7 @@ class FasterProducts(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        """Replaces two functions, and calls all others."""
+        """Replace two functions, and call all others."""
         replaced = _REPLACED.get(func)
         plain = replaced is not None and all(kind in (Tensor, nn.Parameter) for kind in types)
         if replaced is not None and plain and not transformed():

@@ -67,12 +67,12 @@ class MaskedHead(nn.Module):
         return normed
 
     def save(self, folder: Path) -> None:
-        """Writes the weights into a folder that is there."""
+        """Write the weights into a folder that is there."""
         weights = {name: value.cpu() for name, value in self.state_dict().items()}
         torch.save(weights, folder / _FILE)
 
     def load(self, folder: Path) -> None:
-        """Reads what `save` wrote."""
+        """Read what `save` wrote."""
         self.load_state_dict(torch.load(folder / _FILE, weights_only=True))
 
 
@@ -145,7 +145,7 @@ def of_library(network: Any) -> MaskedTransformer | None:
 
 
 def save_library(module: MaskedTransformer, folder: Path) -> None:
-    """Writes a module without adapters as a masked language model of `transformers`."""
+    """Write a module without adapters as a masked language model of `transformers`."""
     from transformers import AutoModelForMaskedLM
 
     inner = module.encoder.network

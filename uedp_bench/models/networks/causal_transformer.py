@@ -125,7 +125,7 @@ class TransformerNetwork(nn.Module):
         self._positions = takes and not starts_past_padding(network.base_model)
 
     def train(self, mode: bool = True) -> TransformerNetwork:
-        """Sets the mode of this module, not of the wrapped network."""
+        """Set the mode of this module, not of the wrapped network."""
         self.training = mode
         return self
 
@@ -220,7 +220,7 @@ class TransformerNetwork(nn.Module):
         return torch.allclose(packed, alone, rtol=1e-3, atol=1e-3, equal_nan=True)
 
     def save(self, folder: Path) -> None:
-        """Writes configuration and weights in the library's format, adapters beside them."""
+        """Write configuration and weights in the library's format, adapters beside them."""
         (adapted,) = self._adapted
         with no_progress_bars():
             if adapted is None:

@@ -144,7 +144,7 @@ class RecurrentLayer(nn.Module):
 
     @torch.no_grad()
     def initialise(self, generator: torch.Generator) -> None:
-        """Draws weights uniform within 1 / sqrt(units); biases are 0 but 1 for forget gates."""
+        """Draw weights uniform within 1 / sqrt(units); biases are 0 but 1 for forget gates."""
         bound = 1.0 / math.sqrt(self.shape.units)
         for weight in (self.weight_input, self.weight_recurrent, self.projection):
             if weight is not None:

@@ -28,7 +28,7 @@ class MarianNetwork(nn.Module):
             part.embed_positions.weight.requires_grad_(False)
 
     def train(self, mode: bool = True) -> MarianNetwork:
-        """Sets the mode of this module, not of the wrapped network."""
+        """Set the mode of this module, not of the wrapped network."""
         self.training = mode
         return self
 

@@ -25,7 +25,7 @@ class OutputLayer(NamedTuple):
 
 
 def take_head(encoder: nn.Module, layer: OutputLayer, names: Sequence[str]) -> None:
-    """Gives a network's last layer the weights that its encoder brings, if it brings any.
+    """Give a network's last layer the weights that its encoder brings, if it brings any.
 
     Args:
         encoder: encoder of the network.

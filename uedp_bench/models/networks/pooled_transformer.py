@@ -39,7 +39,7 @@ class Projection(nn.Module):
         return vectors if self.linear is None else self.linear(vectors)
 
     def save(self, folder: Path) -> None:
-        """Writes the weights into a folder that is there."""
+        """Write the weights into a folder that is there."""
         weights = {name: value.cpu() for name, value in self.state_dict().items()}
         torch.save(weights, folder / "projection.pt")
 
@@ -67,7 +67,7 @@ class PaddedTransformer(nn.Module):
         self._positions = counts_from_zero(network)
 
     def train(self, mode: bool = True) -> Self:
-        """Sets the mode of this module, not of the wrapped network."""
+        """Set the mode of this module, not of the wrapped network."""
         self.training = mode
         return self
 
@@ -87,7 +87,7 @@ class PaddedTransformer(nn.Module):
         return self.network.get_input_embeddings().weight  # type: ignore[no-any-return]
 
     def save(self, folder: Path) -> None:
-        """Writes the network in the library's format, and the weights on top of it."""
+        """Write the network in the library's format, and the weights on top of it."""
         folder.mkdir(parents=True, exist_ok=True)
         with no_progress_bars():
             self.network.save_pretrained(folder / "encoder")

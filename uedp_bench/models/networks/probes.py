@@ -63,7 +63,7 @@ class Probe(NamedTuple):
     limit: int | None
 
     def check_causal(self) -> None:
-        """Refuses log-probabilities (`log_probabilities`) that depend on a later token.
+        """Refuse log-probabilities (`log_probabilities`) that depend on a later token.
 
         Raises:
             InputError: if they do.
@@ -87,7 +87,7 @@ class Probe(NamedTuple):
                 )
 
     def check_rows(self) -> None:
-        """Refuses a network whose rows depend on each other, or are shorter than they should be.
+        """Refuse a network whose rows depend on each other, or are shorter than they should be.
 
         Raises:
             InputError: as `check_padding` and `check_longest`.
@@ -96,7 +96,7 @@ class Probe(NamedTuple):
         self.check_padding()
 
     def check_padding(self) -> None:
-        """Refuses outputs of a row that depend on padding, or on rows beside it.
+        """Refuse outputs of a row that depend on padding, or on rows beside it.
 
         Raises:
             InputError: if they do, or if the network takes no rows of different lengths.
@@ -122,7 +122,7 @@ class Probe(NamedTuple):
             )
 
     def check_longest(self) -> None:
-        """Refuses a limit on the tokens of a row that the network itself does not take.
+        """Refuse a limit on the tokens of a row that the network itself does not take.
 
         Raises:
             InputError: if a row of so many tokens is an error.

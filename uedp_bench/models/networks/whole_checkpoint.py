@@ -143,7 +143,7 @@ def _may_be_left(name: str) -> bool:
 
 
 def _check_kind(where: str, config: Any, kind: Kind) -> None:
-    """Refuses a network that was saved as another kind: its head would be drawn at random."""
+    """Refuse a network that was saved as another kind: its head would be drawn at random."""
     from transformers.models.auto import modeling_auto
 
     saved = list(config.architectures or ())
@@ -176,7 +176,7 @@ def _check_kind(where: str, config: Any, kind: Kind) -> None:
 
 @contextmanager
 def _no_reports() -> Iterator[None]:
-    """Keeps the library from printing a table of weights: what does not fit is refused here."""
+    """Keep the library from printing a table of weights: what does not fit is refused here."""
     from transformers.utils import logging
 
     before = logging.get_verbosity()
@@ -358,7 +358,7 @@ def _probe(network: Any) -> _Probe:
 
 
 def _check_split(before: Tensor, z: Tensor, head: _Head) -> None:
-    """Refuses a network whose logits are not those of the layer that was taken off."""
+    """Refuse a network whose logits are not those of the layer that was taken off."""
     after = nn.functional.linear(z, head.weight, head.bias)
     if after.shape == before.shape:
         scale = float(before.abs().max()) + 1.0

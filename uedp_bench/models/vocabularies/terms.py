@@ -114,7 +114,7 @@ class TermVocabulary:
         return " ".join(words)
 
     def save(self, folder: Path) -> None:
-        """Writes `vocabulary.json`."""
+        """Write `vocabulary.json`."""
         folder.mkdir(parents=True, exist_ok=True)
         content = {
             "words": self.words, "weights": self.weights.tolist(), "hashed": self.hashed,
@@ -125,7 +125,7 @@ class TermVocabulary:
 
     @staticmethod
     def load(folder: Path) -> TermVocabulary:
-        """Reads what `save` wrote."""
+        """Read what `save` wrote."""
         content = json.loads((folder / "vocabulary.json").read_text(encoding="utf-8"))
         weights = np.array(content.pop("weights"), dtype=np.float64)
         return TermVocabulary(content.pop("words"), weights, **content)

@@ -140,7 +140,7 @@ class TokenizerVocabulary:
         return str(self._tokenizer.decode(kept, clean_up_tokenization_spaces=False))
 
     def save(self, folder: Path) -> None:
-        """Writes the tokenizer in the format of `transformers`, and `vocabulary.json`."""
+        """Write the tokenizer in the format of `transformers`, and `vocabulary.json`."""
         folder.mkdir(parents=True, exist_ok=True)
         self._tokenizer.save_pretrained(folder)
         content = {"origin": self.origin, "private": self.private, "size": self.size}
@@ -148,7 +148,7 @@ class TokenizerVocabulary:
 
     @classmethod
     def load(cls, folder: Path, **options: Any) -> Self:
-        """Reads what `save` wrote; options are further arguments of the class."""
+        """Read what `save` wrote; options are further arguments of the class."""
         from transformers import AutoTokenizer
 
         content = json.loads((folder / "vocabulary.json").read_text(encoding="utf-8"))

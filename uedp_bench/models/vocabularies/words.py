@@ -79,7 +79,7 @@ class WordVocabulary:
         return " ".join(names[i] for i in tokens if i not in (self.begin, self.end))
 
     def save(self, folder: Path) -> None:
-        """Writes `vocabulary.json`."""
+        """Write `vocabulary.json`."""
         folder.mkdir(parents=True, exist_ok=True)
         content = {"words": self.words, "origin": self.origin, "private": self.private}
         text = json.dumps(content, ensure_ascii=False, indent=0)
@@ -87,7 +87,7 @@ class WordVocabulary:
 
     @staticmethod
     def load(folder: Path) -> WordVocabulary:
-        """Reads what `save` wrote."""
+        """Read what `save` wrote."""
         content = json.loads((folder / "vocabulary.json").read_text(encoding="utf-8"))
         return WordVocabulary(
             content["words"], origin=content["origin"], private=content["private"]

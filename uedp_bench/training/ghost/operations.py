@@ -34,7 +34,7 @@ def _by_row(tensor: Tensor, rows: int) -> Tensor:
 
 
 def _check_rows(inputs: Tensor, weight: WatchedWeight, operation: str) -> None:
-    """Raises `UnknownUse` where the first dimension cannot be that of rows."""
+    """Raise `UnknownUse` where the first dimension cannot be that of rows."""
     rows = weight.tape.rows
     if inputs.dim() < 2 or inputs.shape[0] == 0 or inputs.shape[0] % rows:
         raise UnknownUse(f"{weight.label} in {operation} of a tensor whose first dimension is not "

@@ -99,7 +99,7 @@ class WatchedWeight(Tensor):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Computes what is known; see the module.
+        """Compute what is known; see the module.
 
         Raises:
             UnknownUse: naming the weight and the function.
