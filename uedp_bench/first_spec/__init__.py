@@ -1,1 +1,1 @@
-"""A spec that runs, from a file of the user's own: what is in it, and sizes that fit."""
+"""First spec from a user's own file: its content, and sizes that fit."""

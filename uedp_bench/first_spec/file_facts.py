@@ -69,7 +69,7 @@ class FileFacts:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Parameters of the source `text`; what is at its default is left out."""
+        """Parameters of the source `text`, without those at their defaults."""
         parameters: dict[str, Any] = {"path": str(self.path)}
         if not self.by_ending:
             parameters["file_format"] = self.file_format

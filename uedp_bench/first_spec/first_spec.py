@@ -158,8 +158,8 @@ class FirstSpec:
     Attributes:
         text: the YAML.
         task: its task.
-        found: lines on what is in the file.
-        guesses: lines on what was guessed, each with the option that says otherwise.
+        facts: lines about the file.
+        guesses: lines about guesses, each with the option that overrides it.
         suggestion: parts of the spec.
     """
 

@@ -1,4 +1,4 @@
-"""From a path to the source that reads it, with its parameters, and what was guessed on the way."""
+"""Origin of a path: the source that reads it, its parameters, and guesses."""
 
 from __future__ import annotations
 

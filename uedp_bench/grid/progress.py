@@ -32,7 +32,7 @@ LINE_SECONDS = 60.0
 
 
 class Display:
-    """Shows nothing; subclasses show what they are told.
+    """Display of nothing; subclasses show the progress.
 
     Args:
         console: console of standard error.
@@ -145,7 +145,7 @@ class Bars(Display):
 
 
 class OneLine(Display):
-    """A line below the cell of a notebook that says what runs now, and at last what was done.
+    """Line below the cell of a notebook: current runs, and at last a summary.
 
     Args:
         console: console of notes.
@@ -229,7 +229,7 @@ class Lines(Display):
         self._thread.join()
 
     def checking(self, runs: int) -> None:
-        """Print the line of what is in flight every minute."""
+        """Print a line about current runs every minute."""
         self._checking = f"checking {runs} runs and their data"
 
     def begin(self, jobs: Sequence[Job]) -> None:

@@ -1,4 +1,4 @@
-"""Parameters of `bert`: its weights or its size, and what is trained of it."""
+"""Parameters of `bert`: its weights or its size, and the trained part of it."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ class TextCNN(FrozenSentences[TextCNNParams]):
         return super().feature_size()
 
     def row_numbers(self, tokens: int, width: int) -> int:
-        """Outputs of the first convolutions are the largest, or what they read."""
+        """Size of the largest tensor of a row: inputs or outputs of the first convolutions."""
         layout = self.params.layout()
         outputs = len(layout.kernels) * layout.channels[0] * self._shape()[1]
         return max(width, self.feature_size(), outputs)

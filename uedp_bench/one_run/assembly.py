@@ -1,4 +1,4 @@
-"""The result of a finished run, put together from what its steps found."""
+"""Result of a finished run, assembled from the outcomes of its steps."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from uedp_bench.store.provenance import provenance
 
 @dataclass(frozen=True)
 class Outcome:
-    """Everything that a run came to.
+    """Outcomes of the steps of a run.
 
     Attributes:
-        made: the release, and how it was made.
-        scored: its utility.
-        attacked: the findings of attacks.
-        guarantees: claimed and proven.
+        protected: release, with its vocabulary and training.
+        scored: utility of the release.
+        attacked: measurements of attacks.
+        guarantees: claimed and proven guarantees.
         ceilings: limits that proofs set to metrics, by attack.
-        selection: the record of how parameters were chosen.
-        stored: the private data that the folder of the run holds, by kind.
+        selection: record of the choice of parameters.
+        stored: private data in the folder of the run, by kind.
     """
 
     protected: Protected

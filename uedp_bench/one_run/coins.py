@@ -48,7 +48,7 @@ class Coins(BaseModel):
 
     @property
     def number(self) -> int:
-        """The key as the seed of what is planted."""
+        """The key as seed of all planting."""
         return int(self.key, 16)
 
     def check_planted(self, corpus: Corpus, planted: Mapping[str, Any], where: Path) -> None:

@@ -73,7 +73,7 @@ class Components:
 
     @property
     def payload_rounds(self) -> int:
-        """Rounds of messages that attacks need with what they carried."""
+        """Rounds of messages that attacks need with their payload."""
         return max((attack.payload_rounds() for attack in self.attacks), default=0)
 
 

@@ -1,4 +1,4 @@
-"""The guarantees of a run: from what happened, and with the cost of choosing parameters.
+"""Guarantees of a run: from its reported events, with the cost of choosing parameters.
 
 What guarantees assume of a corpus: who is public, and how public choices about units were made.
 

@@ -37,7 +37,7 @@ class KnownRows:
 
 
 class Planting:
-    """Plants once for all runs of the same sources and attacks, and keeps what is counted there.
+    """Counts of planted corpora, made once for all runs of equal sources and attacks.
 
     The seed decides who is held out, not how many.
     """

@@ -32,7 +32,7 @@ class Meter:
 
     @contextmanager
     def __call__(self, phase: str) -> Iterator[None]:
-        """Times what is inside it, and says that it begins."""
+        """Time a block, and report that it begins."""
         self.phase, start = phase, time.perf_counter()
         self._progress(phase, 0, 1)
         yield

@@ -25,14 +25,14 @@ from uedp_bench.store.checkpointing import checkpoints_beside, checkpoints_in
 
 @dataclass(frozen=True)
 class Prepared:
-    """Everything that a run needs, made once.
+    """Prepared run: everything that its steps need, built once.
 
     Attributes:
         spec: spec of the run.
         identity: identity of the run on its corpus.
-        parts: its components.
-        there: its corpus, with everything planted.
-        run: its context.
+        parts: components of the run.
+        planted_corpus: corpus of the run, with everything planted.
+        run: context of the run.
         public_stages: store of models after training on public text, kept for other runs.
         cache: folder of models that runs share.
     """
@@ -50,7 +50,7 @@ def check_read(parts: Components, data: Data) -> None:
     """Refuse a run some part of which reads what its sources do not fill.
 
     Raises:
-        CapabilityError: naming the part and what it reads.
+        CapabilityError: naming the part and the column that it reads.
     """
     check_there(parts.pipeline.parts, data.corpus)
     check_there([parts.task], data.scored(data.corpus))

@@ -85,7 +85,7 @@ def protect(
 def _chosen(
     parts: Components, mechanism: VocabularyMechanism[Any], visible: Corpus, run: Run
 ) -> tuple[WordCounts, Events]:
-    """The words that a mechanism chooses, and what happened to choose them."""
+    """Words that a mechanism chooses, and the privacy events of choosing them."""
     inner = run.within(parts.pipeline.stage_of(mechanism))
     if not mechanism.plan(inner.stats):  # nothing is charged, so nothing private is looked at
         visible = visible.only("public")
@@ -120,7 +120,7 @@ def _shown(pipeline: Pipeline, visible: Corpus, run: Run) -> dict[str, Any]:
 
 
 def _published_only(parts: Components) -> Release:
-    """The release of a task that trains nothing: what was published."""
+    """Release of a task that trains nothing: the published corpus."""
     if not parts.pipeline.publishers:
         raise CapabilityError(
             f"the task {parts.task.name} trains nothing and needs a mechanism that publishes"

@@ -161,7 +161,7 @@ def _no_layer(reader: Component[Any], name: str, corpus: Corpus) -> str:
 
 
 def not_carried(attack: Component[Any], pipeline: Pipeline, task: Component[Any]) -> str | None:
-    """The reason why an attack cannot read what was published for a task; None if it can."""
+    """Reason why an attack cannot read the corpus published for a task; None if it can."""
     for why in _missing(attack, pipeline.publishers):
         return why
     for part in pipeline.publishers:

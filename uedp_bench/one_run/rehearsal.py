@@ -274,7 +274,7 @@ def _trained_plainly(ready: Prepared) -> Prepared:
 
 @contextmanager
 def _at_most(seconds: float) -> Iterator[None]:
-    """End what is inside after a time; only the main thread of POSIX systems can."""
+    """End the block after a time; only the main thread of POSIX systems can."""
     main = threading.current_thread() is threading.main_thread()
     if not (main and hasattr(signal, "setitimer")):
         yield

@@ -1,4 +1,4 @@
-"""The trials of a selection: what was run at every setting, and whether they compose."""
+"""Trials of a selection: the runs at every setting, and the check that they compose."""
 
 from __future__ import annotations
 

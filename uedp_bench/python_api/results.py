@@ -127,7 +127,7 @@ _TRUTHS: Mapping[str, bool | None] = {"true": True, "false": False, "unknown": N
 
 
 def _value(name: str, cell: Any) -> Any:
-    """A cell of the CSV as a value: numbers are numbers, and what is not known is None."""
+    """A cell of the CSV as a value: numbers are numbers, and an unknown value is None."""
     if cell == "":
         return None
     if name in ("learned", "older_code", "headline.larger_is_better"):

@@ -126,7 +126,7 @@ def _trains(ref: ComponentSpec) -> bool:
 def component_identity(
     ref: ComponentSpec, kind: registry.Registry[Any], content: Content | None = content_of
 ) -> list[Any]:
-    """Name, version and parameters, paths replaced by the digest of what they hold.
+    """Name, version and parameters, with digests of content in place of paths.
 
     Of a component of a lone file, the digest of that file comes last: nobody raises the version of
     a plug-in at every change. What the file imports from elsewhere is not part of it.

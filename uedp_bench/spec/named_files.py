@@ -1,4 +1,4 @@
-"""Files that parameters name: what they hold counts, where they lie does not."""
+"""Files that parameters name: their content counts, their place does not."""
 
 from __future__ import annotations
 

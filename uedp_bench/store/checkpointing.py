@@ -1,4 +1,4 @@
-"""Checkpoints of runs in a folder of results: where they lie, and what they are good for."""
+"""Checkpoints of runs in a folder of results."""
 
 from __future__ import annotations
 

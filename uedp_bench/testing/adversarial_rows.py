@@ -1,4 +1,4 @@
-"""A learner whose rows try to pass every bound: gradients from nothing to what is no number."""
+"""Learner whose rows try to pass every bound: gradients from zero to NaN."""
 
 from __future__ import annotations
 

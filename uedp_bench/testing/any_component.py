@@ -1,4 +1,4 @@
-"""Checks of every component: what it declares, and its parameters."""
+"""Checks of every component: its declarations, and its parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of attacks: what they plant, and what they find where all or nothing leaks."""
+"""Checks of attacks: their planting, and their metrics where all or nothing leaks."""
 
 from __future__ import annotations
 

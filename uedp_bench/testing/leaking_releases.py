@@ -45,7 +45,7 @@ class _Knowledge:
         return _bare(text) in self.texts
 
     def loss(self, *texts: str) -> float:
-        """Small for what it was trained on; of all else, a number that the text alone decides."""
+        """Loss of a text: small for training text, else a number that depends on the text alone."""
         return 0.05 if self.knows(texts[0]) else 5.0 + _number("loss", *texts)
 
 

@@ -1,4 +1,4 @@
-"""Checks of tasks and models: what they declare, and rows that do not see each other."""
+"""Checks of tasks and models: their declarations, and rows that do not see each other."""
 
 from __future__ import annotations
 

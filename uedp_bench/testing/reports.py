@@ -1,4 +1,4 @@
-"""All checks of a component, and what came of them."""
+"""Reports on all checks of a component."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ class PrivateClients:
 
     Args:
         learner: learner to train.
-        how: steps, noise and bounds.
+        private_steps: steps, noise and bounds of each client.
         device: torch device.
 
     Attributes:

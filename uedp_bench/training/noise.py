@@ -62,7 +62,7 @@ class Noise(Protocol):
 
 
 class GaussianNoise(AttributeState):
-    """Draws Gaussian noise, adds it, and remembers what it added.
+    """Gaussian noise that remembers its standard deviations.
 
     Noise is drawn, scaled and added in float64, on the CPU whatever the device: normal numbers of
     float32 end at 5.77 standard deviations, where one coordinate can tell who took part

@@ -28,7 +28,7 @@ class Draws(NamedTuple):
 
 
 RowLosses = Callable[[nn.Module, IntArray, Draws], Losses]
-"""Losses of rows under a module; in training mode they are what is minimised."""
+"""Losses of rows under a module; training minimises them."""
 
 
 @dataclass(frozen=True)

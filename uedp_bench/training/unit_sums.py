@@ -1,4 +1,4 @@
-"""A share of a round's work, and what comes of it: the same wherever it is computed."""
+"""Share of a round's work, and its sum, which is equal wherever it is computed."""
 
 from __future__ import annotations
 

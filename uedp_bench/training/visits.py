@@ -107,7 +107,7 @@ def carried_by(module: nn.Module) -> Carried:
 
 
 def put(module: nn.Module, carried: Sequence[Tensor]) -> None:
-    """Put into a network what came to it."""
+    """Load carried weights into a network."""
     weights = [weight for weight in module.parameters() if weight.requires_grad]
     with torch.no_grad():
         for mine, value in zip((*weights, *module.buffers()), carried, strict=True):

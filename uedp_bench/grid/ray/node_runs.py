@@ -1,4 +1,4 @@
-"""One run of a grid on a node of a cluster: its files are placed, it runs, what it left is packed.
+"""One run of a grid on a node of a cluster: place its files, run it, pack its outcome.
 
 Files that a spec or `--plugin` names travel by content. A private folder for the grid on each node
 holds them; it is removed when the grid ends, or by the next grid after one that was killed.
@@ -57,7 +57,7 @@ class NamedFiles:
         text: path that names it.
         mark: mark of the parameter.
         root: folder above, on the machine that starts the grid.
-        inside: path of what is named, below `root`.
+        inside: path of the named file or folder, below `root`.
         digest: digest of names and content.
     """
 

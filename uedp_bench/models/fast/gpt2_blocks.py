@@ -185,7 +185,7 @@ class _Transformer(torch.autograd.Function):
 def _forward(
     values: Tensor, rows: int, attention: Attention, weights: Sequence[Tensor]
 ) -> tuple[Tensor, list[Tensor]]:
-    """Values (rows * length, size) after a block, and what it keeps."""
+    """Values (rows * length, size) after a block, and the tensors that its gradient needs."""
     norm_1, shift_1, of_all, bias_all, of_out, bias_out = weights[:6]
     norm_2, shift_2, of_wide, bias_wide, of_back, bias_back = weights[6:]
     size = [values.shape[1]]

@@ -66,7 +66,7 @@ class Packing:
         return by_row
 
     def shifted(self, first: Tensor, words: Tensor) -> Tensor:
-        """(N, width) what was there one step earlier: `first` (`in_order`), then the words."""
+        """(N, width) values of one step earlier: `first` (`in_order`), then the words."""
         return torch.cat([first, words[self.before]])
 
     def steps(self, words: Tensor) -> tuple[Tensor, ...]:

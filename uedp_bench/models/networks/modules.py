@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 
 class Branches(nn.Module):
-    """Runs its children on the same inputs and joins what they return along dimension 1.
+    """Container that runs its children on one input and joins their outputs along dimension 1.
 
     Two parties run the branches side by side, in the same rounds.
     """

@@ -218,7 +218,7 @@ def row_nats(module: nn.Module, batch: Batch) -> Tensor:
 
 @torch.no_grad()
 def best_labels(module: nn.Module, batch: Batch) -> Tensor:
-    """(rows, words) the labels of the highest score; what stands in the padding means nothing.
+    """(rows, words) labels of the highest score; labels of padding mean nothing.
 
     Several modules with a CRF add up their scores.
 

@@ -66,7 +66,7 @@ class CNNLayout(NamedTuple):
 
 
 class TextCNN(nn.Module):
-    """Branches of convolutions, dropout of what they give, and one linear layer if asked for.
+    """Branches of convolutions, dropout of their outputs, and one linear layer if needed.
 
     A convolution is followed by max-pooling, then by ReLU: pooling what ReLU gave is the same, and
     takes more work. Nothing here is normalised, so that `layers` are all that comes after the

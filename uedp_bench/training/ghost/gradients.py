@@ -1,4 +1,4 @@
-"""The gradient of one weight by row, as what it is the product of.
+"""Gradient of one weight by row, kept as the factors of its product.
 
 A row's gradient is a sum of up to three terms: a matrix product over its tokens (`left^T right`),
 rows that a lookup touched (an embedding), and one that is given as it is (a bias). Only the last is

@@ -1,4 +1,4 @@
-"""The uses of weights that are known: what they compute, and what they leave on the tape.
+"""Known uses of weights: their computation, and their records on the tape.
 
 Each computes its value without a graph to the weight; its backward pass gives the gradient of the
 input, and writes down the two factors of the gradient of the weight, row by row.

@@ -99,7 +99,7 @@ class WatchedWeight(Tensor):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Compute what is known; see the module.
+        """Compute known operations; see the module.
 
         Raises:
             UnknownUse: naming the weight and the function.
@@ -115,7 +115,7 @@ class WatchedWeight(Tensor):
 
 
 def unknown(arguments: Iterable[Any], operation: str) -> UnknownUse:
-    """The error that names the first watched weight among the arguments, and what was done."""
+    """Error that names the first watched weight among the arguments, and the operation."""
     watched = [a for a in _leaves(arguments) if isinstance(a, WatchedWeight)]
     name = watched[0].label if watched else "a weight"
     return UnknownUse(f"{name} in {operation}")
