@@ -185,8 +185,8 @@ def test_rows_of_other_splits_stay_out_where_splits_are_named(tmp_path, monkeypa
     mine = np.flatnonzero(corpus.users == author)
     tested = np.isin(np.arange(len(corpus)), mine[:1])
     mixed = corpus.with_split(tested, "test")
-    there = replace(ready.planted_corpus, corpus=mixed)
-    run = Retraining(replace(ready, there=there), None).bound()
+    planted_corpus = replace(ready.planted_corpus, corpus=mixed)
+    run = Retraining(replace(ready, planted_corpus=planted_corpus), None).bound()
     users = np.arange(mixed.user_count) == author
     for splits, rows in ((("train", "held_out"), mine[1:]), (SPLITS, mine)):
         with pytest.raises(InputError, match="seen enough"):
