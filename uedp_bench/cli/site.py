@@ -89,7 +89,7 @@ def serve_command(
         bool, typer.Option("--open/--no-open", help="Open the page in a browser.")
     ] = False,
 ) -> None:
-    """The same site on this machine alone, which follows results while benchmarks run.
+    """Serve the site on this machine alone; it follows results while benchmarks run.
 
     Open pages refresh by themselves and keep their view. The folders need not exist yet. Ctrl-C
     ends it.

@@ -20,7 +20,7 @@ NEAR = 1e-4
 """Distance of two outputs, as a share of their range, that counts as rounding in float32."""
 
 ULPS = 4.0
-"""The same of networks in half precision, in units of the last place of 1."""
+"""Tolerance of networks in half precision, in units of the last place of 1."""
 
 LONGEST = 1024
 """Tokens of the longest row that is tried; a longer limit is not."""
