@@ -123,6 +123,7 @@ class Membership(Attack[MembershipParams]):
     needs: ClassVar[tuple[type, ...]] = (Scorer, Classifier, RowScorer, LabelOnly)
     holds_out = True
     planted_type = PlantedMembership
+    judges_users_since = 5
 
     @classmethod
     def contradictions(

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from uedp_bench.bounds.ceilings import JudgedUsers, ceilings, check_measured
+from uedp_bench.components import registry
 from uedp_bench.contracts.recorded_identity import parts_of
 from uedp_bench.contracts.results import Estimate, Result
-from uedp_bench.errors import PrivacyError
+from uedp_bench.errors import PrivacyError, UedpBenchError
 from uedp_bench.leaderboard.validation.proofs import close
 from uedp_bench.leaderboard.validation.report import Problem, error, plain, shown
 from uedp_bench.statistics.intervals import fraction_estimate
-
-MEMBERSHIP, FIRST = "membership", 5
-"""The attack that tells users apart, and its first version that counts whom it judged."""
 
 _OFF = 1e-6
 """By how much a count may differ from a whole number, and an interval from its own."""
@@ -40,15 +39,22 @@ def check_ceilings(result: Result) -> Iterator[Problem]:
 
 def _unjudged(result: Result, attack: str) -> Iterator[Problem]:
     where = f"details.{attack}.judged"
-    parts = parts_of(result)
-    versions = [] if parts is None else [part.version for part in parts.attacks
-                                         if part.name == attack == MEMBERSHIP]  # fmt: skip
     if "judged" in result.details.get(attack, {}):
         yield error(where, "has no numbers of members, non_members and most_records")
-    elif attack in result.ceilings or (
-        result.leakage[attack] and max(versions, default=0) >= FIRST
-    ):
+    elif attack in result.ceilings or (result.leakage[attack] and _must_judge(result, attack)):
         yield error(where, "is missing: ceilings depend on it")
+
+
+def _must_judge(result: Result, attack: str) -> bool:
+    """True if the recorded version of an attack says how many users it judged."""
+    parts = parts_of(result)
+    versions = [] if parts is None else [p.version for p in parts.attacks if p.name == attack]
+    try:
+        kind: Any = registry.attacks.get(attack)
+    except UedpBenchError:
+        return False
+    since: int | None = kind.judges_users_since
+    return since is not None and max(versions, default=0) >= since
 
 
 def _counts(attack: str, metrics: Mapping[str, Estimate], judged: JudgedUsers) -> Iterator[Problem]:

@@ -7,6 +7,7 @@ import json
 import pytest
 from validated import GONE, changed, checked, errors, reference
 
+from uedp_bench.attacks.membership.attack import Membership
 from uedp_bench.statistics.intervals import fraction_estimate
 
 ATTACK = "ceilings/membership"
@@ -57,3 +58,12 @@ def test_an_older_attack_needs_no_ceilings(tmp_path):
     del data["ceilings"], data["details"]["membership"]["judged"]
     told = errors(checked(tmp_path, data))
     assert not [where for where in told if "judged" in where or "ceilings" in where]
+
+
+@pytest.mark.parametrize("since", [5, None])
+def test_attacks_declare_since_when_they_judge_users(tmp_path, monkeypatch, since):
+    monkeypatch.setattr(Membership, "judges_users_since", since)
+    data = json.loads(reference("user-dp"))
+    del data["ceilings"], data["details"]["membership"]["judged"]
+    told = errors(checked(tmp_path, data))
+    assert ("details.membership.judged" in told) == (since is not None)

@@ -66,12 +66,15 @@ class Attack(Component[P]):
         replaces_users: `plant` replaces whole users. Such attacks plant next, so that the others
             can leave those users alone.
         planted_type: the type of what `plant` returns.
+        judges_users_since: first version whose details say how many users it judged (`judged`), so
+            that proofs bound its metrics; None for an attack that judges no users.
     """
 
     needs: ClassVar[tuple[type, ...]]
     holds_out: ClassVar[bool] = False
     replaces_users: ClassVar[bool] = False
     planted_type: ClassVar[type[Planted]] = Planted
+    judges_users_since: ClassVar[int | None] = None
 
     def retrainings(self, offers: tuple[type, ...]) -> Mapping[str, int]:
         """Number of models that the attack may ask `Run.retrain` for; none by default.
