@@ -14,12 +14,13 @@ import time
 import tomllib
 import zipfile
 from collections.abc import Callable
-from importlib.metadata import entry_points, packages_distributions
+from importlib.metadata import distributions, entry_points, packages_distributions
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 from tiny import plugged
@@ -169,6 +170,18 @@ def test_constraints_pin_every_requirement_to_one_public_version():
     for name, requirement in requirements().items():
         assert versions[name] in requirement.specifier, name
     assert versions["torch"] == Version("2.13.0")
+
+
+def test_pinned_packages_install_on_the_oldest_python():
+    oldest = Version(PROJECT["project"]["requires-python"].removeprefix(">="))
+    pins = (ROOT / "constraints.txt").read_text().splitlines()
+    too_new = {
+        f"{name}: {dist.metadata['Requires-Python']}"
+        for dist in distributions()
+        if f"{(name := dist.metadata['Name'])}=={dist.version}" in pins
+        and oldest not in SpecifierSet(dist.metadata["Requires-Python"] or "")
+    }
+    assert too_new == set()
 
 
 def third_party_imports(file: str) -> set[str]:
