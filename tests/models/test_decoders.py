@@ -120,7 +120,7 @@ def test_adapters_stay_apart_and_compare_with_what_they_change(dtype: str, tmp_p
     for name, weight in model.named_parameters():
         if "lora_" in name:
             torch.nn.init.normal_(weight, 0, 0.3)
-    model.save_pretrained(tmp_path / "adapter")
+    model.save_pretrained(tmp_path / "adapter", save_embedding_layers=False)
     model.eval()
     where = {"adapter": str(tmp_path / "adapter"), "dtype": dtype}
     release: Any = ub.load_checkpoint(tmp_path / "base", corpus(), **where)
@@ -307,7 +307,7 @@ def test_answers_of_a_bfloat16_adapter_are_attacked_against_its_base(tmp_path: P
     network = decoders.decoder(tmp_path / "base")
     model = peft.get_peft_model(network, peft.LoraConfig(r=2, task_type="CAUSAL_LM"))
     model.peft_config["default"].base_model_name_or_path = "someone/else"  # where it was trained
-    model.save_pretrained(tmp_path / "adapter")
+    model.save_pretrained(tmp_path / "adapter", save_embedding_layers=False)
     texts = [json.dumps([CHATS[0][0], {**CHATS[0][1], "content": one}])
              for one in made.sentences(30, 3)]  # fmt: skip
     splits = ["train"] * 12 + ["held_out"] * 12 + ["test"] * 6
@@ -328,3 +328,11 @@ def test_answers_of_a_bfloat16_adapter_are_attacked_against_its_base(tmp_path: P
     assert result.leakage["membership"]["auc"].value == 0.5  # an untrained adapter adds nothing
     assert 0.9 < result.diagnostics["weights_of_base"] < 1.0
     assert result.utility["perplexity"].value == result.floors["public-only"]
+    rows = ub.load_corpus("text", **fields["source"]["params"], valid=0, test=0)
+    where = model.pop("pretrained")
+    decoders.decoder(Path(where), template=None)  # the base reads chats as what was made of it
+    decoders.tokenizer().save_pretrained(tmp_path / "adapter")
+    release = ub.load_checkpoint(where, rows, **model)
+    again = ub.attack(release, rows, "membership", base=where)
+    assert again.details["main_score"] == "ez"
+    assert again.metrics["auc"].value == 0.5

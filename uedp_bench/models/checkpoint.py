@@ -318,8 +318,7 @@ class Checkpoint(
         where, field = self._where, "checkpoint.pretrained"
         if (adapter := self.params.adapter) and (Path(adapter) / _TOKENIZER).is_file():
             where, field = adapter, "checkpoint.adapter"
-        base = base_folder(where, field)
-        if base is not None and not (Path(where) / _TOKENIZER).is_file():
+        elif (base := base_folder(where, field)) and not (Path(where) / _TOKENIZER).is_file():
             where = base
         with readable(where, field):
             return AutoTokenizer.from_pretrained(where, trust_remote_code=False)

@@ -106,8 +106,12 @@ def load_checkpoint(
         InputError: if the folder holds another kind of model, its weights are not those of its
             configuration, or its classes are not those of the corpus.
     """
-    kind = registry.tasks.get(task)
     model = registry.models.create("checkpoint", {"pretrained": str(where), **parameters})
+    return _as_saved(model, corpus, task)
+
+
+def _as_saved(model: Any, corpus: Corpus, task: str = "next-word") -> Release:
+    kind = registry.tasks.get(task)
     if kind.models is None or not isinstance(model, kind.models):
         raise InputError(f"the task {task} learns no model that transformers saves as a folder")
     live = kind.create({}, model=model)
@@ -166,9 +170,19 @@ def attack(
             "here: run it within a benchmark (`run`), or give `planted` of the run (`load_run`)"
         )
     if isinstance(base, Path | str):
-        base = load_checkpoint(base, corpus)
+        base = _base(base, release, corpus)
     context = Run(seed, counted_sizes(corpus), scope=f"attack {name}").retraining(None, base)
     return live.run(release, planted, corpus, context.within(f"attack {name}"))
+
+
+def _base(where: Path | str, release: Release, corpus: Corpus) -> Release:
+    """A base model, read in the type and format of the checkpoint that is compared with it."""
+    model = getattr(getattr(release, "reader", None), "model", None)
+    if not getattr(model, "trained_elsewhere", False):
+        return load_checkpoint(where, corpus)
+    tuned: Any = model
+    params = tuned.params.model_copy(update={"base": str(where)})
+    return _as_saved(type(tuned)(params).before_training(), corpus)
 
 
 def _result(folder: Path) -> Result:

@@ -227,7 +227,8 @@ class TransformerNetwork(nn.Module):
                 self.network.save_pretrained(folder)
                 return
             copy.deepcopy(adapted).unload().save_pretrained(folder)
-            adapted.save_pretrained(folder / ADAPTERS)
+            # Else peft asks the hub for the base, to see if its vocabulary was changed.
+            adapted.save_pretrained(folder / ADAPTERS, save_embedding_layers=False)
 
     def _run(self, network: Any, tokens: Tensor, start: int, **options: Any) -> Any:
         if self._positions:

@@ -80,8 +80,8 @@ class ChatVocabulary(TokenizerVocabulary):
         for number, row in enumerate(rows):
             if not row.any():
                 raise InputError(
-                    f"checkpoint.answer_only is true: the conversation of text {number} has no "
-                    "message of the role assistant"
+                    "checkpoint.answer_only is true: the answers of the conversation of text "
+                    f"{number} have no token"
                 )
         return rows
 
