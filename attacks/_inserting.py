@@ -28,7 +28,7 @@ def inserted(
     Args:
         corpus: is not changed.
         pieces: what is inserted, and the rows (rows,) into which it is, once each.
-        rng: of the boundaries.
+        rng: random generator for the boundaries.
     """
     new: defaultdict[int, list[str]] = defaultdict(list)
     for text, rows in pieces:

@@ -78,10 +78,10 @@ def unused_name(
     """The name if nobody has it, else as many words drawn anew until nobody does.
 
     Args:
-        words: that names are made of, uniformly.
+        words: words that names are made of, uniformly.
         name: words joined by single spaces.
         used: normalised surfaces that it must not have.
-        rng: of the draws.
+        rng: random generator for the draws.
 
     Raises:
         InputError: if `NAME_DRAWS` draws do not suffice.
@@ -194,7 +194,7 @@ def sharers_and_rows(
         rates: p_u, the probability that a user shares, and p_e, the probability that a sharer's
             example is replaced.
         free: (rows,) rows that may be replaced.
-        rng: of both draws.
+        rng: random generator for both draws.
 
     Returns:
         The number of sharers with at least one replaced row, and the rows.
@@ -216,10 +216,10 @@ def drawn_users_and_rows(
 
     Args:
         corpus: the corpus.
-        sizes: how many users, and how many rows of each.
+        sizes: number of users, and number of rows of each.
         free: (rows,) rows that may be replaced; all of them have a user.
         taken: (user ids,) users that are drawn only where the others do not suffice.
-        rng: of both draws, uniform and without replacement.
+        rng: random generator for both draws, uniform and without replacement.
 
     Returns:
         The users and the rows.

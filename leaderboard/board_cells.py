@@ -39,7 +39,7 @@ class Sheet:
     """A table of text. The first column is the mechanism, the others are numbers.
 
     Attributes:
-        title: what it shows, and of what.
+        title: kind and subject of the sheet.
         notes: lines that belong under it.
     """
 
@@ -179,8 +179,8 @@ def _judged(column: Column, name: str, read: Mapping[str, Verdict]) -> Column:
     """The column with verdicts below its values, where it is the headline of the attack.
 
     Args:
-        column: of a metric of the attack.
-        name: of the metric.
+        column: column of a metric of the attack.
+        name: name of the metric.
         read: verdicts by group of the row.
     """
     title, cell = column
@@ -198,7 +198,7 @@ def _marked(column: Column, better: frozenset[str]) -> Column:
     """The column that ranks, with marks at rows that contradict the table.
 
     Args:
-        column: of the headline metric.
+        column: column of the headline metric.
         better: groups of private rows that are better than the unprotected one.
     """
     title, cell = column

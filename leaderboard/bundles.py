@@ -39,8 +39,8 @@ class Line:
 
     Attributes:
         bundle: path of the file.
-        number: of the line, from 1.
-        id: of the result, as the line begins.
+        number: number of the line, from 1.
+        id: id of the result, as the line begins.
         text: JSON, not yet checked.
     """
 
@@ -107,7 +107,7 @@ def write_bundle(results: Iterable[Result], path: Path) -> None:
 
     Args:
         results: each id once, in any order.
-        path: of the file.
+        path: path of the file.
     """
     with (
         new_file(path) as file,

@@ -46,9 +46,9 @@ def stat_text(
 
     Args:
         stat: None for a dash.
-        scale: of the numbers that are printed.
+        scale: scale of the numbers that are printed.
         plain: without the interval.
-        limits: of the metric; an interval that reaches from one to the other says nothing.
+        limits: limits of the metric; an interval that reaches from one to the other says nothing.
 
     Returns:
         Half of the interval after ±; its ends where the mean is not in its middle.
@@ -148,7 +148,7 @@ def bound_text(bound: LowerBound, guarantees: Sequence[Guarantee] = ()) -> str:
     """Epsilon, its unit and point, and the confidence with which it is at least that.
 
     Args:
-        bound: what an attack refuted from below.
+        bound: lower bound from an attack.
         guarantees: beside it. Where a claim among them is refuted, the text has the bound by which
             it is: at the confidence that no chance may fail.
     """

@@ -43,7 +43,7 @@ def learned(
     Args:
         results: finished runs that differ in the seed.
         ranked_by: the headline.
-        interval: of the headline over seeds; None where it has no ends.
+        interval: interval of the headline over seeds; None where it has no ends.
 
     Returns:
         None where that is not known.

@@ -26,7 +26,7 @@ class Loaded:
         copies: copy of each result, by id.
         problems: files that are no results.
         clashes: ids of which two results cannot both stand.
-        notes: what readers may want to know.
+        notes: remarks for readers.
     """
 
     copies: dict[str, Copy]

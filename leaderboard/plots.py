@@ -134,7 +134,7 @@ def plots(board: Sequence[Row], columns: Sequence[Column]) -> dict[str, Any]:
 
     Args:
         board: rows whose utility compares.
-        columns: of the table; see `table_columns.metric_columns`.
+        columns: columns of the table; see `table_columns.metric_columns`.
     """
     # A metric that nobody knows may have a direction, too.
     drawn = [column for column in columns if column["better"] or not column["about"]]

@@ -65,14 +65,14 @@ class Row(_Frozen):
     Attributes:
         group: id of the spec without its seed.
         label: mechanism names joined by ' + '.
-        spec: of the first run; its seed says nothing here.
-        headline: what ranks the row, as its results say; None where nobody knows.
+        spec: spec of the first run; its seed says nothing here.
+        headline: metric that ranks the row, as its results declare; None if unknown.
         floors: values of the headline metric that need next to nothing of the private text.
         learned: True if the row is surely better than its floors: all its seeds are, or its
             interval over seeds is; None where that is not known.
         corpus, vocabulary: fingerprints; None where no run finished. Utility compares only where
             the task, the source and both are equal.
-        metrics: how its numbers are read.
+        metrics: declarations of its metrics.
         guarantees: over seeds, the largest epsilon of each kind and unit; a claim that any run
             refutes is refuted, and a proof that any run lacks or refuses is no proof of the row.
         lower_bounds: over seeds and attacks, the largest of each unit and point, at the confidence
@@ -84,7 +84,7 @@ class Row(_Frozen):
         public_sizes: units that were declared, that train, and that a round plans and expects, of
             the first run that noted them.
         older_code: True if any run was made by an earlier version of what computes.
-        selection: how hyper-parameters were chosen; empty where trained models were not compared.
+        selection: choice of hyper-parameters; empty where trained models were not compared.
         runs: all runs of the group, by seed.
     """
 
@@ -154,8 +154,8 @@ def aggregate(
     A failed run is left out where a run of the same spec has finished since.
 
     Args:
-        results: in any order.
-        paths: of their files, by id.
+        results: results in any order.
+        paths: paths of their files, by id.
         known_rows: of a call before with the same paths; rows of the same results are not made
             again, and the new ones are kept in it.
     """

@@ -39,7 +39,7 @@ def build(
     """Writes the site of some results; a file whose content is not new stays as it is.
 
     Args:
-        results: of any runs, each id once, in any order.
+        results: results of any runs, each id once, in any order.
         out: the site's folder; made where it does not exist.
         force: write into a folder that holds files of others, too; these stay.
         progress: is told how many files are done.

@@ -75,8 +75,8 @@ class FirstRows:
     """A few rows of the set that shows first.
 
     Attributes:
-        title: of the set.
-        metric: that ranks it.
+        title: title of the set.
+        metric: metric that ranks it.
         rows: name, page, what is proven, value of the metric, if it learned nothing, and if it is
             better than the unprotected row.
         left: rows of the set that are not among them.
@@ -177,8 +177,8 @@ class Contents:
         """The files of the site of these results.
 
         Args:
-            results: of any runs, each id once, in any order.
-            address: of the pieces of a large table.
+            results: results of any runs, each id once, in any order.
+            address: address of the pieces of a large table.
 
         Raises:
             ValueError: if a result's id is no safe name of a file.

@@ -21,7 +21,7 @@ class SiteFolder:
 
     Args:
         path: the folder; made where it does not exist.
-        names: of all files that the site is going to have.
+        names: names of all files that the site is going to have.
         force: write into a folder of others, too. Its files stay, but for those of our names.
 
     Raises:
@@ -70,8 +70,8 @@ class SiteFolder:
         """Writes a file, if its content is new: browsers and servers keep the rest.
 
         Args:
-            name: of the file, from the root of the site.
-            text: of it, or its parts, which are not held in memory together.
+            name: name of the file, from the root of the site.
+            text: text of it, or its parts, which are not held in memory together.
 
         Returns:
             Its SHA-256.

@@ -51,8 +51,8 @@ class Location:
     """A file or a run of MLflow that may hold results.
 
     Attributes:
-        name: of the file, or of MLflow's run.
-        place: what messages call it.
+        name: name of the file, or of MLflow's run.
+        place: name in messages.
         signature: another one means another content.
     """
 
@@ -153,9 +153,9 @@ class Experiment:
     """The `result.json` artifacts of an MLflow experiment.
 
     Args:
-        name: of the experiment.
-        uri: of MLflow's tracking store.
-        seconds: how long a listing is good for.
+        name: name of the experiment.
+        uri: uri of MLflow's tracking store.
+        seconds: lifetime of a listing.
     """
 
     def __init__(self, name: str, uri: str, seconds: float = 10.0) -> None:

@@ -258,7 +258,7 @@ def columns_of(row: Row, warning: str | None) -> dict[str, Any]:
     """The cells of a row by their columns, as `to_csv` writes them; "" where nothing is known.
 
     Args:
-        row: of a leaderboard.
+        row: row of a leaderboard.
         warning: what `upper_end.warnings` says of it there.
     """
     fields = _object(row, warning)

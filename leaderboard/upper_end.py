@@ -22,7 +22,7 @@ class Reference:
     Attributes:
         kind: "floor": needs no private text, or next to none; "baseline": a cheap model of the
             private training text, without privacy.
-        name: what it is.
+        name: name of the baseline or floor.
         low, high: least and largest value among the rows of the table.
     """
 

@@ -35,8 +35,8 @@ class Verdict:
     """Reading of one attack on one row.
 
     Attributes:
-        row: of the attack.
-        attack: that tells members from non-members.
+        row: row of the attack.
+        attack: attack that tells members from non-members.
         bare: row without protection that the same attack met; None where the board has none.
     """
 
@@ -106,7 +106,7 @@ def verdicts(row: Row, bare: Sequence[Row]) -> list[Verdict]:
     """Verdicts of the attacks on a row that tell members from non-members.
 
     Args:
-        row: of a board.
+        row: row of a board.
         bare: unprotected rows of the board, the best first.
     """
     return [Verdict(row, attack, _bare(row, attack, bare)) for attack in row.leaks]

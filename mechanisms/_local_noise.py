@@ -49,7 +49,7 @@ def add_normal(
 
     Args:
         values: (n,).
-        deviation: of the noise.
+        deviation: deviation of the noise.
         rng: secret, and for these numbers alone.
 
     Raises:
@@ -67,7 +67,7 @@ def add_laplace_noise(
 
     Args:
         values: (n,).
-        scale: of the noise.
+        scale: scale of the noise.
         rng: secret, and for these numbers alone.
 
     Raises:
@@ -91,7 +91,7 @@ def choose_by_score(
 
     Args:
         scores: (rows, choices).
-        factor: of the scores.
+        factor: factor of the scores.
         sensitivity: how far a change of what is protected moves a score, at most.
         rngs: one a row.
 
@@ -108,7 +108,7 @@ def spent(drawn: Iterable[float], planned: float) -> float:
 
     Args:
         drawn: epsilon of each call that drew noise; empty where nothing was published.
-        planned: what it should have been.
+        planned: planned epsilon.
     """
     most = max(drawn, default=planned)
     return planned if math.isclose(most, planned, rel_tol=1e-9) else most

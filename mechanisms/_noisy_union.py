@@ -58,7 +58,7 @@ def unseen_mass(noise: float, most: int, threshold: float) -> float:
     Args:
         noise: deviation of the noise on each sum of votes.
         most: items that a voter votes for, at most.
-        threshold: what a noisy sum must exceed.
+        threshold: bound that a noisy sum must exceed.
     """
     import numpy as np
     from scipy.special import log_ndtr
@@ -136,7 +136,7 @@ class NoisyUnion(NamedTuple):
     Attributes:
         noise: deviation of the noise on each sum of votes; those of a voter have norm 1.
         most: m: items that a voter votes for, at most.
-        choose: which of them.
+        choose: choice among them.
         delta_unseen: with which items that one voter alone has pass, at most.
     """
 
@@ -161,7 +161,7 @@ class NoisyUnion(NamedTuple):
         """Items that pass the threshold, in order, with their noisy sums.
 
         Args:
-            voters: how often each has each of its items.
+            voters: count of each item of each voter.
             run: gives the draws of every voter and the noise.
 
         Returns:
@@ -183,7 +183,7 @@ class NoisyUnion(NamedTuple):
         """Every item with a vote, in order, and its noisy sum.
 
         Args:
-            voters: how often each has each of its items.
+            voters: count of each item of each voter.
             run: gives the draws of every voter and the noise.
 
         Raises:
@@ -208,8 +208,8 @@ class NoisyUnion(NamedTuple):
         """The votes of one voter: a vector of norm 1, or of norm 0 where it has no item.
 
         Args:
-            counts: how often it has each of its items.
-            rng: of its own.
+            counts: count of each of its items.
+            rng: random generator of its own.
         """
         items = sorted(counts)
         order = rng.permutation(len(items)).tolist()
@@ -229,10 +229,10 @@ def voters_of_rows(corpus: Corpus, rows: IntArray, unit: VotingUnit, name: str) 
     """(rows given,) who votes in each of some rows: its user, or its key.
 
     Args:
-        corpus: of the rows.
+        corpus: corpus of the rows.
         rows: their numbers; they may repeat.
-        unit: what votes.
-        name: of the mechanism, for the message.
+        unit: unit that votes.
+        name: name of the mechanism, for the message.
 
     Raises:
         InputError: if users vote and a row has none.

@@ -99,7 +99,7 @@ def substitute(
     """The metrics of the task for the words of some rows.
 
     Args:
-        rows: whose words are replaced.
+        rows: rows whose words are replaced.
         channel: how.
         samples: substitutes drawn for each word.
         unlabelled: see the parameters.

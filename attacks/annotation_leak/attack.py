@@ -44,9 +44,9 @@ class Fact(NamedTuple):
 
     Attributes:
         user: the subject.
-        key: of the record ("Spouse(s)").
-        value: as the record has it.
-        places: where marked spans of the subject's rows are the value.
+        key: key of the record ("Spouse(s)").
+        value: value as the record has it.
+        places: marked spans of the subject's rows that are the value.
     """
 
     user: int
@@ -97,8 +97,8 @@ class Decoys:
     training text.
 
     Args:
-        facts: of all subjects that decoys may come from.
-        frequency: of values in the training text.
+        facts: facts of all subjects that decoys may come from.
+        frequency: frequency of values in the training text.
     """
 
     def __init__(self, facts: Sequence[Fact], frequency: Mapping[str, int]) -> None:
@@ -129,7 +129,7 @@ def filled(corpus: Corpus, places: Sequence[Place], fillers: Sequence[str]) -> C
     Args:
         corpus: has the rows.
         places: one for each row to make.
-        fillers: what stands there.
+        fillers: texts at those places.
     """
     rows = corpus.take(np.array([place.row for place in places], dtype=np.int64))
     pieces: list[tuple[int, int, int, int, int, int]] = []

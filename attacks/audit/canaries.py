@@ -21,7 +21,7 @@ class AuditCanary(BaseModel):
     """A user that is in the training data or not, by a fair coin.
 
     Attributes:
-        user: whose text it replaces.
+        user: user whose text it replaces.
         text: words joined by single spaces; each of the user's rows.
         others: users of whom some rows hold the text too (entity canaries).
         included: the coin.
@@ -40,9 +40,9 @@ class PlantedAudit(Planted):
     """All canaries.
 
     Attributes:
-        canaries: of the one training run, each with a coin of its own.
+        canaries: canaries of the one training run, each with a coin of its own.
         subject: always in the corpus; retrainings put it in or leave it out. None without them.
-        words: that second parts of canaries and their references are made of.
+        words: words that second parts of canaries and their references are made of.
     """
 
     canaries: tuple[AuditCanary, ...]
@@ -127,8 +127,8 @@ def plant_texts(
 
     Args:
         corpus: is not changed.
-        rows: of each canary.
-        texts: of each canary.
+        rows: rows of each canary.
+        texts: texts of each canary.
         named_after: words before the part that is labelled as a name; None labels nothing.
     """
     where = [np.concatenate([part.own, part.others]) for part in rows]
@@ -148,7 +148,7 @@ def name_mentions(
     """Mentions of a person's name, one for each row: its text after so many words.
 
     Args:
-        corpus: whose type of people they have; none where it declares no types.
+        corpus: corpus whose type of people they have; none where it declares no types.
         rows: their numbers.
         texts: (rows,) what they hold.
         named_after: words before the name; None for no mentions.

@@ -35,7 +35,7 @@ class TextProbe(NamedTuple):
     """The way in which texts are asked for.
 
     Attributes:
-        words: that references are made of.
+        words: words that references are made of.
         prefix_words: words of a canary that are given.
         references: random suffixes that its own is compared with; 0 for none.
         named_after: words before those that are annotated as a name; None where none are.
@@ -72,11 +72,11 @@ def row_scores(
     models, and sees more.
 
     Args:
-        release: that is audited.
+        release: release that is audited.
         canaries: to score.
-        probe: how texts are asked for.
+        probe: questions about texts.
         corpus: the planted corpus.
-        run: of the audit.
+        run: run of the audit.
     """
 
     def score(canary: AuditCanary, rng: np.random.Generator) -> float:
@@ -126,8 +126,8 @@ def with_texts_in(
     """Every text in every one of these rows, text by text.
 
     Args:
-        corpus: of the rows.
-        rows: that hold each text.
+        corpus: corpus of the rows.
+        rows: rows that hold each text.
         texts: to hold.
         named_after: words of each text before those that are annotated as a name; None annotates
             nothing.
@@ -160,7 +160,7 @@ def update_scores(
     change is capped first: what others did to their few would drown the canaries.
 
     Args:
-        release: of the training that `run` describes.
+        release: release of the training that `run` describes.
         canaries: their users' directions are drawn again.
         run: with the seed of that training.
     """

@@ -64,9 +64,9 @@ def retrained_scores(
     Args:
         subject: put in and left out.
         corpus: the planted corpus.
-        run: of the attack.
-        count: how many trainings, at most.
-        score: of a release by the run of its training.
+        run: run of the attack.
+        count: largest number of trainings.
+        score: score of a release by the run of its training.
         decided: ends them early; None where their number is fixed.
     """
     mask = np.zeros(corpus.user_count, dtype=bool)
@@ -92,9 +92,9 @@ def early_decision(run: Run, count: int, delta: float, fair_coin: float) -> Deci
     """Ends retrainings once the target is refuted for certain; progress says the state of things.
 
     Args:
-        run: of the attack.
-        count: how many trainings there are, at most.
-        delta: of the bound that progress says.
+        run: run of the attack.
+        count: largest number of trainings.
+        delta: delta of the bound that progress says.
         fair_coin: largest probability of a right guess under the target.
     """
 
@@ -117,7 +117,7 @@ def target_of(
     """Largest probability of a right guess under what retrainings are to refute.
 
     Args:
-        events: of the release, whose worth is the target by default.
+        events: events of the release, whose worth is the target by default.
         target: unit and adjacency that the canary speaks of.
         epsilon: to refute in its place, at `delta`; None for the events.
         delta: in (0, 1).

@@ -30,7 +30,7 @@ class WordPool(NamedTuple):
     Attributes:
         words: the most frequent ones of public text, or of the train split where nothing is public.
         suffix_words: those of second parts, and of references to compare them with.
-        texts: of that split.
+        texts: texts of that split.
         notes: a note where nothing is public.
     """
 
@@ -45,9 +45,9 @@ def word_pool(corpus: Corpus, size: int, design: Design, canaries: int) -> WordP
 
     Args:
         corpus: before anything is planted.
-        size: of the pool.
-        design: of the texts.
-        canaries: how many there are.
+        size: size of the pool.
+        design: design of the texts.
+        canaries: number of canaries.
 
     Raises:
         InputError: if there are fewer than two, or too few for a word of each canary's own.

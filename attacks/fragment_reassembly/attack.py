@@ -34,7 +34,7 @@ class CommonRuns:
     States are classes of substrings; memory and time to build it grow with the number of words.
 
     Args:
-        sequences: what is looked in.
+        sequences: sequences to search.
     """
 
     def __init__(self, sequences: Iterable[Sequence[str]]) -> None:
@@ -103,7 +103,7 @@ class Sentences:
     """Different sentences of private rows, in the order of their first row.
 
     Attributes:
-        words: of each.
+        words: words of each sentence.
         document: (sentences,) what is resampled together: the user of its first row.
         facts: for each, the (first, last) places of two entities that it mentions, apart by more
             words than a fragment has; both ends inclusive.
@@ -145,7 +145,7 @@ def measured(
         runs: assembled.
         sentences: those that are looked for; each is longer than any fragment.
         every: all sentences, those of few words too: a run is right if it stands in one of them.
-        rng: of the resampling.
+        rng: random generator for the resampling.
     """
     assembled = CommonRuns(runs)
     ending = [assembled.ending(words) for words in sentences.words]

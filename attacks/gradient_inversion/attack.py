@@ -43,7 +43,7 @@ class Sets:
     """Sets that were found in messages, beside what is true and what a guess finds.
 
     Attributes:
-        name: of what they are sets ("words").
+        name: name of their elements ("words").
         counts: of each message, members that were found rightly, found, true, guessed rightly.
     """
 

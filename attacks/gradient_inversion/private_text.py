@@ -47,11 +47,11 @@ class PrivateRows:
     Attributes:
         tokens: of each row, in order, without those that begin and end rows; None where the network
             reads no tokens.
-        labels: of each row, those that it has; None where rows have none.
-        label_names: where a row has one label; none else.
-        texts: of each row.
+        labels: labels of each row, those that it has; None where rows have none.
+        label_names: names of labels where a row has one label; empty otherwise.
+        texts: texts of each row.
         users: (rows,) user of each row.
-        groups: of the corpus.
+        groups: groups of the corpus.
     """
 
     tokens: tuple[IntArray, ...] | None
@@ -113,13 +113,13 @@ class PublicKnowledge:
     """Public properties of tokens, which the adversary knows beforehand.
 
     Attributes:
-        vocabulary: of the network.
+        vocabulary: vocabulary of the network.
         words: (vocabulary,) True for tokens that are words, not signs of where rows begin or end
             and not the unknown word.
         names: (vocabulary,) True for words that mostly occur inside entities of private text. The
             adversary does not use it: it says which of its finds are names.
         counts: (vocabulary,) how often each occurs in text that the adversary has.
-        origin: which text that is.
+        origin: name of the text that was counted.
         known_names: share of the occurrences of words inside entities that the vocabulary has.
     """
 

@@ -21,7 +21,7 @@ class Seen(NamedTuple):
 
     Attributes:
         owners: parties whose text it was made of: the sender alone, unless the model travelled.
-        round: in which it came.
+        round: round of the message.
         before: (d,) weights that it started from; None where the party does not know them.
         payload: (d,) by how much they changed, or an array of texts.
         noisy: see `Message`.
@@ -56,7 +56,7 @@ def seen_by(messages: Messages, party: str) -> Iterator[Seen]:
 
     Args:
         messages: everything that was sent; no payload of others' messages is read.
-        party: who reads.
+        party: party that reads.
 
     Raises:
         InputError: if nobody of this name took part.

@@ -43,10 +43,10 @@ class Likeness:
     """Compares the update of a text with one that was seen.
 
     Args:
-        release: whose network computes updates.
-        vocabulary: of the network.
+        release: release whose network computes updates.
+        vocabulary: vocabulary of the network.
         update: (d,) weights that it started from, and (d,) how they changed.
-        label: of the text, and names of all labels; None where rows have none.
+        label: label of the text, and names of all labels; None where rows have none.
         device: torch device.
 
     Attributes:
@@ -116,7 +116,7 @@ def likeliest_order(
 
     Args:
         tokens: different ones; each is in the order at least once.
-        likeness: of orders to the update.
+        likeness: likeness of orders to the update.
         budget: orders to try, about.
         rng: draws where the search starts.
     """
@@ -184,13 +184,13 @@ class ShortRows:
     """Orders of words that were worked out from messages with few of them.
 
     Attributes:
-        release: whose network made the updates.
-        target: how it reads rows.
+        release: release whose network made the updates.
+        target: its reading of rows.
         most: messages to work on.
         words: most different tokens that a message may have.
         orders: tried for a message, about.
         device: torch device.
-        rng: of starts and of random orders.
+        rng: random generator for starts and random orders.
         why: no order was looked for, if none was.
     """
 

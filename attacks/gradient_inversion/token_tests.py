@@ -138,7 +138,7 @@ def beyond_noise(rows: Array, rate: float) -> BoolArray:
 
     Args:
         rows: the change.
-        rate: of rows that are taken for more than noise where noise is all there is.
+        rate: rate of rows that are taken for more than noise where noise is all there is.
     """
     from scipy.stats import chi2
 

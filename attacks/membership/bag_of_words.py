@@ -50,7 +50,7 @@ def out_of_fold_scores(
     training and the test part of a fold.
 
     Args:
-        texts: of members and non-members.
+        texts: texts of members and non-members.
         member: (texts,) which is which; no user is both.
         users: (texts,) whose they are; at least two on either side.
         rng: deals users into folds, equally many of both kinds in each.

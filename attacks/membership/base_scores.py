@@ -33,9 +33,9 @@ def base_scores(
     """Scores by name.
 
     Args:
-        records: that were scored.
-        scores: of each under the release that is attacked.
-        base: of each under the model before private training.
+        records: records that were scored.
+        scores: scores of each record under the release that is attacked.
+        base: scores of each record under the model before private training.
 
     Raises:
         InputError: if the two do not have the same tokens.
@@ -73,7 +73,7 @@ def wbc(gains: FloatArray, widths: Sequence[int] = WIDTHS) -> float:
 
     Args:
         gains: (tokens,) log-probability under the release less that under the base model.
-        widths: of windows, in tokens; those of more than there are, count as so many.
+        widths: widths of windows, in tokens; those of more than there are, count as so many.
     """
     sums = np.concatenate([[0.0], np.cumsum(gains)])
     fits = [min(width, len(gains)) for width in widths]

@@ -32,7 +32,7 @@ class Confidences(NamedTuple):
     Attributes:
         logp: (rows,) log-probability (nats) of the truth.
         odds: (rows,) its log odds, log(p / (1 - p)); of text the log-probability.
-        tokens: of text, the scores of each row's tokens.
+        tokens: scores of each row's tokens, for text.
     """
 
     logp: FloatArray
@@ -52,7 +52,7 @@ class Question(ABC):
     Attributes:
         corpus: the planted corpus.
         has_truth: (rows,) rows with a truth to ask about.
-        truth: what other rows lack, in words.
+        truth: name of the truth that other rows lack.
         own: name of the score that needs no other model.
     """
 

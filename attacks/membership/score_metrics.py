@@ -47,10 +47,10 @@ def report(
     """Metrics and details; `details["notes"]` says how to read them.
 
     Args:
-        records: that were scored.
-        scores: by name.
+        records: records that were scored.
+        scores: scores by name.
         main: the score of the metrics, fixed in advance.
-        run: whose random numbers are used.
+        run: run whose random numbers are used.
     """
     rng = run.shared("membership", "bootstrap")
     words = out_of_fold_scores(
@@ -92,8 +92,8 @@ def loss_gap(logp: FloatArray, sizes: FloatArray, records: Records, run: Run) ->
     Args:
         logp: (records,) log-probability of the truth, a mean where it consists of parts.
         sizes: (records,) number of these parts, each of which counts alike.
-        records: that were scored.
-        run: whose random numbers are used.
+        records: records that were scored.
+        run: run whose random numbers are used.
     """
     sides = np.stack([~records.member, records.member])
     return sum_of_ratios_estimate(

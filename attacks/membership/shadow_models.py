@@ -51,7 +51,7 @@ class _Answers(NamedTuple):
 
     Attributes:
         inside: (models, records) True where a model was trained on a record.
-        records: of each model.
+        records: records of each model.
         population: (models, rows) probabilities of the truth about the population.
     """
 
@@ -73,12 +73,12 @@ def shadow_scores(
     `lira_shrunk` is of records and, from the means of their records, of users.
 
     Args:
-        release: that is attacked.
+        release: release that is attacked.
         mine: its answers, of the records.
         judged: the records, and who is in and out.
         questions: questions that releases of this kind answer.
         shadows: models to ask for.
-        run: of the release.
+        run: run of the release.
     """
     records, _ = judged
     if not shadows.models or run.retrainer is None:
@@ -113,7 +113,7 @@ def shrunk(records: Records, mine: Confidences, odds: FloatArray, inside: BoolAr
     """`lira_shrunk` of records, and of users from the mean of what their records consist of.
 
     Args:
-        records: that were asked about.
+        records: records that were asked about.
         mine: answers of the release.
         odds: (models, records) of the shadow models.
         inside: (models, records) True where a model was trained on the record.

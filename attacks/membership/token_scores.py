@@ -76,11 +76,11 @@ def score_texts(
     """All membership scores, each (texts,): low means member.
 
     Args:
-        texts: what was scored.
+        texts: scored texts.
         scores: under the release that is attacked.
         reference: under a model that saw neither members nor non-members; without it there is
             no `ratio`.
-        fraction: of the tokens, for Min-K% and Min-K%++.
+        fraction: fraction of the tokens, for Min-K% and Min-K%++.
 
     Raises:
         InputError: if a score is NaN or a text has no token.

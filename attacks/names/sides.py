@@ -72,7 +72,7 @@ class Side:
 
     Attributes:
         names: words of each name.
-        surfaces: of each name, as its first mention has it.
+        surfaces: surfaces of each name, as its first mention has it.
         types: (names,) type of each.
         mentions: (mentions,) of these names in rows of the side, indexes into `corpus.entities`.
         name_of: (mentions,) the name of each.

@@ -48,9 +48,9 @@ def divide(
     Args:
         corpus: original text.
         usable: (rows,) rows that may be known or linked.
-        share: of an author's rows that are known, rounded, at least one and not all.
+        share: share of an author's rows that are known, rounded, at least one and not all.
         most: authors, and rows of each, at most.
-        rng: of the draws.
+        rng: random generator for the draws.
     """
     order_of_row, order_of_user = rng.random(len(corpus)), rng.random(corpus.user_count)
     authors, each = most
@@ -77,7 +77,7 @@ class TextProfiles:
     Args:
         texts: known documents.
         owner: (documents,) index of each one's author.
-        authors: how many there are.
+        authors: number of authors.
     """
 
     def __init__(self, texts: Sequence[str], owner: IntArray, authors: int) -> None:
@@ -124,7 +124,7 @@ class VectorProfiles:
     Args:
         vectors: (documents, d) of what the attacker knows.
         owner: (documents,) index of each one's author.
-        authors: how many there are.
+        authors: number of authors.
     """
 
     def __init__(self, vectors: FloatArray, owner: IntArray, authors: int) -> None:

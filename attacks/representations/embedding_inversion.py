@@ -318,8 +318,8 @@ class EmbeddingInversion(Attack[EmbeddingInversionParams]):
             gained: (rows,) right guesses more than those of the label prior.
             guess: logits of rows.
             targets: sparse (rows, words), nonzero where a row has the word.
-            words: that are predicted.
-            texts: of the rows.
+            words: words to predict.
+            texts: texts of the rows.
         """
         rows = np.argsort(-gained, kind="stable")[:MOST_SAMPLES]
         rows = rows[gained[rows] > 0]

@@ -50,9 +50,9 @@ def projection(
     Args:
         method: `pca`, or `tsne` (van der Maaten and Hinton 2008), which starts from the PCA.
         inputs: (rows, d) representations as released, finite.
-        attributes: what the points are coloured by.
-        label: what the main task predicts, None where it predicts no class of a row.
-        sample: at most how many rows, and the generator that draws them.
+        attributes: attributes that colour the points.
+        label: target of the main task; None where it predicts no class of a row.
+        sample: largest number of rows, and the generator that draws them.
 
     Raises:
         InputError: for representations that are too far apart for finite numbers.

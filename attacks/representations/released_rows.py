@@ -47,7 +47,7 @@ def see(
         corpus: the original corpus, all splits.
         split: which.
         attack: named in errors.
-        sample: at most how many rows, drawn uniformly, and the generator of the draw.
+        sample: largest number of rows, drawn uniformly, and the generator of the draw.
 
     Raises:
         InputError: for a split without rows, or representations that are no finite (rows, d).

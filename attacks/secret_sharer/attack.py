@@ -55,7 +55,7 @@ class PairCompleter:
     translator copies words.
 
     Attributes:
-        release: that is asked.
+        release: release that is asked.
     """
 
     NOTE: ClassVar[str] = (
@@ -95,7 +95,7 @@ class GapPlanter:
     before the secret is another one for each secret, so that two secrets never ask for one gap.
 
     Args:
-        params: of the attack.
+        params: params of the attack.
     """
 
     def __init__(self, params: SecretSharerParams) -> None:

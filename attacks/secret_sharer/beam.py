@@ -38,7 +38,7 @@ class _Search:
     """One search on its way.
 
     Attributes:
-        words: of the texts that are looked for.
+        words: words of the texts that are looked for.
         live: hypotheses that are not complete, best first; none when the search has ended.
         done: scores and texts that are complete, best first.
         steps: tokens added so far.

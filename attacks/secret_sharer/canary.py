@@ -36,7 +36,7 @@ class Canary(BaseModel):
         p_u, p_e: probabilities that a user shares it, and that it replaces a sharer's example;
             None where its spread was chosen.
         expected_sharers, expected_occurrences: in the training split, by the probabilities.
-        sharers, occurrences: as drawn.
+        sharers, occurrences: drawn numbers.
         spread: other users that mention it, seen from one that does; None unless it was chosen.
         sentences: rows of those other users that mention it; None with `spread`.
         detected: True if the run's detector finds its whole name; None where the source's own
@@ -104,7 +104,7 @@ class PlantedCanaries(Planted):
 
     Attributes:
         canaries: with secrets that end them; none where `secrets` are planted.
-        words: of the canaries, of the references and of the secrets.
+        words: words of the canaries, of the references and of the secrets.
         notes: remarks.
         secrets: words that stand in a gap.
     """
@@ -119,7 +119,7 @@ class Ranking(NamedTuple):
     """Rank of one canary among others.
 
     Attributes:
-        loss: of the canary, in nats.
+        loss: loss of the canary, in nats.
         references: losses of random suffixes, at most `KEPT` of them.
         rank: 1 + the suffixes with a lower or equal loss among those that it is ranked with.
         among: references that it is ranked with, or all suffixes that there are.

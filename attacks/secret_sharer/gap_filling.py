@@ -28,8 +28,8 @@ class _Filled(NamedTuple):
     """One secret among the candidates.
 
     Attributes:
-        secret: that was planted.
-        loss: of its text from the gap on, in nats.
+        secret: secret that was planted.
+        loss: loss of its text from the gap on, in nats.
         rank: 1 + the other candidates with a lower or equal loss.
         bits: exposure.
     """

@@ -38,7 +38,7 @@ class CanaryPlanter:
     """Plants the canaries of one attack; see `SecretSharer`.
 
     Args:
-        params: of the attack.
+        params: params of the attack.
     """
 
     def __init__(self, params: SecretSharerParams) -> None:

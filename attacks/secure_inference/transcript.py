@@ -70,7 +70,7 @@ class _Separation(NamedTuple):
     """Evidence that two sides differ.
 
     Attributes:
-        auc: of the classifier on executions that it did not learn from.
+        auc: AUC of the classifier on executions that it did not learn from.
         p: least p-value of the two-sample tests of each byte, times their number.
         sides: (executions, bytes) of both sides, one below the other.
     """
@@ -216,7 +216,7 @@ def separation(one: ByteArray, other: ByteArray, rng: np.random.Generator) -> Es
     Args:
         one: (executions, bytes).
         other: likewise.
-        rng: of the bootstrap.
+        rng: random generator for the bootstrap.
     """
     middle = [len(one) // 2, len(other) // 2]
     learnt = np.vstack([one[: middle[0]], other[: middle[1]]]).astype(np.float64)

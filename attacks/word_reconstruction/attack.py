@@ -54,7 +54,7 @@ class AlignedRow:
     """A row whose published words can be told to belong to its original ones.
 
     Attributes:
-        row: of the original corpus.
+        row: row of the original corpus.
         original: words that may be guessed; those that the mechanism does not know are left out.
         at: place of each among the published words.
         published: all published words of the row.
@@ -73,7 +73,7 @@ def aligned_rows(
 
     Args:
         corpus: the original rows.
-        published: what became of them, with `origin`.
+        published: published rows, with `origin`.
         channel: how words were replaced; None where it is not known, and then words are what
             stands between white space.
     """
@@ -134,7 +134,7 @@ def rarest_read(
     Args:
         corpus: the private text.
         rows: with the published words.
-        guess: of the adversary.
+        guess: guess of the adversary.
         form: how a private word is written where guesses are compared; None for an unknown one.
     """
     count = Counter(word for row in rows for word in row.original)
@@ -301,7 +301,7 @@ class Learnt:
 
         Args:
             rows: private rows; how often words occur in them is the prior.
-            channel: how words are replaced.
+            channel: replacement of words.
             samples: even number of substitutes of each word.
             rng: random generator for the substitutes.
 

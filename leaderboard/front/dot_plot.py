@@ -17,11 +17,11 @@ class Dot:
     """A value with its interval.
 
     Attributes:
-        label: what it is of.
+        label: name of its row.
         value: finite.
         text: the value as tables write it.
-        low, high: of the interval; None where there is none.
-        page: of the run that it leads to; empty for none.
+        low, high: ends of the interval; None where there is none.
+        page: page of the run that it leads to; empty for none.
         tone: "subject", "bad" or "plain".
         aside: a word more, such as "learned nothing".
     """
@@ -68,8 +68,8 @@ class DotPlot:
     """Values on one axis; logarithmic where all are positive and span more than a decade.
 
     Attributes:
-        axis: what the axis is, with its unit and which way is better.
-        dots: in the order of reading.
+        axis: title of the axis, with its unit and better direction.
+        dots: dots in the order of reading.
         marks: lines across.
     """
 

@@ -23,9 +23,9 @@ class Finding:
     """A sentence that results bear out, with the rows that it is drawn from.
 
     Attributes:
-        key: of the rule that found it.
-        title: what it is about.
-        parts: of the sentence; those at odd places are its numbers.
+        key: key of the rule that found it.
+        title: subject of the finding.
+        parts: parts of the sentence; those at odd places are its numbers.
         plot: the values that it compares.
         board: the rows among which it was found.
         rows: those that it speaks of, the one that matters first.

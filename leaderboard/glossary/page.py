@@ -58,14 +58,14 @@ class Entry:
     """A component as readers see it.
 
     Attributes:
-        name: as tables write it.
+        name: name in tables.
         summary: its first sentence; empty where it is not installed.
-        source: what it comes from, as it says.
-        papers: that its source names, with addresses.
-        module: where its code is.
+        source: declared source.
+        papers: papers that its source names, with addresses.
+        module: module of its code.
         code: the file within the repository; empty for others than ours.
         docs: its page within the repository; empty for others than ours.
-        threat: who may see what, of mechanisms.
+        threat: threat model of a mechanism.
     """
 
     name: str
@@ -82,8 +82,8 @@ def entries(names: Sequence[str], registry: Registry[Any], pages: str = "") -> l
     """Facts about components, by name.
 
     Args:
-        names: as results write them.
-        registry: of their kind.
+        names: names in results.
+        registry: registry of their kind.
         pages: the folder of their pages, in the repository; empty for one without.
     """
     return [_entry(name, registry, pages) for name in sorted(set(names))]
@@ -165,9 +165,9 @@ class Term:
     """A word with its meaning.
 
     Attributes:
-        key: of its place on the page of the glossary.
+        key: key of its place on the page of the glossary.
         name: the word.
-        about: what it means.
+        about: explanation.
     """
 
     key: str
@@ -265,8 +265,8 @@ def glossary_context(rows: Sequence[Row], columns: Sequence[Mapping[str, Any]]) 
     """The template's values.
 
     Args:
-        rows: of the leaderboard.
-        columns: of its metrics, as the table has them, each with its `place`.
+        rows: rows of the leaderboard.
+        columns: columns of its metrics, as the table has them, each with its `place`.
     """
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for column in columns:

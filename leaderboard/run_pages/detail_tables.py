@@ -24,10 +24,10 @@ class Table:
     """A table of text.
 
     Attributes:
-        caption: what it shows.
+        caption: title of the table.
         head: labels of the columns.
         rows: cells.
-        kinds: of the columns: "number", "long" for sentences, or "".
+        kinds: kinds of the columns: "number", "long" for sentences, or "".
         left_out: rows that are not shown.
     """
 

@@ -33,7 +33,7 @@ class Figure:
         about: what it shows, and how to read it; also what a screen reader says.
         figure: `data` and `layout` as Plotly takes them.
         table: its numbers.
-        note: what more readers must know.
+        note: further remarks for readers.
         draws: keys of details that it shows, so that tables need not.
     """
 

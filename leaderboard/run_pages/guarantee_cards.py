@@ -29,10 +29,10 @@ class Card:
 
     Attributes:
         kind: claimed, stated or proven.
-        epsilon: as text, "refused" where there is none.
-        unit: what is protected.
-        status: in words, with `tone` as its colour.
-        reason: of the status.
+        epsilon: epsilon as text, "refused" where there is none.
+        unit: protected unit.
+        status: status in words, with `tone` as its colour.
+        reason: reason of the status.
         facts: labels and values.
     """
 
@@ -52,7 +52,7 @@ def card(guarantee: Guarantee, epsilon_at: Mapping[str, Stat] = MappingProxyType
 
     Args:
         guarantee: guarantee to show.
-        epsilon_at: of metric DP, epsilon between the words of some pairs.
+        epsilon_at: epsilon of metric DP between the words of some pairs.
     """
     status = {
         "given": "given",

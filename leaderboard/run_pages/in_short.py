@@ -39,7 +39,7 @@ def in_short(result: Result, row: Row) -> Short:
 
     Args:
         result: the run.
-        row: of the leaderboard, to which it belongs.
+        row: row of the leaderboard, to which it belongs.
     """
     spec = result.spec
     title = (

@@ -30,7 +30,7 @@ class Leak:
     """A metric of an attack, as a share of the way from nothing to everything.
 
     Attributes:
-        nothing: what it is where nothing leaks.
+        nothing: value where nothing leaks.
         surely: the interval lies above that.
     """
 

@@ -22,11 +22,11 @@ class Reading:
     """A metric as this run measured it, beside all seeds of its row.
 
     Attributes:
-        label: what is measured.
+        label: label of the metric.
         about: one sentence, or nothing.
         value, interval: of this run, as text with the unit.
         over: mean and interval over seeds, and how many.
-        better: which way is better, in words.
+        better: better direction, in words.
     """
 
     label: str
@@ -49,9 +49,9 @@ def readings(
     Args:
         metrics: declarations of the run.
         kind: "utility" or "leakage".
-        values: of one run.
+        values: values of one run.
         over: over the seeds of its row.
-        attack: that measured them.
+        attack: attack that measured them.
     """
     names = sorted(values, key=lambda name: metrics.place(kind, name, attack))
     return tuple(

@@ -156,7 +156,7 @@ def run_context(result: Result, row: Row, beside: Sequence[Sentence] = ()) -> di
 
     Args:
         result: the run.
-        row: of the leaderboard, to which the run belongs.
+        row: row of the leaderboard, to which the run belongs.
         beside: sentences on the row's place in its table.
     """
     figures = _Figures()

@@ -31,7 +31,7 @@ class Guard:
     Args:
         check: a function of a module.
         plugins: files to import in the process.
-        seconds: for one file.
+        seconds: time limit for one file.
     """
 
     def __init__(

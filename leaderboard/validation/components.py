@@ -18,7 +18,7 @@ class Named(NamedTuple):
 
     Attributes:
         where: its field in the result ("spec.mechanism.0").
-        kind: where its name is registered.
+        kind: registry of its name.
         component: its class; None where it is not installed, or does not load.
         reason: why there is no class.
     """

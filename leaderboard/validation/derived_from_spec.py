@@ -118,7 +118,7 @@ def sizes_of(
         source: only one that generates its corpus is asked.
         held_out: users whom attacks keep out of the split; None for an unknown number.
         task: may name a second source.
-        clients: how the rows are dealt.
+        clients: dealing of the rows.
     """
     second, shares = second_source(task), _shares(clients)
     downstream = (

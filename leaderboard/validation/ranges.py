@@ -140,7 +140,7 @@ def check_roc(where: str, points: list[Any], beside: Any) -> Iterator[Problem]:
 
     Args:
         where: its place.
-        points: as the file has them.
+        points: points in the file.
         beside: its AUC, a number or an estimate; anything else is none.
     """
     if not points or not all(map(_is_point, points)):

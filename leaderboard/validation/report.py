@@ -47,7 +47,7 @@ class Report(_Frozen):
         id: id of the result, where it has a usable one.
         problems: errors first.
         publication_notes: sentences for whoever publishes the file.
-        numbers: of a finished run, by which results of one id are told apart.
+        numbers: numbers of a finished run, by which results of one id are told apart.
     """
 
     path: str

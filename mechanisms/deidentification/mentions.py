@@ -23,9 +23,9 @@ def replaced(
 
     Args:
         text: is not changed.
-        mentions: in the text.
+        mentions: mentions in the text.
         where: pieces to replace, in order and without overlaps.
-        by: what each becomes.
+        by: replacement of each.
     """
     pieces, moved, at = [], [], 0
     for start, end in where:
@@ -64,8 +64,8 @@ def composed(first: Sequence[Edit], second: Sequence[Edit]) -> list[Edit]:
     Edits that overlap in the text between become one.
 
     Args:
-        first: of the text, in order and without overlaps.
-        second: of what these make of it.
+        first: edits of the text, in order and without overlaps.
+        second: edits of the text that the first ones make.
     """
     # (start, end in the text between, which of the two, characters that it adds)
     between, shift = list[tuple[int, int, int, int]](), 0

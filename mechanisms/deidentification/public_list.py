@@ -45,7 +45,7 @@ class PublicList:
         """The list in a text file of one surface a line, in UTF-8; blank lines do not count.
 
         Args:
-            path: of the file.
+            path: path of the file.
             field: the parameter that names it, for messages.
 
         Raises:

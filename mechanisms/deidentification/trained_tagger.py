@@ -38,7 +38,7 @@ class TrainedTagger(NamedTuple):
     """The saved tagger of an earlier run.
 
     Attributes:
-        folder: of the run that trained it, or that run's folder `release`.
+        folder: folder of the run that trained it, or that run's folder `release`.
         trained_on: "public" where its text was declared public.
     """
 
@@ -132,7 +132,7 @@ def _loaded(folder: Path, files: tuple[tuple[int, ...], ...]) -> Tagger:
     """The tagger that a run saved, by the task that trained it (without a record, `tagging`).
 
     Args:
-        folder: of the run, or of its release.
+        folder: folder of the run, or of its release.
         files: states of all files there: what was written anew is read anew.
     """
     result = TrainedTagger(folder, "private")._result()

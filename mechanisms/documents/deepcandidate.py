@@ -92,8 +92,8 @@ def expected_errors(
     Args:
         documents: recoded ones.
         vectors: (m, d) candidates.
-        depth: of them.
-        epsilon: of the mechanism.
+        depth: depth of the candidates.
+        epsilon: epsilon of the mechanism.
 
     Yields:
         (documents,) of the next block of documents.

@@ -76,7 +76,7 @@ class Trained:
 
     Attributes:
         epochs: after which it was best.
-        accuracy: of the linear layer, predicting the cluster of held-out documents.
+        accuracy: accuracy of the linear layer, predicting the cluster of held-out documents.
     """
 
     recoder: Recoder
@@ -95,7 +95,7 @@ def train_recoder(
         train: documents to train on.
         held_out: documents that choose the epoch.
         training: how.
-        seed: of initial weights and order.
+        seed: seed of initial weights and order.
         device: torch device.
 
     Raises:

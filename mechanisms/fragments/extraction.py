@@ -184,7 +184,7 @@ class PhraseMechanism(PublishingMechanism[Q]):
             corpus: the one that the phrases were found in.
             rows: (phrases,) the row that each phrase is published in place of: its split, its
                 label and, for those who judge an attack, its origin.
-            phrases: in the order in which they are published.
+            phrases: phrases in the order of publication.
         """
         public = np.flatnonzero(corpus.where("public"))
         out = corpus.take(np.concatenate([public, rows]))

@@ -127,7 +127,7 @@ class PhraseUnion(PhraseMechanism[PhraseUnionParams]):
         """Phrases that pass the threshold, in order.
 
         Args:
-            voters: how often each has each of its phrases.
+            voters: count of each phrase of each voter.
             run: gives the draws of every voter and the noise.
         """
         return list(self.union.released(voters, run)[0])

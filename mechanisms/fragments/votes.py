@@ -20,10 +20,10 @@ def phrases_of_voters(
     """Phrases of each voter; voters are users, or rows by their key.
 
     Args:
-        corpus: of the phrases.
+        corpus: corpus of the phrases.
         every: all occurrences.
-        unit: what votes.
-        name: of the mechanism, for the message.
+        unit: unit that votes.
+        name: name of the mechanism, for the message.
 
     Raises:
         InputError: if users vote and a row has none.

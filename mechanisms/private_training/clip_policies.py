@@ -72,7 +72,7 @@ class ClipParams(Params):
         Andrew et al. 2021 (arXiv:1905.03871), section 3.1, take a 20th of the units of a round.
 
         Args:
-            noise_multiplier: of the whole round.
+            noise_multiplier: noise multiplier of the whole round.
             expected: units of a round.
 
         Raises:
@@ -92,7 +92,7 @@ class ClipParams(Params):
 
         Args:
             clip: l2 norm that the policy starts from.
-            noise_multiplier: of the whole round, sum and count together.
+            noise_multiplier: noise multiplier of the whole round, sum and count together.
             expected: public number of units that take part in a round, in expectation.
 
         Raises:

@@ -19,7 +19,7 @@ def dealt_anew(learner: Learner, run: Run, name: str) -> Learner:
     Args:
         learner: not changed.
         run: gives the numbers, and is told that rows have changed hands.
-        name: of the mechanism.
+        name: name of the mechanism.
     """
     run.dealt(f"{name}.iid=true dealt the training rows anew among the users")
     return with_rows_dealt(learner, run.shared("fedavg", "iid"))

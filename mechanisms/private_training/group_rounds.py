@@ -16,7 +16,7 @@ def as_group_rounds(
     and no accountant of users together with entities takes it.
 
     Args:
-        rounds: of `train_federated`.
+        rounds: rounds of `train_federated`.
         of: makes a round of its sampling rate and its noise multiplier.
     """
     return tuple(_as_group(event, of) for event in rounds)

@@ -47,7 +47,7 @@ def released_noise(std: float, denominator: float) -> float:
 
     Args:
         std: standard deviation on the sum as described, clip bound included.
-        denominator: what the sum is divided by, so that sigma = std / denominator.
+        denominator: divisor of the sum, so that sigma = std / denominator.
     """
     return (std / denominator) ** 2 * denominator
 

@@ -113,7 +113,7 @@ def capped_units(index: Index, cap: int | None, corpus: Corpus) -> Index:
     Args:
         index: unit -> its rows.
         cap: a public constant; None keeps all rows.
-        corpus: whose rows these are.
+        corpus: corpus whose rows these are.
     """
     if cap is None:
         return index

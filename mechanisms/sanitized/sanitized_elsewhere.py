@@ -45,9 +45,9 @@ class SanitizedFile(NamedTuple):
     """A table with ids and texts.
 
     Attributes:
-        path: of the file.
+        path: path of the file.
         id_column, text_column: names of its columns.
-        layout: of csv and tsv.
+        layout: layout of csv and tsv.
     """
 
     path: Path
@@ -74,7 +74,7 @@ class SanitizedFile(NamedTuple):
         """Refuses rows without a text where none may be dropped, and a file of other rows.
 
         Args:
-            corpus: whose rows are asked for.
+            corpus: corpus whose rows are asked for.
             ids: (rows,) of its rows.
             missing: (rows,) True where a text is asked for and not there.
             may_drop: rows may have no text, unless that is all of them or all of the split train.

@@ -58,7 +58,7 @@ def compiled(
 
     Args:
         network: its plain layers.
-        params: of `mpc`.
+        params: params of `mpc`.
         stream: secret, and for this protocol only; None for 32 bytes of the operating system.
     """
     ending = [nn.Sigmoid(), ArgMax()] if params.sigmoid else [ArgMax()]

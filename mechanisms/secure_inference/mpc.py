@@ -155,7 +155,7 @@ class MPC(ServingMechanism[MPCParams]):
         """One protocol.
 
         Args:
-            config: that the parties compute by.
+            config: config that the parties compute by.
             truncations: products of one text that can be truncated wrongly, at most.
         """
         p = self.params

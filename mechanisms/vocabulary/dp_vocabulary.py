@@ -245,7 +245,7 @@ class DPVocabulary(VocabularyMechanism[DPVocabularyParams]):
 
         Args:
             voters: (rows,) whose each row is.
-            words: of each row.
+            words: words of each row.
         """
         return Counter(itertools.chain.from_iterable(self._first_words(voters, words)))
 
@@ -276,7 +276,7 @@ def union_noise(epsilon: float, delta: float, most: int) -> float:
     Half of delta is for items that one voter alone has.
 
     Args:
-        epsilon: of the union alone.
+        epsilon: epsilon of the union alone.
         delta: at which it holds.
         most: items that a voter votes for, at most.
     """

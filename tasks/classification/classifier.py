@@ -284,7 +284,7 @@ class ClassifierRelease(SupervisedRelease):
         """The release with a mechanism's channel between encoder and head.
 
         Args:
-            mechanism: whose `channel` it is.
+            mechanism: mechanism whose `channel` it is.
             noise: streams of it; each row's own is keyed by the row and its text.
         """
         served = copy(self)

@@ -29,7 +29,7 @@ def plain_network(reader: ClassifierReader, module: nn.Module) -> PlainNetwork:
     behind it. An encoder that has `layers` (`text-cnn`) reads vectors as they are.
 
     Args:
-        reader: of the classifier's inputs.
+        reader: reader of the classifier's inputs.
         module: the trained network; weights are not copied.
 
     Raises:

@@ -59,7 +59,7 @@ class Continuations:
     """Continuations of one start under a network.
 
     Attributes:
-        module: in evaluation mode; maps tokens to logits.
+        module: network in evaluation mode; maps tokens to logits.
         start: (1, length) token ids before the continuations, at least one.
         rows: sequences at once, for networks without token trees.
     """
@@ -281,7 +281,7 @@ class WordPool:
 
         Args:
             encode: token ids of texts.
-            before: what stands before all suffixes.
+            before: text before all suffixes.
             words: words of the pool.
         """
         prefix, *begun = encode([before, *(before + word for word in words)])

@@ -238,9 +238,9 @@ class MaskedLanguageModelRelease(SupervisedRelease):
 
         Args:
             rows: without begin and end.
-            places: of each row.
+            places: places of each row.
             finish: makes it, given what is wanted of each row.
-            wanted: of each row.
+            wanted: tokens whose answers are wanted, for each row.
 
         Raises:
             InputError: if a row is longer than the model allows.
@@ -356,7 +356,7 @@ class Gap:
         """Each token of a filler, given those to its left; those to its right are hidden.
 
         Args:
-            mask: that stands for hidden tokens.
+            mask: mask that stands for hidden tokens.
             room: tokens of a question, at most. Longer fillers are cut into parts, and each part
                 is asked by itself.
         """

@@ -58,7 +58,7 @@ def hide(
         lengths: (rows,) tokens of each row, two at least.
         seeds: (rows,) 63 bits each.
         rate: share of the tokens that are hidden.
-        vocabulary: of the tokens.
+        vocabulary: vocabulary of the tokens.
     """
     room = tokens.shape[1] - 2
     inside = np.arange(room) < lengths[:, None] - 2

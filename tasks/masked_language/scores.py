@@ -42,9 +42,9 @@ class WordPieces:
     """Words of rows as pieces, in windows of whole words that a model reads at once.
 
     Attributes:
-        words: as they stand in the texts, row after row.
+        words: words of the texts, row after row.
         row: (words,) of each.
-        pieces: of each word, one at least.
+        pieces: pieces of each word, one at least.
         windows: first word of each window, and the number of words as the last entry.
     """
 

@@ -39,7 +39,7 @@ def names_left(
         gold: what people labelled in it; rows that it does not annotate completely, rows that an
             attack planted and public rows are left out.
         published: what was made of it; `origin` says of which row each was made.
-        rng: of the resampling.
+        rng: random generator for the resampling.
 
     Returns:
         None where no row with a label was published as text.
@@ -86,7 +86,7 @@ class _Name(NamedTuple):
     """A labelled mention.
 
     Attributes:
-        letters: of its words, in their normal form; its other signs where it has no word.
+        letters: letters of its words, in their normal form; its other signs where it has no word.
         begins, ends: a word of its row begins where it does, and ends where it does.
     """
 

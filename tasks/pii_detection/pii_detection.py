@@ -59,7 +59,7 @@ def detection_scores(
     Args:
         detection: labelled and detected mentions.
         same_types: see `text.type_names.kind_of_type`.
-        rng: of the resampling.
+        rng: random generator for the resampling.
 
     Returns:
         Metrics by name; and details: `recall` by labelled type (`covered`, `touched` and `right`,

@@ -162,7 +162,7 @@ def read_columns(path: Path, params: TextFileParams, owner: str) -> Columns:
 
     Args:
         path: the file.
-        params: how it is written.
+        params: format of the file.
         owner: the source, for messages.
 
     Raises:

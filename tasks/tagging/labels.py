@@ -37,10 +37,10 @@ def labels_of_spans(
     other is left out.
 
     Args:
-        words: of the rows.
-        spans: in their texts, with numbers of `types`.
+        words: words of the rows.
+        spans: spans in their texts, with types by number in `types`.
         types: names, for messages.
-        where: how messages call a row; given for spans that must fit the words.
+        where: name of a row in messages; given for spans that must fit the words.
 
     Raises:
         InputError: with `where`, naming the row, for a span that cuts a word or touches none, or

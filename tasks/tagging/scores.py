@@ -130,7 +130,7 @@ def score_tagger(
         corpus: whole; its public rows make the dictionary.
         layer: annotation that predictions are compared with.
         types: that count; all types of the layer, and those that the release finds, by default.
-        rule: what a word is.
+        rule: definition of a word.
 
     Raises:
         InputError: if no such row has an entity.

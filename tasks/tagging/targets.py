@@ -106,8 +106,8 @@ def word_labels(origin: IntArray, annotation: Annotation, words: WordTable) -> I
 
     Args:
         origin: (rows,) rows of the source that they were made from (`Corpus.origin`).
-        annotation: of these rows.
-        words: of these rows.
+        annotation: annotation of these rows.
+        words: words of these rows.
 
     Raises:
         InputError: naming the row of the source, where spans that somebody labelled do not fit the

@@ -52,7 +52,7 @@ class TokenLosses:
     """Nats a token of test targets, their ends included, with intervals over users.
 
     Attributes:
-        vocabulary: what a token is; losses of two vocabularies do not compare.
+        vocabulary: vocabulary of tokens; losses of two vocabularies do not compare.
         most: tokens of a target past this many are left out, as the release leaves them out.
         test: rows with a text and a target.
     """

@@ -30,7 +30,7 @@ def carry_bits(party: Party, words: Tensor) -> Steps[Tensor]:
     """Shares of the top bits of sums modulo 2^width.
 
     Args:
-        party: whose share of the numbers `words` is.
+        party: party whose share of the numbers `words` is.
         words: int64 or int32 (count,), count a multiple of 8.
 
     Returns:

@@ -149,8 +149,8 @@ class SecureNetwork:
 
     Attributes:
         program: public.
-        config: as given.
-        batches: that were answered; every batch has correlations of its own.
+        config: configuration of the protocol.
+        batches: batches that were answered; every batch has correlations of its own.
     """
 
     def __init__(self, program: Program, reader: Reader, config: SecureConfig) -> None:
@@ -244,8 +244,8 @@ def compile_network(
     Args:
         network: of `nn.Sequential`, `Branches`, `Linear`, `Conv1d`, `ReLU`, `MaxPool1d`, `Flatten`,
             `Sigmoid`, and `ArgMax` at its end. `Dropout` does nothing.
-        input_shape: of one row.
-        config: how parties compute.
+        input_shape: input shape of one row.
+        config: configuration of the protocol.
 
     Raises:
         InputError: a layer that no protocol computes, or that may exceed the declared range.

@@ -32,9 +32,9 @@ class Cost:
 
     Attributes:
         rounds: one after the other.
-        bytes_server, bytes_client: what each of them sends.
+        bytes_server, bytes_client: bytes that each of them sends.
         bytes_dealer: corrections that the dealer sends to the server.
-        comparisons, truncations: of numbers.
+        comparisons, truncations: numbers compared, and truncated.
     """
 
     rounds: int = 0

@@ -29,7 +29,7 @@ class Expansion:
 
     Args:
         seed: secret.
-        name: of the stream; streams of other names are independent.
+        name: name of the stream; streams of other names are independent.
     """
 
     def __init__(self, seed: Stream, *name: Name) -> None:

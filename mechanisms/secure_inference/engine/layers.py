@@ -46,7 +46,7 @@ class Affine:
     in the clear, and the client its mask with weights that the server showed under a mask, once.
 
     Attributes:
-        kind: which of the two.
+        kind: kind of the map.
         weights: shape of the weights: (outputs, inputs) or (filters, channels, width).
     """
 

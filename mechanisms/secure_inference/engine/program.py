@@ -66,7 +66,7 @@ class Program:
 
         Args:
             party: after `show_weights`.
-            share: of the inputs (rows, *inputs): the client's is the inputs, the server's 0.
+            share: share of the inputs (rows, *inputs): the client's is the inputs, the server's 0.
         """
         answer_share = yield from self.layers.run(party, share)
         if self.reveals == "label":

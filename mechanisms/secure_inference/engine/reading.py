@@ -134,7 +134,7 @@ def read_network(network: nn.Module, *, keep_sigmoid: bool) -> list[Named]:
     """Modules up to the closing `ArgMax`, which is checked and left off.
 
     Args:
-        network: of `nn.Sequential`, `Branches` and known layers, with `ArgMax` at its end.
+        network: network of `nn.Sequential`, `Branches` and known layers, with `ArgMax` at its end.
         keep_sigmoid: False leaves out a `Sigmoid` before the end, for it moves no maximum.
 
     Raises:

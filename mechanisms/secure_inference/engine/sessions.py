@@ -75,7 +75,7 @@ class SocketEnd:
     """One party's end of a stream socket: raw numbers, whose shapes both sides know.
 
     Args:
-        party: whose end it is.
+        party: party whose end it is.
         end: connected; both parties send and receive at once, so it must not block.
     """
 
@@ -167,8 +167,8 @@ def one_process(
 
     Args:
         program: public.
-        secrets: of the server and of the client.
-        session: what is filled.
+        secrets: secrets of the server and of the client.
+        session: record to fill.
         keep: the party whose view is kept; None for nobody's.
     """
     parties = [

@@ -40,8 +40,8 @@ class Subject:
     """Whom a page is about.
 
     Attributes:
-        name: of the subject, first and last name.
-        male: which pronoun the page has.
+        name: name of the subject, first and last name.
+        male: True if the page says "he".
         born: date of birth.
         named: full names by tag (PR, SP, CH) and names of schools (ED).
         bystander: somebody else, of whom no register says anything here.

@@ -121,8 +121,8 @@ def fill(template: str, words: Mapping[str, str], mark: str = "") -> tuple[str, 
     """The text of a template, and where `{X}` stands in it, or the part of it that is `mark`.
 
     Args:
-        template: of this module.
-        words: what its places are filled with.
+        template: template of this module.
+        words: words that fill its places.
         mark: what people mark of `words["X"]`, by default all of it.
 
     Returns:

@@ -62,7 +62,7 @@ class Author:
         me, friends: people.
         classes: private attribute -> index of its class in `AUTHORS`.
         topics: (topics,) cumulative probabilities of what the author writes about.
-        city, employer: where the author lives and works.
+        city, employer: home and work of the author.
     """
 
     me: Person
@@ -111,8 +111,8 @@ def make_authors(
 
     Args:
         phones: a number for each author and each friend, `1 + FRIENDS` for each author to make.
-        world: where they live.
-        topics: how many topics there are.
+        world: world of the authors.
+        topics: number of topics.
         rng: draws who they are.
     """
     people = _people(phones, world, rng)

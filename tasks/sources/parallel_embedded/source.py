@@ -126,7 +126,7 @@ class Writer:
         """A sentence of the grammar that all topics share.
 
         Args:
-            topic: what it is about.
+            topic: topic of the sentence.
             product: names a product where the sentence has one.
         """
         subject = self.person() if self._happens(0.25) else self._subject(topic)

@@ -88,7 +88,7 @@ def read_annotation(
         values: gives the values of some rows after the other, as lists or as Arrow arrays. That of
             a row is a list of spans (`span_fields`), or a list of tags, as JSON text too.
         column: its name.
-        words: of the texts.
+        words: words of the texts.
         entities: the column marks entities, so that some tag is for words outside of them.
 
     Raises:
@@ -117,10 +117,10 @@ class _Reading:
 
     Args:
         column: its name.
-        words: of the texts.
+        words: words of the texts.
 
     Attributes:
-        rows: that were read.
+        rows: rows that were read.
         tags: the different ones.
     """
 

@@ -148,7 +148,7 @@ def corpus_of_columns(
 
     Args:
         columns: the table.
-        params: which column holds what.
+        params: choice of columns.
         owner: the source, for messages.
         declared: classes by column that the data set itself declares.
 

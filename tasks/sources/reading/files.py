@@ -12,7 +12,7 @@ def find_file(folder: Path, names: Sequence[str], owner: str) -> Path:
     """The first of `names` in a folder that exists, as it is or with `.gz` behind it.
 
     Args:
-        folder: where to look.
+        folder: folder to search.
         names: file names or patterns (`train*.jsonl`), the preferred first.
         owner: the source that asks, for the message.
 

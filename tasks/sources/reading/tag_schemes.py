@@ -74,7 +74,7 @@ class TagScheme:
     """Scheme by which a column of tags marks entities.
 
     Attributes:
-        name: of the scheme: a key of `FAMILIES`, `IO`, or `CATEGORIES`.
+        name: name of the scheme: a key of `FAMILIES`, `IO`, or `CATEGORIES`.
         parts: (letter, type) of each tag; the letter is upper case, and empty in IO. A tag outside
             of entities has neither.
     """

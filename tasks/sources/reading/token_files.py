@@ -35,8 +35,8 @@ def read_tokens(
         names: of the columns, as many as a line has; by default the first is `token`, the last
             `gold`, and those between them are left out. In CoNLL-U, where the first counts the
             words of each sentence, the second is `token`.
-        parameter: that named the file, for messages.
-        encoding: of its text.
+        parameter: parameter that named the file, for messages.
+        encoding: encoding of its text.
 
     Raises:
         InputError: naming the line, for one that has another number of columns than the first.

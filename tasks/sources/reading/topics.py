@@ -51,10 +51,10 @@ def topic_shares(
     and more, English stop words left out.
 
     Args:
-        texts: whose shares are wanted.
+        texts: texts whose shares are wanted.
         fit_on: the text that the model, its vocabulary included, is fitted on.
         params: the model; `topic_share` plays no part.
-        seed: of the start of the fit and the order of its batches.
+        seed: seed of the start of the fit and the order of its batches.
 
     Returns:
         (texts, topics) shares that sum to 1; all 0 for a text without a counted word.
