@@ -81,7 +81,7 @@ PLUGIN = textwrap.dedent('''
 def test_components_of_strangers(tmp_path, monkeypatch):
     from uedp_bench.components import registry
 
-    monkeypatch.setattr(registry.mechanisms, "_given", {})
+    monkeypatch.setattr(registry.mechanisms, "_plugins", {})
     file = tmp_path / f"evil_{tmp_path.name}.py"
     file.write_text(PLUGIN)
     plugin = ["--plugin", str(file)]

@@ -31,7 +31,7 @@ def test_a_broken_plug_in_and_a_broken_store_are_named(
     (tmp_path / "mlflow.db").write_text("no database at all, but long enough to be read as one")
     entry = EntryPoint("torn", "no_such_package:Torn", registry.mechanisms.group)
     torn = {"torn": registry._origin(entry)}
-    with patch.object(registry.mechanisms, "_given", torn):
+    with patch.object(registry.mechanisms, "_plugins", torn):
         assert run_cli(["doctor", "--out", str(tmp_path), "--json"]) == 1
     said = found(capsys)
     assert said["mechanism torn"]["state"] == "bad"

@@ -169,7 +169,7 @@ PLUGIN = textwrap.dedent('''
 def plugin(tmp_path, monkeypatch):
     from uedp_bench.components import registry
 
-    monkeypatch.setattr(registry.mechanisms, "_given", {})
+    monkeypatch.setattr(registry.mechanisms, "_plugins", {})
     file = tmp_path / f"mask_{tmp_path.name}.py"
     file.write_text(PLUGIN)
     return str(file)
@@ -212,7 +212,7 @@ def test_a_name_of_two_kinds_needs_its_kind(capsys, monkeypatch):
     from uedp_bench.components import registry
 
     twin = {"membership": registry.Origin("twin.py:Twin", lambda: None)}
-    monkeypatch.setattr(registry.tasks, "_given", twin)
+    monkeypatch.setattr(registry.tasks, "_plugins", twin)
     assert run_cli(["describe", "membership"]) == 2
     err = capsys.readouterr().err
     assert "attack/membership" in err
@@ -228,7 +228,7 @@ def test_listing_imports_no_plugin_and_survives_a_broken_one(tmp_path, capsys, m
     (package / "mod.py").write_text('class Broken:\n    """Never imported."""\n')
     monkeypatch.syspath_prepend(str(tmp_path))
     origin = registry.Origin("broken_pkg_for_listing.mod:Broken (broken 0.1)", lambda: 1 / 0)
-    monkeypatch.setattr(registry.attacks, "_given", {"broken": origin})
+    monkeypatch.setattr(registry.attacks, "_plugins", {"broken": origin})
     assert run_cli(["list", "attacks"]) == 0
     assert "Never imported." in capsys.readouterr().out
     assert run_cli(["describe", "broken"]) == 2

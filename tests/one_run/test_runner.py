@@ -349,7 +349,7 @@ def test_parts_that_do_not_fit_are_refused():
     wrong = spec.model_copy(update={"model": spec.task})
     with pytest.MonkeyPatch.context() as patched:
         origin = registry.Origin("here", lambda: task)
-        patched.setattr(registry.models, "_given", {"next-word": origin})
+        patched.setattr(registry.models, "_plugins", {"next-word": origin})
         with pytest.raises(InputError, match=r"LanguageModel.*next-word"):
             build(wrong)
 

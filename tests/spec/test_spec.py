@@ -281,7 +281,7 @@ def test_folders_count_by_names_and_contents(tmp_path, monkeypatch):
         plan = train = None
 
     Loads.__abstractmethods__ = frozenset()
-    monkeypatch.setattr(registry.mechanisms, "_given",
+    monkeypatch.setattr(registry.mechanisms, "_plugins",
                         {"loads": registry.Origin("here", lambda: Loads)})  # fmt: skip
     folders = [tmp_path / name for name in "abc"]
     for folder, (file, text) in zip(folders, (("w", "x"), ("w", "x"), ("v", "x")), strict=True):
