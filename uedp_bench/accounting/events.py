@@ -1,4 +1,4 @@
-"""What happened, as frozen values: mechanisms emit events, accountants say what they are worth.
+"""Uses of private data as frozen values: mechanisms emit events, accountants bound epsilon.
 
 An event says enough to write an accountant without seeing the mechanism. Meanings never change:
 a new situation is a new class. No guarantee is an event too (`NonPrivate`). These are the kinds of
@@ -47,12 +47,12 @@ class NonPrivate(Event):
         return self.reason
 
     def text(self, unit: PrivacyUnit) -> str:
-        """That nothing protected it, and why."""
+        """Sentence that nothing protected it, with the reason."""
         return f"private data was used without protection: {self.reason}"
 
 
 class NoisySum(Event):
-    """A sum over units with Gaussian noise: what the kinds below have in common."""
+    """Base of sums over units with Gaussian noise."""
 
     draws_gaussian: ClassVar[bool] = True
 
@@ -64,7 +64,7 @@ class Gaussian(NoisySum):
     noise_multiplier: float = Field(ge=0.0)
 
     def text(self, unit: PrivacyUnit) -> str:
-        """What is released, with how much noise."""
+        """Sentence about the release and its noise."""
         return (
             "a sum of clipped vectors is released with Gaussian noise of "
             f"{self.noise_multiplier:g} times the clip bound"
@@ -79,7 +79,7 @@ class PoissonSampled(NoisySum):
     event: Gaussian
 
     def text(self, unit: PrivacyUnit) -> str:
-        """Who takes part, then what is released."""
+        """Sentence about participation and release."""
         takes = f"each {unit} takes part with probability {self.rate:g}"
         return f"{takes}; {self.event.text(unit)}"
 
@@ -102,7 +102,7 @@ class FixedSizeSampled(NoisySum):
         )
 
     def text(self, unit: PrivacyUnit) -> str:
-        """How many take part, then what is released."""
+        """Sentence about the size of the sample and the release."""
         drawn = f"{self.sample:,} of {self.population:,}"
         return f"{drawn} are drawn without replacement (unit {unit}); {self.event.text(unit)}"
 
@@ -124,7 +124,7 @@ def _noise_on_sum(multiplier: float) -> str:
     return f"Gaussian noise of {multiplier:g} times it is added to the sum"
 
 
-def _told(event: UserEntityGaussian | TwoLevelUserEntityGaussian, clipped: str) -> str:
+def _round_text(event: UserEntityGaussian | TwoLevelUserEntityGaussian, clipped: str) -> str:
     takes = f"each of {event.users:,} users takes part with probability {event.rate:g}"
     return f"{takes}; {clipped}, and {_noise_on_sum(event.noise_multiplier)}"
 
@@ -144,8 +144,8 @@ class UserEntityGaussian(_OfUserEntity):
     users: Count
 
     def text(self, unit: PrivacyUnit) -> str:
-        """Who takes part, and what is clipped."""
-        return _told(self, "its update is clipped to a norm")
+        """Sentence about participation and clipping."""
+        return _round_text(self, "its update is clipped to a norm")
 
 
 class TwoLevelUserEntityGaussian(_OfUserEntity):
@@ -164,7 +164,7 @@ class TwoLevelUserEntityGaussian(_OfUserEntity):
     sentence_bound: float = Field(gt=0.0)
 
     def assumptions_of(self, unit: PrivacyUnit) -> tuple[str, ...]:
-        """What the points of the curve count: sentences."""
+        """Assumption that points of the curve count sentences."""
         if unit != "user-entity":
             return ()
         return (
@@ -173,8 +173,8 @@ class TwoLevelUserEntityGaussian(_OfUserEntity):
         )
 
     def text(self, unit: PrivacyUnit) -> str:
-        """Who takes part, and what is clipped."""
-        return _told(
+        """Sentence about participation and clipping."""
+        return _round_text(
             self,
             f"its sentences' gradients are clipped to {self.sentence_bound:g} times a norm, and "
             "their sum to the norm",
@@ -197,7 +197,7 @@ class SentenceSampledGaussian(_OfUserEntity):
     users: Count
 
     def text(self, unit: PrivacyUnit) -> str:
-        """Which sentences take part, and what is clipped."""
+        """Sentence about sampled sentences and clipping."""
         return (
             f"each sentence of {self.users:,} users, at most {self.sentences_per_user:,} of each, "
             f"takes part with probability {self.rate:g}; its gradient is clipped to a norm, and "
@@ -248,7 +248,7 @@ class LaplaceVector(Event):
     coordinates: Count = Field(default=1, exclude_if=equals(1))
 
     def text(self, unit: PrivacyUnit) -> str:
-        """How much noise, against how far a vector moves."""
+        """Sentence about noise and the largest move of a vector."""
         dropped = f"; the element is dropped with probability {self.dropout:g}, first"
         most = self.sensitivity / self.coordinates
         each = f", none of {self.coordinates:,} by more than {most:g}"
@@ -268,12 +268,12 @@ class MetricPrivacy(Event):
     metric: str
 
     def text(self, unit: PrivacyUnit) -> str:
-        """Epsilon, and of which distance."""
+        """Sentence about epsilon and its distance."""
         return f"metric privacy: ε = {self.epsilon:g} per unit of distance ({self.metric})"
 
 
 def _inside(event: Event) -> Event:
-    """Refuses what other events cannot hold."""
+    """Refuse events that other events cannot hold."""
     if isinstance(event, NonPrivate | Repeated):
         raise ValueError(f"{event.kind!r} stands by itself, and not inside of another event")
     return event
@@ -287,16 +287,16 @@ class Repeated(Event):
     event: Annotated[AnyEvent, AfterValidator(_inside)]
 
     def text(self, unit: PrivacyUnit) -> str:
-        """How often, then what."""
+        """Sentence about the repetitions and the repeated event."""
         return f"{self.count:,} times, one after the other: {self.event.text(unit)}"
 
 
 GroupRound = UserEntityGaussian | TwoLevelUserEntityGaussian | SentenceSampledGaussian
-"""Events of one round whose epsilon is a curve over who else mentions the entity."""
+"""Events of one round whose epsilon is a curve over others that mention the entity."""
 
 
 def one_and_count(event: Event) -> tuple[Event, int]:
-    """The event that happens, and how often: of `Repeated`, what it repeats."""
+    """An event and its count: of `Repeated`, the repeated event."""
     return (event.event, event.count) if isinstance(event, Repeated) else (event, 1)
 
 
@@ -304,9 +304,9 @@ class PrivacyEvent(Frozen):
     """An event with the unit and the adjacency that it speaks of.
 
     Attributes:
-        unit: what one change of the data replaces.
-        adjacency: how neighbouring data sets differ.
-        event: what happened.
+        unit: privacy unit.
+        adjacency: difference between neighbouring data sets.
+        event: use of private data.
         assumptions: conditions of the analysis that the code which emitted this event meets.
         protected: the declared point of a user-entity curve; None for everybody.
         stage: the mechanism that emitted it, filled in by the pipeline. A unit is protected only
@@ -334,7 +334,7 @@ class Claim(Frozen):
             today's dp-accounting), "basic" (epsilons as stated; sums under composition), or
             `DECLARED` (the promise of `event` as it stands, at its own delta).
         source: paper, section or equation.
-        note: where the claim departs from what the algorithm gives.
+        note: departure of the claim from the guarantee of the algorithm.
     """
 
     unit: PrivacyUnit

@@ -1,9 +1,9 @@
-"""Capabilities: what an adversary, or a task, can ask of a release.
+"""Capabilities: questions of adversaries and tasks to a release.
 
 A capability is a protocol with one distinctive method. A task's learner returns an object that
 offers some of them; the runner pairs attacks with releases by these protocols alone. A capability
-is declared in one place: `@capability(question)` above its protocol. The question is what a saved
-release is asked, so that what cannot be asked again is found when it is saved.
+is declared in one place: `@capability(question)` above its protocol. The question goes to a saved
+release, so that one that cannot answer again is refused when it is saved.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from uedp_bench.contracts.model import Vocabulary
 
 Question = Callable[[Any, Corpus], FloatArray]
-"""Asks a release of some capability about a few rows; the answer is an array of numbers."""
+"""Function that asks a release about a few rows; the answer is an array of numbers."""
 
 
 class Capability(NamedTuple):
-    """Something that a release can be asked.
+    """Kind of questions that a release can answer.
 
     Attributes:
-        kind: the protocol.
-        question: what a saved release is asked; None for what the run makes anew, and nobody saves.
+        kind: protocol of the capability.
+        question: question to a saved release; None for releases that the run makes anew.
     """
 
     kind: type
@@ -41,11 +41,11 @@ K = TypeVar("K", bound=type)
 
 
 def capability(question: Question | None) -> Callable[[K], K]:
-    """Declares a runtime-checkable protocol as a capability.
+    """Declare a runtime-checkable protocol as a capability.
 
     Args:
-        question: what a release with this capability is asked when it was saved and loaded again:
-            both must answer alike. None for what the run makes, and nobody saves.
+        question: question to a release with this capability before it is saved and after it is
+            loaded again: both must answer alike. None for releases that nobody saves.
 
     Raises:
         PluginError: if a built-in capability has the name.
@@ -91,10 +91,10 @@ class TokenScores(NamedTuple):
     correct: NDArray[np.bool_]
 
 
-@capability(lambda asked, rows: _logprobs(asked.token_logprobs(rows.texts)))
+@capability(lambda release, rows: _logprobs(release.token_logprobs(rows.texts)))
 @runtime_checkable
 class Scorer(Protocol):
-    """Can be asked how likely a text is."""
+    """Release that scores texts."""
 
     def token_logprobs(self, texts: Sequence[str]) -> list[TokenScores]:
         """Scores of every text; a text has its tokens and one end token as targets.
@@ -104,10 +104,10 @@ class Scorer(Protocol):
         ...
 
 
-@capability(lambda asked, rows: asked.filler_losses("", "", rows.texts))
+@capability(lambda release, rows: release.filler_losses("", "", rows.texts))
 @runtime_checkable
 class Completer(Protocol):
-    """Can be asked how likely fillings of a gap in a text are."""
+    """Release that scores fillings of a gap in a text."""
 
     def filler_losses(self, before: str, after: str, fillers: Sequence[str]) -> FloatArray:
         """(fillers,) negative log-likelihood (nats) of `filler` and `after`, given `before`.
@@ -117,10 +117,10 @@ class Completer(Protocol):
         ...
 
 
-@capability(lambda asked, rows: asked.next_logprobs([asked.encode(rows.texts[0])[:1]]))
+@capability(lambda release, rows: release.next_logprobs([release.encode(rows.texts[0])[:1]]))
 @runtime_checkable
 class Generator(Protocol):
-    """Can be asked for the next token."""
+    """Release that predicts the next token."""
 
     def next_logprobs(self, prefixes: Sequence[Sequence[int]]) -> FloatArray:
         """(prefixes, vocabulary) log-probabilities after token-id prefixes of equal length.
@@ -138,13 +138,13 @@ class Generator(Protocol):
         ...
 
 
-@capability(lambda asked, rows: asked.class_logprobs(rows))
+@capability(lambda release, rows: release.class_logprobs(rows))
 @runtime_checkable
 class Classifier(Protocol):
-    """Can be asked for the class of a row, as the owner of its text would ask.
+    """Release that predicts classes of rows, for the owner of their text.
 
     Rows that a mechanism perturbs at inference get noise of their own, keyed by `Corpus.keys`: a
-    row that is asked for twice gets the same noise, two rows of one text do not.
+    row gets the same noise twice, two rows of one text do not.
     """
 
     def class_logprobs(self, corpus: Corpus) -> FloatArray:
@@ -152,12 +152,12 @@ class Classifier(Protocol):
         ...
 
 
-@capability(lambda asked, rows: np.asarray(asked.labels(rows), dtype=np.float64))
+@capability(lambda release, rows: np.asarray(release.labels(rows), dtype=np.float64))
 @runtime_checkable
 class LabelOnly(Protocol):
-    """Can be asked for the class of a row and tells nothing else: no probabilities, no scores.
+    """Release that predicts classes of rows and nothing else: no probabilities, no scores.
 
-    What a `Classifier` says is more: whoever takes either asks `class_labels`.
+    A `Classifier` says more; `class_labels` works with either.
     """
 
     def labels(self, corpus: Corpus) -> IntArray:
@@ -165,27 +165,29 @@ class LabelOnly(Protocol):
         ...
 
 
-@capability(lambda asked, rows: asked.representations(rows))
+@capability(lambda release, rows: release.representations(rows))
 @runtime_checkable
 class Encoder(Protocol):
-    """Shows the representation of a row: what leaves the owner's device and an attacker sees."""
+    """Release that shows representations of rows, which leave the owner's device."""
 
     def representations(self, corpus: Corpus) -> FloatArray:
-        """(rows, d) as released; noise as in `Classifier`."""
+        """(rows, d) representations as released; noise as in `Classifier`."""
         ...
 
 
-@capability(lambda asked, rows: asked.row_losses(rows.take(np.flatnonzero(asked.scorable(rows)))))
+@capability(
+    lambda release, rows: release.row_losses(rows.take(np.flatnonzero(release.scorable(rows))))
+)
 @runtime_checkable
 class RowScorer(Protocol):
-    """Can be asked for the loss of a row, as training computes it (`TrainedRelease`)."""
+    """Release that computes the loss of a row, as training does (`TrainedRelease`)."""
 
     def row_losses(self, corpus: Corpus) -> FloatArray:
-        """(rows,) negative log-likelihood (nats) of what the model predicts of each row.
+        """(rows,) negative log-likelihood (nats) of each row's predictions.
 
         A row with several targets has the mean of theirs, which is what training minimises. The
-        loss of a row depends on that row alone. No noise is drawn: whoever has the weights computes
-        it.
+        loss of a row depends on that row alone. No noise is drawn: anybody with the weights
+        computes it.
 
         Raises:
             InputError: for a row that is not `scorable`.
@@ -193,24 +195,24 @@ class RowScorer(Protocol):
         ...
 
     def scorable(self, corpus: Corpus) -> BoolArray:
-        """(rows,) True where a row has what is predicted, such as a label."""
+        """(rows,) True where a row has a target, such as a label."""
         ...
 
 
-@capability(lambda asked, rows: asked.predictions(rows))
+@capability(lambda release, rows: release.predictions(rows))
 @runtime_checkable
 class Predictor(Protocol):
-    """Can be asked for what it predicts of a row, where that is a number or several."""
+    """Release whose predictions of a row are numbers."""
 
     def predictions(self, corpus: Corpus) -> FloatArray:
         """(rows, ...) predictions, each of which depends on the text of its row alone."""
         ...
 
 
-@capability(lambda asked, rows: _span_table(asked.spans(rows)))
+@capability(lambda release, rows: _span_table(release.spans(rows)))
 @runtime_checkable
 class Tagger(Protocol):
-    """Can be asked for the entities of a text. Its losses are those of a `RowScorer`.
+    """Release that finds entities in texts. Its losses are those of a `RowScorer`.
 
     Attributes:
         types: names of the types that it tells apart.
@@ -218,37 +220,37 @@ class Tagger(Protocol):
 
     @property
     def types(self) -> tuple[str, ...]:
-        """See above."""
+        """Names of the types."""
         ...
 
     def spans(self, corpus: Corpus) -> Spans:
-        """The entities that it finds, by row and place, with numbers of `types`.
+        """Find entities, by row and place, with numbers of `types`.
 
-        What a row has depends on the text of that row alone; annotations of the corpus are not
-        looked at. No two spans of a row overlap.
+        Spans of a row depend on the text of that row alone; annotations of the corpus are not read.
+        No two spans of a row overlap.
         """
         ...
 
 
-@capability(lambda asked, rows: _as_numbers(asked.translate(rows.texts)))
+@capability(lambda release, rows: _as_numbers(release.translate(rows.texts)))
 @runtime_checkable
 class Translator(Protocol):
-    """Can be asked for the translation of a text."""
+    """Release that translates texts."""
 
     def translate(self, texts: Sequence[str]) -> list[str]:
-        """The translation of each text; it depends on that text alone.
+        """Translate each text; the translation depends on that text alone.
 
         Tags that mark fragments in training are never in it.
         """
         ...
 
 
-@capability(lambda asked, rows: asked.pair_losses(rows.texts, rows.targets or rows.texts))
+@capability(lambda release, rows: release.pair_losses(rows.texts, rows.targets or rows.texts))
 @runtime_checkable
 class PairScorer(Protocol):
-    """Can be asked how likely a translation of a text is, whoever wrote it.
+    """Release that scores any translation of a text.
 
-    It takes texts, not a corpus: an attacker asks about many translations of one text. The losses
+    It takes texts, not a corpus: an attacker tries many translations of one text. The losses
     of rows as training computes them, means over tokens, are those of a `RowScorer`.
     """
 
@@ -262,11 +264,11 @@ class PairScorer(Protocol):
 
 @runtime_checkable
 class Tokenised(Protocol):
-    """Reads text by a vocabulary."""
+    """Release that reads text by a vocabulary."""
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """Its tokens."""
+        """Its vocabulary."""
         ...
 
 

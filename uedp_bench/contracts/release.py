@@ -1,8 +1,8 @@
 """The release: what leaves the protected side.
 
-The harness shows what mechanisms made beside it: published rows, how words were replaced, what
-found the replaced pieces, and by how much weights moved. Each is a capability, and a release lacks
-the attribute where there is no such thing.
+The engine adds products of mechanisms to it: published rows, the channel of replaced words, the
+detector of replaced pieces, and the move of weights. Each is a capability, and a release without
+such a thing lacks the attribute.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class Release:
     """Base of everything that is released.
 
     Attributes:
-        events: what happened to private data to make it; the accountants' only input.
-        view: what the adversary sees, in words ("model weights", "sanitised text").
-        target: what it predicts: "label", or the name of an attribute.
-        classes: names of the classes that it tells apart; none where it tells no classes apart, or
-            does not say which.
+        events: uses of private data to make it; the accountants' only input.
+        view: the adversary's view, in words ("model weights", "sanitised text").
+        target: predicted attribute: "label", or the name of an attribute.
+        classes: names of the classes that it tells apart; none if it tells none apart, or does not
+            name them.
         takes_vectors: True if it reads published vectors, not text.
         inputs: rows as they enter the model, where mechanisms perturb inputs and do not publish
             them. They are not released, but classes and representations of inputs are theirs.
@@ -48,9 +48,9 @@ class Release:
     inputs: Corpus | None = None
 
     def showing(self, **more: Any) -> Self:
-        """The same release with more to be seen: `events`, `published` and whatever else.
+        """Copy with more attributes: `events`, `published` and others.
 
-        The run adds what the learner that made the release cannot know. This one stays as it is.
+        The run adds attributes that the learner cannot know. The original stays as it is.
         """
         other = copy.copy(self)
         for name, value in more.items():
@@ -59,11 +59,11 @@ class Release:
 
     @property
     def draws_noise(self) -> bool:
-        """True if what `save` writes holds the key of noise that is drawn when asked."""
+        """True if files of `save` hold the key of noise that is drawn on each question."""
         return False
 
     def save(self, folder: Path) -> None:
-        """Writes everything that is needed to ask the release again into a folder that exists."""
+        """Write everything that answers need into a folder that exists."""
         raise TypeError(f"{type(self).__name__} cannot be saved")
 
 
@@ -75,7 +75,7 @@ class TrainedRelease(Release, ABC):
 
     @abstractmethod
     def learner(self, corpus: Corpus) -> Learner:
-        """The learner of other rows, in their order, with the released module as its own."""
+        """Make the learner of other rows, in their order, with the released module as its own."""
 
     def scorable(self, corpus: Corpus) -> BoolArray:
         """See `RowScorer`; all rows, unless a task says otherwise."""
@@ -113,18 +113,18 @@ class PublishedOnly(Release):
     view = "published corpus"
 
     def save(self, folder: Path) -> None:
-        """Nothing but the published corpus was released, and any run makes it again."""
+        """Save nothing: any run makes the published corpus again."""
 
 
 @capability(None)
 @runtime_checkable
 class Published(Protocol):
-    """The protected corpus itself was published.
+    """Release with the published corpus itself.
 
     Attributes:
-        published: its rows. Test rows are among them where inputs are protected too. `origin` says
-            from which source row each was made: it is truth for whoever scores an attacker, and
-            `seen_of` is what the attacker sees.
+        published: its rows. Test rows are among them where inputs are protected too. `origin` has
+            the source row of each: it is truth for the scorer of an attacker, and `seen_of` is the
+            attacker's view.
     """
 
     published: Corpus
@@ -133,7 +133,7 @@ class Published(Protocol):
 @capability(None)
 @runtime_checkable
 class Channel(Published, Protocol):
-    """Words were replaced one by one, and the text was published.
+    """Release of published text with words replaced one by one.
 
     Attributes:
         word_channel: mechanism as an adversary who knows it can run it.
@@ -143,12 +143,12 @@ class Channel(Published, Protocol):
 
 
 class EntityDetector(Protocol):
-    """What finds the pieces of text that a mechanism replaces, as anybody can run it."""
+    """Detector of the pieces of text that a mechanism replaces, as anybody can run it."""
 
     def find(self, corpus: Corpus) -> Layer:
-        """What it finds in original texts: spans by row, their types, and all rows as complete.
+        """Detect pieces in original texts: spans by row, their types, and all rows as complete.
 
-        What a row has depends on the text of that row alone, or on labels that the source gave it.
+        Spans of a row depend on the text of that row alone, or on its labels of the source.
         """
         ...
 
@@ -156,19 +156,19 @@ class EntityDetector(Protocol):
 @capability(None)
 @runtime_checkable
 class Deidentified(Published, Protocol):
-    """Pieces of texts were found and replaced, and the text was published.
+    """Release of published text with replaced pieces.
 
     Attributes:
-        entity_detector: what found them.
+        entity_detector: detector of the pieces.
     """
 
     entity_detector: EntityDetector
 
 
-@capability(lambda asked, rows: asked.update)
+@capability(lambda release, rows: release.update)
 @runtime_checkable
 class Updates(Protocol):
-    """Shows by how much private training moved the weights: initial weights are public.
+    """Release with the move of weights by private training: initial weights are public.
 
     Attributes:
         update: (d,) final minus initial weights, in the order of the module's trainable parameters.
@@ -178,21 +178,21 @@ class Updates(Protocol):
 
 
 def published_of(release: object) -> Corpus | None:
-    """What was published; None where nothing was."""
+    """Published corpus; None if nothing was published."""
     return release.published if isinstance(release, Published) else None
 
 
 def seen_of(release: object) -> Corpus | None:
-    """What was published, as an attacker sees it: without the row that each was made from.
+    """Published corpus as an attacker sees it: without the row that each was made from.
 
-    `Corpus.origin` of `published_of` is for whoever scores the attacker, and is not released.
+    `Corpus.origin` of `published_of` is for the scorer of the attacker, and is not released.
     """
     shown = published_of(release)
     return None if shown is None else replace(shown, origin=np.full(len(shown), -1, dtype=np.int64))
 
 
 def word_channel_of(release: object) -> WordChannel | None:
-    """How words were replaced one by one; None where they were not, or nobody can say how."""
+    """Channel that replaced words one by one; None if there was none, or it is not known."""
     return release.word_channel if isinstance(release, Channel) else None
 
 

@@ -1,4 +1,4 @@
-"""What accountants are asked, and what they say: a number and its origin, or a refusal."""
+"""Queries to accountants, and their answers: a number and its origin, or a refusal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SOURCES = {
     "metric": "metric differential privacy, per unit of distance (Chatzikokolakis et al. 2013)",
     "simulation": "simulation security; failures add up (Goldreich 2004, chapter 7)",
 }
-"""By accountant, where it comes from."""
+"""Source of each accountant."""
 
 Rounds = Sequence[tuple[Event, int]]
 """Events of one round, each with the number of times it happens."""
@@ -31,12 +31,12 @@ class Refusal(Exception):  # noqa: N818 - an answer of an accountant, caught by 
 
 @dataclass(frozen=True)
 class Asked:
-    """Points of the user-entity curve that are asked for.
+    """Query for points of the user-entity curve.
 
     Attributes:
-        declared: where the guarantee is given; None for everybody.
-        points: of the curve; None for the standard spreads, the declared one and everybody.
-        alone: the user alone is meant (the point 0, and no curve).
+        declared: point of the guarantee; None for everybody.
+        points: points of the curve; None for the standard spreads, the declared one and everybody.
+        alone: True if the user alone is meant (the point 0, and no curve).
     """
 
     declared: Protected | None = None
@@ -46,17 +46,17 @@ class Asked:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the accountants say.
+    """Answer of an accountant.
 
     Attributes:
         epsilon: the smallest valid value.
         accountant: the accountant that gave it, "none" where none could; two joined by " + " where
             two did.
         values: epsilon by every accountant that is valid for these events.
-        curve: for user-entity events.
-        reason: why epsilon is infinite, where it is.
-        notion: what epsilon means.
-        used: the delta that epsilon holds at; None for the one asked for.
+        curve: curve of user-entity events.
+        reason: reason why epsilon is infinite, if it is.
+        notion: meaning of epsilon.
+        used: the delta that epsilon holds at; None for that of the query.
         pure: epsilon at delta 0, where that is known and epsilon is of a larger delta.
     """
 
@@ -71,7 +71,7 @@ class Answer:
 
     @property
     def source(self) -> str:
-        """Where the accountants come from; nothing of accountants that a plug-in brings."""
+        """Sources of the accountants; none for accountants that a plug-in brings."""
         return "; ".join(filter(None, (SOURCES.get(n, "") for n in self.accountant.split(" + "))))
 
 

@@ -1,8 +1,8 @@
 """The accountant of noise that a banded matrix correlates: one Gaussian mechanism, exactly.
 
-All rounds of a training are worth N(r, z^2) against N(0, z^2), where r is how far neighbours move
-the matrix times the sums, whatever the rounds learn from each other (docs/proofs.md, theorem G). So
-are several trainings, with the squares of r / z added up.
+All rounds of a training are worth N(r, z^2) against N(0, z^2), where r is the move of the
+matrix times the sums between neighbours, whatever the rounds learn from each other (docs/proofs.md,
+theorem G). So are several trainings, with the squares of r / z added up.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from uedp_bench.accounting.event_contract import Adjacency, Neighbours, Protecte
 NAME = "gaussian"
 
 
-def banded_rounds(rounds: Rounds, adjacency: Adjacency, delta: float, asked: Asked) -> Answer:
+def banded_rounds(rounds: Rounds, adjacency: Adjacency, delta: float, query: Asked) -> Answer:
     """Epsilon of all trainings together.
 
     Raises:
@@ -32,12 +32,12 @@ def banded_rounds(rounds: Rounds, adjacency: Adjacency, delta: float, asked: Ask
     if any(event.noise_multiplier == 0.0 for event, _ in banded):
         return Answer(math.inf, "none", {}, reason="no noise was added")
 
-    def at(point: Protected) -> float:
+    def epsilon_at(point: Protected) -> float:
         return _epsilon(banded, Neighbours(adjacency, point), delta)
 
-    if not asked.alone and len({event.population for event, _ in banded}) > 1:
+    if not query.alone and len({event.population for event, _ in banded}) > 1:
         raise Refusal("rounds with correlated noise disagree on the number of users")
-    epsilon, curve = curve_of(Sizes.of([event for event, _ in banded]), asked, at)
+    epsilon, curve = curve_of(Sizes.from_rounds([event for event, _ in banded]), query, epsilon_at)
     if math.isinf(epsilon):
         return Answer(epsilon, "none", {NAME: epsilon}, curve, beyond.REASON)
     return Answer(epsilon, NAME, {NAME: epsilon}, curve)

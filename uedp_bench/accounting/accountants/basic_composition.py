@@ -113,7 +113,7 @@ _NAMES: dict[Notion, str] = {"dp": "basic", "metric-dp": "metric", "simulation":
 
 
 def basic_reason(rounds: Rounds, adjacency: Adjacency, delta: float) -> str:
-    """Why `basic_epsilon` is infinite; empty where it is not."""
+    """Reason why `basic_epsilon` is infinite; empty if it is not."""
     epsilon, _, used = basic_epsilon(rounds, adjacency, delta)
     if math.isfinite(epsilon):
         return ""
@@ -123,14 +123,18 @@ def basic_reason(rounds: Rounds, adjacency: Adjacency, delta: float) -> str:
 
 
 def _promised(event: Event, adjacency: Adjacency) -> Promise:
-    found = promises(event, adjacency)
-    if found is None:
+    promise = promises(event, adjacency)
+    if promise is None:
         raise Refusal(f"{event.kind} promises nothing under {adjacency}")
-    if event.notion == "simulation" and found.epsilon > 0.0:
-        raise Refusal(f"{event.kind} promises epsilon {found.epsilon:g}, and a simulation has none")
-    if not (found.epsilon >= 0.0 and 0.0 <= found.delta <= 1.0):
-        raise Refusal(f"{event.kind} promises ({found.epsilon:g}, {found.delta:g}): out of range")
-    return found
+    if event.notion == "simulation" and promise.epsilon > 0.0:
+        raise Refusal(
+            f"{event.kind} promises epsilon {promise.epsilon:g}, and a simulation has none"
+        )
+    if not (promise.epsilon >= 0.0 and 0.0 <= promise.delta <= 1.0):
+        raise Refusal(
+            f"{event.kind} promises ({promise.epsilon:g}, {promise.delta:g}): out of range"
+        )
+    return promise
 
 
 def group_delta(epsilon: float, delta: float, group: int) -> float:

@@ -4,7 +4,7 @@
    compose (Zhu, Dong and Wang 2022, arXiv:2106.08567, Theorem 10), adaptively.
 2. If every event has Renyi divergences, they add up (Mironov 2017, Proposition 1). Where both
    hold the smaller epsilon counts.
-3. Else events are parted by what they declare, delta is shared out equally, and the epsilons of the
+3. Else events are parted by their currencies, delta is shared out equally, and the epsilons of the
    parts add up: basic composition.
 """
 
@@ -28,20 +28,20 @@ from uedp_bench.accounting.banded_factorization import WithCurve
 from uedp_bench.accounting.event_contract import Adjacency, Event, Neighbours, Protected
 
 EVERYBODY = Protected(spread=10**9, sentences_per_user=10**6)
-"""An entity that anybody may mention, where no event says how many there are."""
+"""An entity that anybody may mention, where no event has a number of users."""
 
 
 _CERTAIN = "an event may tell neighbours apart for certain"
 
 
-def common_currency(rounds: Rounds, adjacency: Adjacency, delta: float, asked: Asked) -> Answer:
+def common_currency(rounds: Rounds, adjacency: Adjacency, delta: float, query: Asked) -> Answer:
     """Epsilon of events that have no joint accountant of their own.
 
     Args:
         rounds: events of differential privacy, each with the number of times it happens.
         adjacency: how neighbouring data sets differ.
         delta: in (0, 1).
-        asked: points of the curve, where an event has one.
+        query: points of the curve, where an event has one.
 
     Raises:
         Refusal: if an event declares nothing that composes.
@@ -49,21 +49,21 @@ def common_currency(rounds: Rounds, adjacency: Adjacency, delta: float, asked: A
     active = [(event, count) for event, count in rounds if count > 0]
 
     @cache
-    def at(point: Protected) -> Answer:
-        return _at(active, Neighbours(adjacency, point), delta)
+    def answer_at(point: Protected) -> Answer:
+        return _answer_at(active, Neighbours(adjacency, point), delta)
 
     groups = [event for event, _ in active if isinstance(event, WithCurve)]
     if not groups:
-        return at(Protected(spread=0) if asked.alone else asked.declared or EVERYBODY)
+        return answer_at(Protected(spread=0) if query.alone else query.declared or EVERYBODY)
     if len({users_of(event) for event in groups}) > 1:
         raise Refusal("user-entity rounds disagree on the number of users")
-    sizes = Sizes.of(groups)
-    epsilon, curve = curve_of(sizes, asked, lambda point: at(point).epsilon)
-    given = at(Protected(spread=0) if asked.alone else asked.declared or sizes.everybody)
-    return replace(given, epsilon=epsilon, curve=curve)
+    sizes = Sizes.from_rounds(groups)
+    epsilon, curve = curve_of(sizes, query, lambda point: answer_at(point).epsilon)
+    answer = answer_at(Protected(spread=0) if query.alone else query.declared or sizes.everybody)
+    return replace(answer, epsilon=epsilon, curve=curve)
 
 
-def _at(rounds: Rounds, neighbours: Neighbours, delta: float) -> Answer:
+def _answer_at(rounds: Rounds, neighbours: Neighbours, delta: float) -> Answer:
     """The answer at one point: in the best common currency, or where there is none in parts."""
     values = _together(rounds, neighbours, delta)
     best = min(values, key=lambda name: values[name], default="")
@@ -74,7 +74,7 @@ def _at(rounds: Rounds, neighbours: Neighbours, delta: float) -> Answer:
 
 def _together(rounds: Rounds, neighbours: Neighbours, delta: float) -> dict[str, float]:
     """Epsilon in every currency that all events have; none where they have none in common."""
-    found: dict[str, float] = {}
+    epsilons: dict[str, float] = {}
     drawn = sum(count * event.gaussian_rounds for event, count in rounds)
 
     def past_end(epsilon: float) -> float:
@@ -83,13 +83,15 @@ def _together(rounds: Rounds, neighbours: Neighbours, delta: float) -> dict[str,
     pairs = [_pairs(event, neighbours) for event, _ in rounds]
     if all(pair is not None for pair in pairs):
         counted = [(pair, n) for pair, (_, n) in zip(pairs, rounds, strict=True) if pair]
-        found["pairs-pld"] = beyond.within(delta, lambda at: pairs_epsilon(counted, at), past_end)
+        epsilons["pairs-pld"] = beyond.within(
+            delta, lambda at: pairs_epsilon(counted, at), past_end
+        )
     try:
         divergences = renyi_of_rounds(rounds, neighbours)
     except Refusal:
-        return found
-    found["rdp"] = beyond.within(delta, lambda at: renyi_epsilon(divergences, at), past_end)
-    return found
+        return epsilons
+    epsilons["rdp"] = beyond.within(delta, lambda at: renyi_epsilon(divergences, at), past_end)
+    return epsilons
 
 
 def _pairs(event: Event, neighbours: Neighbours) -> tuple[LossPair, LossPair] | None:
@@ -108,9 +110,9 @@ def _in_parts(rounds: Rounds, neighbours: Neighbours, delta: float) -> Answer:
     for event, count in rounds:
         has = "pairs" if _pairs(event, neighbours) is not None else "renyi"
         parts.setdefault(own_accountant(event) or has, []).append((event, count))
-    asked = Asked(declared=neighbours.point, points=())
+    query = Asked(declared=neighbours.point, points=())
     answers = [
-        own(part, neighbours.adjacency, delta / len(parts), asked)
+        own(part, neighbours.adjacency, delta / len(parts), query)
         if callable(own)
         else _alone(part, neighbours, delta / len(parts))
         for own, part in parts.items()
@@ -124,7 +126,7 @@ def _in_parts(rounds: Rounds, neighbours: Neighbours, delta: float) -> Answer:
 
 
 def _alone(rounds: Rounds, neighbours: Neighbours, delta: float) -> Answer:
-    """One part, by what all of its events declare."""
+    """Answer for one part, by the currencies of all its events."""
     values = _together(rounds, neighbours, delta)
     if not values:
         kinds = ", ".join(sorted({event.kind for event, _ in rounds}))

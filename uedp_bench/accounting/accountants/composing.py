@@ -1,17 +1,17 @@
-"""What events of one unit are worth together: each kind's own accountant, or a common currency.
+"""Epsilon of events of one unit together: each kind's own accountant, or a common currency.
 
 The rules, in order:
 
-1. Disjoint parts of the data (`Parallel`) cost what the worst of them costs: one sequence of events
+1. Disjoint parts of the data (`Parallel`) cost as much as the worst of them: one sequence of events
    for every part that a unit may be in, and the largest epsilon.
 2. Events that all have one joint accountant (`joint_accountants`) are its business.
 3. Events that make promises (`promises`) add up, by basic composition, with one another and
    with the rest, and their deltas come off the rest's.
-4. What is left composes by dominating pairs or by Renyi divergences (`common_currency`). So do
+4. The rest composes by dominating pairs or by Renyi divergences (`common_currency`). So do
    promises, by the worst pair that each allows, or the event's own pair: where that is
    less than the sum, it is given, with the sum beside it where that holds at delta 0.
 
-No kind is treated by its name here: those of this package compose as those of anybody do.
+No kind is treated by its name: those of this package compose as those of anybody do.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from uedp_bench.accounting.guarantee import CurvePoint
 
 
 def compose(
-    events: Sequence[Event], adjacency: Adjacency, delta: float, asked: Asked | None = None
+    events: Sequence[Event], adjacency: Adjacency, delta: float, query: Asked | None = None
 ) -> Answer:
     """The epsilon of all events in sequence, about one unit and one adjacency.
 
@@ -43,50 +43,50 @@ def compose(
         events: none of them `NonPrivate`.
         adjacency: how neighbouring data sets differ.
         delta: in (0, 1).
-        asked: points of the curve, where there is one.
+        query: points of the curve, where there is one.
 
     Raises:
         Refusal: if no accountant is valid for these events together.
     """
     sequences = _sequences(events, adjacency)
     if len(sequences) == 1:
-        return _in_sequence(sequences[0], adjacency, delta, asked or Asked())
-    return _worst(_that_may_be_worst(sequences, adjacency, delta, asked or Asked()), delta)
+        return _in_sequence(sequences[0], adjacency, delta, query or Asked())
+    return _worst(_that_may_be_worst(sequences, adjacency, delta, query or Asked()), delta)
 
 
 def _that_may_be_worst(
-    sequences: Sequence[Rounds], adjacency: Adjacency, delta: float, asked: Asked
+    sequences: Sequence[Rounds], adjacency: Adjacency, delta: float, query: Asked
 ) -> list[Answer]:
     """Answers of all sequences but those that a quick bound shows to be no worse than another."""
     bounds = [quick_bound(rounds, adjacency, delta) for rounds in sequences]
-    found: list[Answer] = []
+    answers: list[Answer] = []
     for at in sorted(range(len(sequences)), key=lambda at: -bounds[at]):
-        worst = max((answer.epsilon for answer in found), default=-math.inf)
+        worst = max((answer.epsilon for answer in answers), default=-math.inf)
         if math.isinf(bounds[at]) or bounds[at] > worst:
-            found.append(_in_sequence(sequences[at], adjacency, delta, asked))
-    return found
+            answers.append(_in_sequence(sequences[at], adjacency, delta, query))
+    return answers
 
 
 MOST_SEQUENCES = 256
-"""Different sequences of events that one unit or another may meet."""
+"""Most different sequences of events that one unit or another may meet."""
 
 
 def _sequences(events: Sequence[Event], adjacency: Adjacency) -> list[Rounds]:
-    """What a unit may meet: one sequence, or where parts are disjoint each that differs."""
-    found: dict[tuple[tuple[Event, int], ...], None] = {(): None}
+    """Sequences that a unit may meet: one, or with disjoint parts each that differs."""
+    sequences: dict[tuple[tuple[Event, int], ...], None] = {(): None}
     for event in events:
         one, count = one_and_count(event)
         if reason := one.refusal(adjacency):
             raise Refusal(reason)
         parts = one.disjoint() or ((one,),)
         met = dict.fromkeys(_counted(part, count, adjacency) for part in parts)
-        if len(found) * len(met) > MOST_SEQUENCES:
+        if len(sequences) * len(met) > MOST_SEQUENCES:
             raise Refusal(
                 f"units may meet more than {MOST_SEQUENCES} different sequences of events: "
                 "make parallel parts alike"
             )
-        found = dict.fromkeys((*before, *part) for before in found for part in met)
-    return list(found)
+        sequences = dict.fromkeys((*before, *part) for before in sequences for part in met)
+    return list(sequences)
 
 
 def _counted(
@@ -103,7 +103,7 @@ def _counted(
 
 
 def _worst(answers: Sequence[Answer], delta: float) -> Answer:
-    """The largest epsilon and delta: of whichever sequence a unit meets.
+    """Take the largest epsilon and delta over all sequences that a unit may meet.
 
     Raises:
         Refusal: if epsilons mean different things.
@@ -117,25 +117,25 @@ def _worst(answers: Sequence[Answer], delta: float) -> Answer:
         for points in zip(*(answer.curve for answer in answers), strict=True)
     )
     pure = [answer.epsilon if answer.used == 0.0 else answer.pure for answer in answers]
-    known = [value for value in pure if value is not None]
-    both = max(known) if len(known) == len(pure) and max(used) > 0.0 else None
+    finite = [value for value in pure if value is not None]
+    both = max(finite) if len(finite) == len(pure) and max(used) > 0.0 else None
     return replace(largest, used=max(used), curve=curve, pure=both)
 
 
-def _in_sequence(rounds: Rounds, adjacency: Adjacency, delta: float, asked: Asked) -> Answer:
+def _in_sequence(rounds: Rounds, adjacency: Adjacency, delta: float, query: Asked) -> Answer:
     promised = [(e, n) for e, n in rounds if promises(e, adjacency) is not None]
     rest = [(e, n) for e, n in rounds if promises(e, adjacency) is None]
     if not promised:
-        return _without_promises(rest, adjacency, delta, asked)
+        return _without_promises(rest, adjacency, delta, query)
     if rest and any(event.notion == "metric-dp" for event, _ in promised):
         raise Refusal("metric privacy does not compose with other events: its epsilon has a unit")
     if len(notions := {event.notion for event, _ in rounds} - {"metric-dp"}) > 1:
         raise Refusal(f"events of different notions do not compose: {', '.join(sorted(notions))}")
-    summed = _summed(promised, rest, adjacency, delta, asked)
+    summed = _summed(promised, rest, adjacency, delta, query)
     if any(event.notion != "dp" for event, _ in promised):
         return summed
     try:
-        composed = common_currency(rounds, adjacency, delta, asked)
+        composed = common_currency(rounds, adjacency, delta, query)
     except Refusal:
         return summed
     return _smaller(summed, composed)
@@ -178,9 +178,9 @@ def add_up(rounds: Rounds, adjacency: Adjacency, delta: float) -> Answer:
 
 
 def _summed(
-    promised: Rounds, rest: Rounds, adjacency: Adjacency, delta: float, asked: Asked
+    promised: Rounds, rest: Rounds, adjacency: Adjacency, delta: float, query: Asked
 ) -> Answer:
-    """Promises added up, with what the rest is worth at the delta that they leave."""
+    """Add promises up, and the rest at the delta that they leave."""
     summed = add_up(promised, adjacency, delta)
     if not rest or summed.reason:
         return summed
@@ -188,18 +188,18 @@ def _summed(
     if used >= delta:
         reason = f"local events use up all of delta {delta:g}"
         return Answer(math.inf, "none", summed.values, reason=reason)
-    answer = _without_promises(rest, adjacency, delta - used, asked)
+    answer = _without_promises(rest, adjacency, delta - used, query)
     return answer if answer.reason else _added(answer, summed.epsilon, summed.accountant)
 
 
-def _without_promises(rounds: Rounds, adjacency: Adjacency, delta: float, asked: Asked) -> Answer:
+def _without_promises(rounds: Rounds, adjacency: Adjacency, delta: float, query: Asked) -> Answer:
     own = {own_accountant(event) for event, _ in rounds}
     accountant = own.pop() if len(own) == 1 else None
-    return (accountant or common_currency)(rounds, adjacency, delta, asked)
+    return (accountant or common_currency)(rounds, adjacency, delta, query)
 
 
 def _added(answer: Answer, epsilon: float, name: str) -> Answer:
-    """An answer with what promises cost beside it."""
+    """Add the cost of promises to an answer."""
     return replace(
         answer,
         epsilon=answer.epsilon + epsilon,

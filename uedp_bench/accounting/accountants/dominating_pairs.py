@@ -1,7 +1,7 @@
 """Pairs of output distributions: mixtures of Gaussians on a line, and finitely many outcomes.
 
 ln dP/dQ of mixtures on opposed sides increases along the line, so every hockey-stick divergence is
-a difference of normal tails, exact but for rounding. Which pair dominates which event is said in
+a difference of normal tails, exact but for rounding. The pairs that dominate events are in
 `user_entity`. Events of other kinds have their own (`loss_pairs`), a `DiscretePair` for instance.
 """
 
@@ -46,7 +46,7 @@ class Mixture:
 
 @dataclass(frozen=True)
 class Window:
-    """Where a pair's losses lie: between `low` and `high`, with standard deviation `deviation`."""
+    """Interval of a pair's losses, from `low` to `high`, with their standard deviation."""
 
     low: float
     high: float
@@ -58,7 +58,7 @@ class LossPair(Protocol):
 
     @property
     def size(self) -> int:
-        """How many numbers describe them, about: what a divergence costs."""
+        """Approximate number of numbers that describe them: the cost of a divergence."""
         ...
 
     def window(self) -> Window:
@@ -75,7 +75,7 @@ class DiscretePair:
 
     Args:
         upper: (n,) probabilities of the outcomes under P.
-        lower: (n,) under Q.
+        lower: (n,) probabilities under Q.
 
     Raises:
         ValueError: if one of them is no distribution.
@@ -118,10 +118,10 @@ class DiscretePair:
 
     def renyi(self, orders: Array) -> Array:
         """Renyi divergences of P from Q at orders above 1, (n,), in nats."""
-        here = self._upper > 0.0
-        if np.any(self._lower[here] == 0.0):
+        support = self._upper > 0.0
+        if np.any(self._lower[support] == 0.0):
             return np.full(orders.size, math.inf)
-        upper, lower = np.log(self._upper[here]), np.log(self._lower[here])
+        upper, lower = np.log(self._upper[support]), np.log(self._lower[support])
         exponents = np.multiply.outer(orders, upper) + np.multiply.outer(1.0 - orders, lower)
         top = exponents.max(axis=1)
         moments = top + np.log(np.exp(exponents - top[:, None]).sum(axis=1))
@@ -129,10 +129,10 @@ class DiscretePair:
 
 
 IDENTICAL = DiscretePair([1.0], [1.0])
-"""The pair of what tells nothing."""
+"""Pair of an event that tells nothing."""
 
 DISJOINT = DiscretePair([1.0, 0.0], [0.0, 1.0])
-"""The pair of what tells everything."""
+"""Pair of an event that tells everything."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +195,7 @@ class Pair:
         return np.asarray(np.clip(np.exp(upper) * share + self.upper.lost + TAIL, 0.0, 1.0))
 
     def _crossings(self, epsilons: Array) -> tuple[Array, Array]:
-        """Where ln dP/dQ equals epsilon, (m,), and by how much it is larger there, (m,).
+        """Points where ln dP/dQ equals epsilon, (m,), and its excess at them, (m,).
 
         Newton's method, bisecting where it leaves the bracket. The ratio is bounded where both
         mixtures have a centre at 0. Losses it does not reach get the end of the range covered:
@@ -226,7 +226,7 @@ class Pair:
 class Replaced(Pair):
     """`upper` against `lower` for losses above 0, `lower` against `upper` for those below.
 
-    The larger of the two everywhere: what replacing a unit costs that takes part by a coin.
+    The larger of the two everywhere: the cost of replacing a unit that takes part by a coin.
     """
 
     def _swapped(self) -> Pair:
@@ -291,11 +291,11 @@ def binomial_mixture(
     `MOST_COINS` coins.
 
     Args:
-        count: of coins; 0 gives the single centre 0.
-        rate: of each coin, in [0, 1].
-        sign: of the centres.
+        count: number of coins; 0 gives the single centre 0.
+        rate: probability of each coin, in [0, 1].
+        sign: sign of the centres.
         unit: distance of neighbouring centres.
-        terms: centres, at most.
+        terms: most centres.
     """
     from scipy.special import gammaln, xlog1py, xlogy
 

@@ -2,7 +2,7 @@
 
 Renyi accountant: Mironov 2017, arXiv:1702.07476; sampled: arXiv:1908.10530. Privacy loss
 distributions: Koskela et al. 2020; Doroshenko et al. 2022, arXiv:2207.04380. The library is
-imported inside functions, for that takes over a second. What was composed last is kept: a plan, its
+imported inside functions, for that takes over a second. The last composition is kept: a plan, its
 run, each of its repetitions and the check of its result ask for the same, at few deltas.
 """
 
@@ -74,7 +74,7 @@ def library_epsilons(
 
 
 def _added(event: Known) -> Known:
-    """What adding a unit does in a round of a fixed size: by a coin, it takes another's place."""
+    """Effect of adding a unit to a round of a fixed size: by a coin, it takes another's place."""
     if not isinstance(event, FixedSizeSampled):
         return event
     half = Gaussian(noise_multiplier=event.event.noise_multiplier / 2.0)
@@ -117,7 +117,7 @@ def _renyi(rounds: _Rounds, adjacency: Adjacency) -> RdpAccountant:
 
 @contextmanager
 def without_warnings() -> Iterator[None]:
-    """Orders whose series does not converge are left out: epsilon stays valid, so no warning."""
+    """Silence warnings about orders whose series does not converge: epsilon stays valid."""
     logger = logging.getLogger("absl")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -156,8 +156,8 @@ def _pld_epsilon(rounds: _Rounds, adjacency: Adjacency, delta: float) -> float:
 def _own_epsilon(rounds: _Rounds, adjacency: Adjacency, delta: float) -> float:
     """Epsilon of the pairs by the package's own accountant, which bounds its rounding."""
     if adjacency != "replace-one":
-        known = tuple((e, n) for e, n in rounds if not isinstance(e, FixedSizeSampled))
-        return user_entity_epsilon(known, Protected(spread=0), delta)
+        composable = tuple((e, n) for e, n in rounds if not isinstance(e, FixedSizeSampled))
+        return user_entity_epsilon(composable, Protected(spread=0), delta)
     pairs = [(loss_pairs(e, Neighbours(adjacency)), n) for e, n in rounds]
     return pairs_epsilon([(pair, n) for pair, n in pairs if pair is not None], delta)
 

@@ -38,7 +38,7 @@ def composed(
         rounds: Gaussian or Poisson sampled, with positive, finite noise and a positive rate, each
             with the number of times.
         adjacency: how neighbouring data sets differ.
-        step: of the grid of losses.
+        step: step of the grid of losses.
 
     Raises:
         OverflowError: if losses are larger than the exponential of any float.
@@ -47,7 +47,7 @@ def composed(
     relation = NeighboringRelation.ADD_OR_REMOVE_ONE
     if adjacency == "replace-one":
         relation = NeighboringRelation.REPLACE_ONE
-    found = identity(step)
+    composition = identity(step)
     for event, count in rounds:
         if isinstance(event, Gaussian):
             one = from_gaussian_mechanism(
@@ -55,7 +55,7 @@ def composed(
                 value_discretization_interval=step,
                 neighboring_relation=relation,
             )
-            found = found.compose(one)
+            composition = composition.compose(one)
             continue
         if not isinstance(event, PoissonSampled):
             raise PrivacyError(f"no losses of rounds of the kind {event.kind!r} are known")
@@ -69,8 +69,8 @@ def composed(
                 sampling_prob=event.rate,
                 neighboring_relation=relation,
             )
-        found = found.compose(one.self_compose(count))
-    return found
+        composition = composition.compose(one.self_compose(count))
+    return composition
 
 
 def widths(rounds: Sequence[tuple[Event, int]], adjacency: Adjacency) -> tuple[float, float]:
@@ -135,8 +135,8 @@ def sampled_gaussian(noise: float, rate: float, step: float) -> PrivacyLossDistr
 
     Args:
         noise: deviation over sensitivity, positive.
-        rate: in (0, 1).
-        step: of the grid of losses.
+        rate: sampling rate, in (0, 1).
+        step: step of the grid of losses.
     """
     both = []
     for side in (AdjacencyType.REMOVE, AdjacencyType.ADD):
@@ -150,7 +150,7 @@ def sampled_gaussian(noise: float, rate: float, step: float) -> PrivacyLossDistr
 
 
 class _Losses(GaussianPrivacyLoss):  # type: ignore[misc]
-    """The library's, but for what it computes point by point."""
+    """The library's losses, without its computation point by point."""
 
     def get_delta_for_epsilon(self, epsilon: Any) -> Any:
         epsilons = np.asarray(epsilon)
@@ -172,16 +172,16 @@ class _Losses(GaussianPrivacyLoss):  # type: ignore[misc]
         """Points whose losses are these if a unit is removed, or their negatives if one is added.
 
         Returns:
-            None where one is too near the end for the library to invert it: it says what is wrong.
+            None where one is too near the end for the library to invert it: it raises the error.
         """
         least = math.log(1 - self.sampling_prob)
         a, c = 1 / self.sampling_prob, 1 - 1 / self.sampling_prob
         end = np.isclose(losses, least, rtol=1e-9, atol=0.0)
-        shifted, known = losses + np.log(a), np.log(-c)
-        if np.any(~end & ((losses <= least) | (shifted <= known))):
+        shifted, limit = losses + np.log(a), np.log(-c)
+        if np.any(~end & ((losses <= least) | (shifted <= limit))):
             return None
         with np.errstate(divide="ignore", invalid="ignore"):
-            unsampled = shifted + np.log1p(-np.exp(known - shifted))
+            unsampled = shifted + np.log1p(-np.exp(limit - shifted))
         unsampled[losses == 0] = np.log(a + c)
         unsampled[end] = -math.inf
         adds = self.adjacency_type == AdjacencyType.ADD

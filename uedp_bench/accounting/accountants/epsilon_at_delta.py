@@ -1,4 +1,4 @@
-"""From delta as a function of epsilon to epsilon at a delta."""
+"""Epsilon at a delta from delta as a function of epsilon."""
 
 from __future__ import annotations
 

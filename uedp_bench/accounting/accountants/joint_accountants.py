@@ -18,14 +18,14 @@ from uedp_bench.accounting.events import (
 
 
 @AccountantTable
-def joint_accountants(rounds: Rounds, adjacency: Adjacency, delta: float, asked: Asked) -> Answer:
+def joint_accountants(rounds: Rounds, adjacency: Adjacency, delta: float, query: Asked) -> Answer:
     """Answer for rounds of events whose types all have the same function here.
 
     Args:
         rounds: events, each with the number of times it happens.
         adjacency: how neighbouring data sets differ.
         delta: in (0, 1).
-        asked: points of the curve, where there is one.
+        query: points of the curve, where there is one.
 
     Raises:
         Refusal: if the accountant is not valid for these events together.

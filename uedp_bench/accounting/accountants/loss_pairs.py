@@ -46,7 +46,7 @@ _LEAST_NOISE, _MOST_NOISE = 1e-6, 1e8
 
 
 def representable(event: S) -> S:
-    """The event with no more noise than it has: next to none is none, and 1e8 is the most."""
+    """Round an event's noise down: next to none is none, and 1e8 is the most."""
     noise = noise_multiplier(event)
     if _LEAST_NOISE <= noise <= _MOST_NOISE or noise == 0.0 or math.isinf(noise):
         return event
@@ -104,8 +104,8 @@ def _noisy_sum(
             return None
         # A unit with a coin of its own changes from one vector to another (docs/proofs.md, 4).
         rate = event.rate if isinstance(event, PoissonSampled) else 1.0
-        there, back = binomial_mixture(1, rate, 1), binomial_mixture(1, rate, -1)
-        replaced = Pair(there, back, noise_multiplier(event))
+        forward, back = binomial_mixture(1, rate, 1), binomial_mixture(1, rate, -1)
+        replaced = Pair(forward, back, noise_multiplier(event))
         return replaced, replaced
     return dominating_pairs(event, neighbours.point)
 
@@ -145,7 +145,7 @@ def pairs_epsilon(pairs: Sequence[tuple[tuple[Any, Any], int]], delta: float) ->
 
 _LEAST_STEPS = 5 * STEPS
 _FINER = 100.0
-"""How much finer than for rounds that are alike a grid is made for those with little loss."""
+"""Factor by which a grid is finer for rounds with little loss than for equal rounds."""
 
 
 def _steps(rounds: Sequence[Round]) -> int:

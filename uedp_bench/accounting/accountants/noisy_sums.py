@@ -32,18 +32,18 @@ from uedp_bench.accounting.events import (
 )
 
 
-def noisy_sums(rounds: Rounds, adjacency: Adjacency, delta: float, asked: Asked) -> Answer:
+def noisy_sums(rounds: Rounds, adjacency: Adjacency, delta: float, query: Asked) -> Answer:
     """Events with one noise for all data, which compose by their privacy losses.
 
     Raises:
         Refusal: if no accountant is valid for these events together.
     """
     sums = [(representable(e), n) for e, n in rounds if isinstance(e, NoisySum)]
-    return _noisy_sums(sums, adjacency, delta, asked)
+    return _noisy_sums(sums, adjacency, delta, query)
 
 
 def quick_bound(rounds: Rounds, adjacency: Adjacency, delta: float) -> float:
-    """What the epsilon of `noisy_sums` does not exceed, in a hundredth of its time.
+    """Upper bound on the epsilon of `noisy_sums`, in a hundredth of its time.
 
     It is the Renyi accountant's value, which is one of those that the smallest is taken of.
 
@@ -56,25 +56,25 @@ def quick_bound(rounds: Rounds, adjacency: Adjacency, delta: float) -> float:
         Infinity where nothing is known quickly.
     """
     sums = [(representable(e), n) for e, n in rounds if isinstance(e, Gaussian | PoissonSampled)]
-    known = [(base, count) for base, count in sums if happens(base, count)]
-    silent = any(noise_multiplier(base) == 0.0 for base, _ in known)
-    if len(sums) < len(rounds) or not known or silent or adjacency != "add-or-remove":
+    active = [(base, count) for base, count in sums if happens(base, count)]
+    silent = any(noise_multiplier(base) == 0.0 for base, _ in active)
+    if len(sums) < len(rounds) or not active or silent or adjacency != "add-or-remove":
         return math.inf
-    outside = _beyond(known, adjacency, Protected(spread=0))
-    return beyond.within(delta, lambda at: rdp_epsilon(known, adjacency, at), outside)
+    outside = _beyond(active, adjacency, Protected(spread=0))
+    return beyond.within(delta, lambda at: rdp_epsilon(active, adjacency, at), outside)
 
 
 def _noisy_sums(
-    rounds: Sequence[tuple[NoisySum, int]], adjacency: Adjacency, delta: float, asked: Asked
+    rounds: Sequence[tuple[NoisySum, int]], adjacency: Adjacency, delta: float, query: Asked
 ) -> Answer:
     """Events with one noise for all data, which compose by their privacy losses."""
     active = [(base, count) for base, count in rounds if happens(base, count)]
     if any(isinstance(base, GroupRound) for base, _ in rounds):
-        answer = _user_entity(rounds, adjacency, delta, asked)
+        answer = _user_entity(rounds, adjacency, delta, query)
     else:
-        known = [(base, count) for base, count in rounds if not isinstance(base, GroupRound)]
-        _check_adjacency([base for base, _ in known], adjacency)
-        answer = _known([(b, n) for b, n in known if happens(b, n)], adjacency, delta)
+        whole = [(base, count) for base, count in rounds if not isinstance(base, GroupRound)]
+        _check_adjacency([base for base, _ in whole], adjacency)
+        answer = _library_answer([(b, n) for b, n in whole if happens(b, n)], adjacency, delta)
     if any(noise_multiplier(base) == 0.0 for base, _ in active):
         return Answer(math.inf, "none", answer.values, answer.curve, "no noise was added")
     if math.isinf(answer.epsilon) and not answer.reason:
@@ -85,13 +85,13 @@ def _noisy_sums(
 def _beyond(
     rounds: Sequence[tuple[NoisySum, int]], adjacency: Adjacency, point: Protected
 ) -> Callable[[float], float]:
-    """What the end of the sampler adds to delta, by epsilon."""
+    """Delta that the end of the sampler adds, by epsilon."""
     moves = [(beyond.moved(b, adjacency, point), n) for b, n in rounds if happens(b, n)]
     return lambda epsilon: beyond.mass(moves, epsilon)
 
 
 def _user_entity(
-    rounds: Sequence[tuple[NoisySum, int]], adjacency: Adjacency, delta: float, asked: Asked
+    rounds: Sequence[tuple[NoisySum, int]], adjacency: Adjacency, delta: float, query: Asked
 ) -> Answer:
     from uedp_bench.accounting.accountants.user_entity import user_entity_epsilon
 
@@ -99,19 +99,20 @@ def _user_entity(
         raise Refusal("user-entity rounds disagree on the number of users")
     if adjacency != "add-or-remove":
         raise Refusal(f"user-entity rounds are accounted for add-or-remove, not for {adjacency}")
-    known = tuple((b, n) for b, n in rounds if not isinstance(b, FixedSizeSampled))
-    if len(known) < len(rounds):
+    composable = tuple((b, n) for b, n in rounds if not isinstance(b, FixedSizeSampled))
+    if len(composable) < len(rounds):
         raise Refusal("fixed-size rounds do not compose with user-entity rounds")
 
-    silent = any(happens(b, n) and noise_multiplier(b) == 0.0 for b, n in known)
+    silent = any(happens(b, n) and noise_multiplier(b) == 0.0 for b, n in composable)
 
-    def at(point: Protected) -> float:
+    def epsilon_at(point: Protected) -> float:
         if silent:
             return math.inf
-        outside = _beyond(known, adjacency, point)
-        return beyond.within(delta, lambda d: user_entity_epsilon(known, point, d), outside)
+        outside = _beyond(composable, adjacency, point)
+        return beyond.within(delta, lambda d: user_entity_epsilon(composable, point, d), outside)
 
-    epsilon, curve = curve_of(Sizes.of([base for base, _ in known]), asked, at)
+    sizes = Sizes.from_rounds([base for base, _ in composable])
+    epsilon, curve = curve_of(sizes, query, epsilon_at)
     return Answer(epsilon, "user-entity-pld", {"user-entity-pld": epsilon}, curve)
 
 
@@ -130,8 +131,10 @@ def _check_adjacency(bases: Sequence[Known], adjacency: Adjacency) -> None:
         raise Refusal(f"fixed-size rounds compose with no others under {adjacency}")
 
 
-def _known(rounds: Sequence[tuple[Known, int]], adjacency: Adjacency, delta: float) -> Answer:
-    """By every accountant of dp-accounting that is valid; the smallest value counts."""
+def _library_answer(
+    rounds: Sequence[tuple[Known, int]], adjacency: Adjacency, delta: float
+) -> Answer:
+    """Answer by every accountant of dp-accounting that is valid; the smallest value counts."""
     if not rounds:
         return Answer(0.0, "pld", {"pld": 0.0, "rdp": 0.0})
     if any(noise_multiplier(base) == 0.0 for base, _ in rounds):

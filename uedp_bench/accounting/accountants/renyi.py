@@ -106,14 +106,14 @@ def _of_one(event: Event, neighbours: Neighbours) -> Array:
     """Both directions of one event, (2, ORDERS.size) or broadcasting to it."""
     if reason := event.refusal(neighbours.adjacency):
         raise Refusal(reason)
-    found = renyi_divergences(event, neighbours, ORDERS)
-    if found is None:
+    divergences = renyi_divergences(event, neighbours, ORDERS)
+    if divergences is None:
         raise Refusal(f"no Renyi accountant for {event.kind}")
-    if np.shape(found)[-1:] != (ORDERS.size,) or not np.all(np.asarray(found) >= 0.0):
+    if np.shape(divergences)[-1:] != (ORDERS.size,) or not np.all(np.asarray(divergences) >= 0.0):
         raise Refusal(
             f"{event.kind} declares Renyi divergences that are negative, or not one for each order"
         )
-    return found
+    return divergences
 
 
 @AccountantTable

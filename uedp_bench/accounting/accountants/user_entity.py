@@ -1,7 +1,7 @@
 """The accountant for a user together with an entity.
 
 Neighbouring data sets differ in one user and in every sentence, of any user, that mentions one
-entity; k other users mention it. What dominates a round (proofs: `docs/proofs.md`):
+entity; k other users mention it. Pairs that dominate a round (proofs: `docs/proofs.md`):
 
 * user sampling, one-level clipping (theorem A). Up to k + 1 clipped updates are in one sum only or
   change between two vectors of norm at most 1, and each sampled user has one coin. Both output laws
@@ -77,7 +77,7 @@ def _scale(event: AnyRound) -> float:
 
 
 def moved(event: TwoLevelUserEntityGaussian, point: Protected) -> float:
-    """How far the update of another user who mentions the entity moves, at most (rho)."""
+    """Largest move of the update of another user who mentions the entity (rho)."""
     return min(point.sentences_per_user * event.sentence_bound, 2.0)
 
 
@@ -134,11 +134,11 @@ def _larger(
     Every grid gives an upper bound: a direction that is smaller on the coarse one than the other
     on the fine one is not the larger.
     """
-    found = 0.0
+    largest = 0.0
     for side in sorted(range(len(sides)), key=lambda at: -coarse[at]):
-        if coarse[side] > found:
-            found = max(found, epsilon_of(sides[side], delta, steps=steps))
-    return found
+        if coarse[side] > largest:
+            largest = max(largest, epsilon_of(sides[side], delta, steps=steps))
+    return largest
 
 
 def _two_level(
@@ -169,7 +169,7 @@ def _two_level(
 
 
 def _reach(event: AnyRound, point: Protected) -> float:
-    """How far the sum moves at most, if everybody takes part."""
+    """Largest move of the sum, if everybody takes part."""
     above, below = _sizes(event, point)
     if isinstance(event, FixedSizeSampled):
         return 2.0
@@ -194,9 +194,9 @@ def user_entity_epsilon(
         rounds: events of any kinds, each with the number of times it happens; `Gaussian` and
             `PoissonSampled` are those of the whole unit. `FixedSizeSampled`, where a unit is
             replaced, composes with its like alone.
-        point: who mentions the entity beside the protected user.
-        delta: in (0, 1).
-        steps: of the grid; fewer give a larger epsilon, sooner (see `COARSE`).
+        point: point of the curve.
+        delta: delta of the epsilon, in (0, 1).
+        steps: steps of the grid; fewer give a larger epsilon, sooner (see `COARSE`).
 
     Returns:
         The larger of the two directions; 0 where nobody is ever sampled, infinity without noise.

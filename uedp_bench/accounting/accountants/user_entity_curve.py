@@ -1,4 +1,4 @@
-"""Which points of the user-entity curve are shown, and what each of them says."""
+"""Shown points of the user-entity curve, and their values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SPREADS = (0, 1, 3, 10, 30, 100)
 
 @dataclass(frozen=True)
 class Sizes:
-    """What the rounds of a run say about entities, all together.
+    """Public sizes of the rounds of a run with a curve.
 
     Attributes:
         users: public number of users.
@@ -37,8 +37,8 @@ class Sizes:
     whole: int
 
     @staticmethod
-    def of(rounds: Sequence[Event]) -> Sizes:
-        """The sizes of rounds with a curve among `rounds`, which agree on the number of users."""
+    def from_rounds(rounds: Sequence[Event]) -> Sizes:
+        """Read the sizes of rounds with a curve, which agree on the number of users."""
         return Sizes(
             users=max(users_of(r) for r in rounds if isinstance(r, WithCurve)),
             sentences=max(
@@ -79,8 +79,8 @@ class Sizes:
         if self.sentences:
             most = self.sentences * (self.users - 1)
             # Two levels count users: more of their sentences than users have were not asked for.
-            asked = spread if self.whole else point.spread
-            sentences = min(asked * min(each, self.sentences), most)
+            others = spread if self.whole else point.spread
+            sentences = min(others * min(each, self.sentences), most)
         elif each < self.whole:
             sentences = spread * each
         return CurvePoint(spread=spread, sentences=sentences, epsilon=epsilon)
@@ -92,20 +92,20 @@ def users_of(event: WithCurve) -> int:
 
 
 def curve_of(
-    sizes: Sizes, asked: Asked, epsilon_at: Callable[[Protected], float]
+    sizes: Sizes, query: Asked, epsilon_at: Callable[[Protected], float]
 ) -> tuple[float, tuple[CurvePoint, ...]]:
     """Epsilon at the point that the guarantee is given for, and the curve.
 
     Args:
-        sizes: of the rounds.
-        asked: the points.
-        epsilon_at: the accountant.
+        sizes: sizes of the rounds.
+        query: points of the query.
+        epsilon_at: function from a point to its epsilon.
     """
-    if asked.alone:
+    if query.alone:
         return epsilon_at(Protected(spread=0)), ()
-    points = sizes.points(asked.declared) if asked.points is None else asked.points
+    points = sizes.points(query.declared) if query.points is None else query.points
     shown = {sizes.shown(point, epsilon_at(point)) for point in points}
     order = sorted(
         shown, key=lambda p: (p.spread, math.inf if p.sentences is None else p.sentences)
     )
-    return epsilon_at(asked.declared or sizes.everybody), tuple(order)
+    return epsilon_at(query.declared or sizes.everybody), tuple(order)

@@ -170,7 +170,7 @@ def point_of(events: Sequence[PrivacyEvent], spread: int | None) -> Protected:
     each = next((e.protected.sentences_per_user for e in events if e.protected), 1)
     if not rounds:
         return Protected(spread=spread or 0, sentences_per_user=each)
-    sizes = Sizes.of(rounds)
+    sizes = Sizes.from_rounds(rounds)
     if spread is None:
         return sizes.everybody
     # Where sentences are sampled, only how many of others are protected counts, not whose.

@@ -168,7 +168,7 @@ def _point(events: Sequence[PrivacyEvent], spread: int | None) -> Protected | No
 def _shown(
     events: Sequence[PrivacyEvent], point: Protected | None, epsilon: float
 ) -> CurvePoint | None:
-    return None if point is None else Sizes.of(_rounds(events)).shown(point, epsilon)
+    return None if point is None else Sizes.from_rounds(_rounds(events)).shown(point, epsilon)
 
 
 def default_parameter(name: str) -> str:
