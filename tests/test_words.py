@@ -1,4 +1,4 @@
-"""Docstrings, descriptions and help texts begin with what they are about, in plain sentences."""
+"""Names say what a thing is; docstrings, descriptions and help texts are plain sentences."""
 
 from __future__ import annotations
 
@@ -14,12 +14,26 @@ FOLDERS = ("uedp_bench", "mechanisms", "attacks", "tasks", "leaderboard", "bench
 CLIPPED = re.compile(r"\s*(?:whether|says whether|what of|of) \w", re.IGNORECASE)
 """Begins with a fragment."""
 
+ROOMS = ("uedp_bench", "mechanisms", "attacks", "tasks", "leaderboard")
+"""Folders whose names and docstring heads are checked."""
+
+NO_NAMES = frozenset({
+    "found", "said", "told", "asked", "given", "made", "known", "there", "here", "now", "how",
+    "those",
+})  # fmt: skip
+"""Participles, adverbs and pronouns, which leave out the noun."""
+
+NO_FUNCTIONS = NO_NAMES | {"of", "at", "gathered"}
+
+QUESTION = re.compile(r"(?:What|Who|Where|How|Whether|Those|The same|When|Which|Whose|One that)\b")
+"""Head of a docstring that begins neither with a verb nor with the noun."""
+
 ENTRY = re.compile(r"^\s+[\w, ]+: (?:whether|of every|what of)\b|\) whether\b", re.MULTILINE)
 """An attribute or argument, or an array, that is described by a fragment."""
 
 
-def files() -> Iterator[Path]:
-    for folder in FOLDERS:
+def files(folders: tuple[str, ...] = FOLDERS) -> Iterator[Path]:
+    for folder in folders:
         for file in sorted((ROOT / folder).rglob("*.py")):
             if not any(part.is_symlink() for part in file.parents):
                 yield file
@@ -28,8 +42,8 @@ def files() -> Iterator[Path]:
 def texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Docstrings, also those below attributes, and `description` and `help` of parameters."""
     for node in ast.walk(tree):
-        told = isinstance(node, ast.keyword) and node.arg in ("description", "help")
-        value = getattr(node, "value", None) if told or isinstance(node, ast.Expr) else None
+        is_help = isinstance(node, ast.keyword) and node.arg in ("description", "help")
+        value = getattr(node, "value", None) if is_help or isinstance(node, ast.Expr) else None
         if isinstance(value, ast.Constant) and isinstance(value.value, str):
             yield value.lineno, value.value
 
@@ -44,12 +58,12 @@ def clipped(code: str) -> list[tuple[int, str]]:
 
 
 def test_texts_begin_with_their_subject():
-    found = [
+    wrong = [
         f"{file.relative_to(ROOT)}:{line}: {text}"
         for file in files()
         for line, text in clipped(file.read_text())
     ]
-    assert not found, "say 'True if ...', or begin with the subject:\n" + "\n".join(found)
+    assert not wrong, "say 'True if ...', or begin with the subject:\n" + "\n".join(wrong)
 
 
 @pytest.mark.parametrize(
@@ -71,3 +85,76 @@ def test_a_fragment_is_found(text):
 
 def test_a_sentence_is_not():
     assert not clipped('def f():\n    """True if nothing of it is left; says who asked, too."""\n')
+
+
+def nameless(code: str) -> Iterator[tuple[int, str]]:
+    """Lines and names of variables, arguments, attributes and functions without a noun.
+
+    Fields of classes are left out: parameters and results are stored by their names.
+    """
+    tree = ast.parse(code)
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    fields = [
+        part.target for one in classes for part in one.body if isinstance(part, ast.AnnAssign)
+    ]
+    for node in ast.walk(tree):
+        if node in fields:
+            continue
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                refused = NO_FUNCTIONS
+            case ast.ClassDef(name=name) | ast.arg(arg=name):
+                refused = NO_NAMES
+            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                refused = NO_NAMES
+            case _:
+                continue
+        if name.strip("_") in refused:
+            yield node.lineno, name
+
+
+def questions(code: str) -> Iterator[tuple[int, str]]:
+    """Lines and heads of docstrings, also those below attributes, that begin as questions do."""
+    for node in ast.walk(ast.parse(code)):
+        value = node.value if isinstance(node, ast.Expr) else None
+        text = value.value if isinstance(value, ast.Constant) else None
+        if isinstance(text, str) and QUESTION.match(text):
+            yield node.lineno, text.splitlines()[0]
+
+
+def test_names_have_a_noun():
+    wrong = [
+        f"{file.relative_to(ROOT)}:{line}: {name}"
+        for file in files(ROOMS)
+        for line, name in nameless(file.read_text())
+    ]
+    wrong += [str(file) for file in files(ROOMS) if file.stem.strip("_") in NO_FUNCTIONS]
+    assert not wrong, "name what the thing is:\n" + "\n".join(wrong)
+
+
+def test_docstrings_begin_with_a_verb_or_the_noun():
+    wrong = [
+        f"{file.relative_to(ROOT)}:{line}: {head}"
+        for file in files(ROOMS)
+        for line, head in questions(file.read_text())
+    ]
+    assert not wrong, "begin with a verb or the noun:\n" + "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "found = 1",
+        "self._told = 1",
+        "def f(*, how): ...",
+        "def at(): ...",
+        "[now for now in ()]",
+    ],
+)
+def test_a_name_without_a_noun_is_refused(code):
+    assert list(nameless(code))
+
+
+def test_a_question_as_docstring_head_is_refused():
+    assert list(questions('"""What is kept."""'))
+    assert not list(questions('x = 1\n"""Whatever is kept."""'))

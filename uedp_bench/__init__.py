@@ -80,8 +80,8 @@ __all__ = sorted(name for names in _ON_FIRST_USE.values() for name in names)
 def __getattr__(name: str) -> _typing.Any:
     for module, names in _ON_FIRST_USE.items():
         if name in names:
-            found = globals()[name] = getattr(_importlib.import_module(module), name)
-            return found
+            public = globals()[name] = getattr(_importlib.import_module(module), name)
+            return public
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

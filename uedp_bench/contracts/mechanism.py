@@ -284,7 +284,7 @@ class RepresentationChannel(Protocol):
 
 @runtime_checkable
 class SplitRelease(Protocol):
-    """What a `SplitLearner` releases: a mechanism can perturb what passes between its two parts."""
+    """Release of a `SplitLearner`: a mechanism can perturb the representation between its parts."""
 
     def through(self, mechanism: RepresentationMechanism[Any], noise: Stream) -> Release:
         """The release with the channel of `mechanism` between its parts; `noise` has its draws."""

@@ -63,7 +63,7 @@ def pipeline_refusals(
 
 
 class DetectionParams(Params):
-    """How a source without gold labels finds entities."""
+    """Detection of entities by a source without gold labels."""
 
     detector: Literal["none", "spacy", "presidio", "names"] = Field(
         default="none",
