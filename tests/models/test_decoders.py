@@ -21,6 +21,7 @@ from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.private_training.dp_sgd import DPSGD
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
+from uedp_bench.models.gpt2 import GPT2
 from uedp_bench.models.networks.probes import Probe, log_probabilities
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping_rule import ONE_PASS
@@ -277,6 +278,17 @@ def test_clipped_updates_are_those_of_a_plain_loop(
     assert ways | set(together.clipping) == ways
     assert len(ways) == 1
     assert (ONE_PASS in ways) == (bool(lora) or not kind.startswith("Gemma"))
+
+
+@pytest.mark.parametrize("where", ["later", "beside"])
+def test_networks_that_look_elsewhere_are_never_trained(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoders.decoder(tmp_path)
+    build = GPT2.build
+    monkeypatch.setattr(GPT2, "build", lambda *options: Leaky(build(*options), where))
+    with pytest.raises(InputError, match="gpt2"):
+        learner_of(tmp_path)
 
 
 def test_kinds_for_which_peft_names_no_modules_say_which_there_are(tmp_path: Path) -> None:
