@@ -147,9 +147,9 @@ def test_the_address_is_one_setting():
                for pattern in ("*.md", "*.py", "*.j2", "*.txt")
                for path in (ROOT / folder).rglob(pattern))]  # fmt: skip
     elsewhere = {
-        found
+        url
         for path in texts
-        for found in re.findall(r"https?://[^\s)>\"'`]*/uedp-bench\b", path.read_text("utf-8"))
-        if found not in (address, "https://pypi.org/project/uedp-bench")
+        for url in re.findall(r"https?://[^\s)>\"'`]*/uedp-bench\b", path.read_text("utf-8"))
+        if url not in (address, "https://pypi.org/project/uedp-bench")
     }
     assert elsewhere == set()
