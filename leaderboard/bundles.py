@@ -65,11 +65,6 @@ def bundle_of(path: Path) -> Path | None:
     return packed if os.path.isfile(packed) else None  # noqa: PTH113  # False for any name
 
 
-def holds_results(path: Path) -> bool:
-    """True for a folder, and for a bundle named with or without its suffix."""
-    return path.is_dir() or bundle_of(path) is not None
-
-
 def read_lines(path: Path) -> Iterator[Line]:
     """The lines of a bundle of anybody, one after the other.
 
