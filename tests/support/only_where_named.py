@@ -22,7 +22,8 @@ def skip_elsewhere(
     """
     base = config.invocation_params.dir
     named = [(base / str(part).partition("::")[0]).resolve() for part in config.args]
-    reason = f"they take minutes: name the folder tests/{folder.name} to run them"
+    place = folder.relative_to(Path(__file__).parents[2]).as_posix()
+    reason = f"they take minutes: name the folder {place} to run them"
     if any(path == folder or folder in path.parents for path in named):
         reason = missing
     if not reason:

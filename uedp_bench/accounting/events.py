@@ -78,6 +78,11 @@ class PoissonSampled(NoisySum):
     rate: Rate
     event: Gaussian
 
+    @property
+    def noise_multiplier(self) -> float:
+        """Noise of the round over its clip bound."""
+        return self.event.noise_multiplier
+
     def text(self, unit: PrivacyUnit) -> str:
         """Sentence about participation and release."""
         takes = f"each {unit} takes part with probability {self.rate:g}"
@@ -91,6 +96,11 @@ class FixedSizeSampled(NoisySum):
     population: Count
     sample: Count
     event: Gaussian
+
+    @property
+    def noise_multiplier(self) -> float:
+        """Noise of the round over its clip bound."""
+        return self.event.noise_multiplier
 
     def misplaced(self, unit: PrivacyUnit, adjacency: Adjacency) -> str:
         """Nothing is known of a user together with an entity."""

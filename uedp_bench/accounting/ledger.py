@@ -15,7 +15,7 @@ from uedp_bench.accounting.accountants.answers import Answer, Asked, Refusal
 from uedp_bench.accounting.accountants.basic_composition import promises
 from uedp_bench.accounting.accountants.composing import add_up, compose
 from uedp_bench.accounting.accountants.dp_accounting import pld_epsilon, rdp_epsilon
-from uedp_bench.accounting.accountants.loss_pairs import happens, noise_multiplier, representable
+from uedp_bench.accounting.accountants.loss_pairs import happens, representable
 from uedp_bench.accounting.assumptions import Condition, NoiseSource, general
 from uedp_bench.accounting.by_unit import Stated, stated
 from uedp_bench.accounting.events import (
@@ -287,11 +287,11 @@ def _claimed_epsilon(claim: Claim, event: Event, count: int, delta: float) -> fl
     base = representable(event)
     if not happens(base, count):
         return 0.0
-    if noise_multiplier(base) == 0.0:
+    if base.noise_multiplier == 0.0:
         return math.inf
     if claim.accountant == "moments":
         rate = base.rate if isinstance(base, PoissonSampled) else 1.0
-        return moments_epsilon(rate, noise_multiplier(base), count, delta)
+        return moments_epsilon(rate, base.noise_multiplier, count, delta)
     if claim.accountant == "tf-privacy-rdp" and isinstance(base, Gaussian | PoissonSampled):
         return tf_privacy_epsilon(base, count, delta)
     accountant = rdp_epsilon if claim.accountant == "rdp" else pld_epsilon

@@ -43,11 +43,6 @@ _ROUNDING = 4e-16
 count it. Some thirty times what shows at 1e5 rounds and delta 1e-12."""
 
 
-def noise_of(event: Known) -> float:
-    """Noise over sensitivity."""
-    return event.noise_multiplier if isinstance(event, Gaussian) else event.event.noise_multiplier
-
-
 def library_epsilons(
     rounds: Sequence[tuple[Known, int]], adjacency: Adjacency, delta: float
 ) -> dict[str, float]:
@@ -202,7 +197,7 @@ def _interval(rounds: Sequence[tuple[Known, int]]) -> float:
     """
     variance = 0.0
     for base, count in rounds:
-        signal = 1.0 / noise_of(base) ** 2
+        signal = 1.0 / base.noise_multiplier**2
         rate = base.rate if isinstance(base, PoissonSampled) else 1.0
         bernoulli = rate * (1.0 - rate) * (signal / 2.0) ** 2
         spread = min(rate**2 * math.expm1(min(signal, 700.0)), signal + bernoulli)

@@ -47,7 +47,7 @@ _LEAST_NOISE, _MOST_NOISE = 1e-6, 1e8
 
 def representable(event: S) -> S:
     """Round an event's noise down: next to none is none, and 1e8 is the most."""
-    noise = noise_multiplier(event)
+    noise = event.noise_multiplier
     if _LEAST_NOISE <= noise <= _MOST_NOISE or noise == 0.0 or math.isinf(noise):
         return event
     change: dict[str, Any] = {"noise_multiplier": 0.0 if noise < _LEAST_NOISE else _MOST_NOISE}
@@ -56,17 +56,10 @@ def representable(event: S) -> S:
     return cast("S", event.model_copy(update=change))
 
 
-def noise_multiplier(event: NoisySum) -> float:
-    """Noise over sensitivity, wherever the event keeps it."""
-    if isinstance(event, PoissonSampled | FixedSizeSampled):
-        return event.event.noise_multiplier
-    return event.noise_multiplier
-
-
 def happens(event: NoisySum, count: int) -> bool:
     """True if anything about any unit is released."""
     rate = event.rate if isinstance(event, PoissonSampled | GroupRound) else 1.0
-    return count > 0 and rate > 0.0 and not math.isinf(noise_multiplier(event))
+    return count > 0 and rate > 0.0 and not math.isinf(event.noise_multiplier)
 
 
 @AccountantTable
@@ -97,7 +90,7 @@ def _noisy_sum(
     event = representable(event)
     if not happens(event, 1):
         return IDENTICAL, IDENTICAL
-    if noise_multiplier(event) == 0.0:
+    if event.noise_multiplier == 0.0:
         return DISJOINT, DISJOINT
     if neighbours.adjacency == "replace-one":
         if isinstance(event, GroupRound):
@@ -105,7 +98,7 @@ def _noisy_sum(
         # A unit with a coin of its own changes from one vector to another (docs/proofs.md, 4).
         rate = event.rate if isinstance(event, PoissonSampled) else 1.0
         forward, back = binomial_mixture(1, rate, 1), binomial_mixture(1, rate, -1)
-        replaced = Pair(forward, back, noise_multiplier(event))
+        replaced = Pair(forward, back, event.noise_multiplier)
         return replaced, replaced
     return dominating_pairs(event, neighbours.point)
 

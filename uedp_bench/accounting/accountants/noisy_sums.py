@@ -18,7 +18,6 @@ from uedp_bench.accounting.accountants.dp_accounting import Known, library_epsil
 from uedp_bench.accounting.accountants.loss_pairs import (
     NoisySum,
     happens,
-    noise_multiplier,
     representable,
 )
 from uedp_bench.accounting.accountants.user_entity_curve import Sizes, curve_of
@@ -57,7 +56,7 @@ def quick_bound(rounds: Rounds, adjacency: Adjacency, delta: float) -> float:
     """
     sums = [(representable(e), n) for e, n in rounds if isinstance(e, Gaussian | PoissonSampled)]
     active = [(base, count) for base, count in sums if happens(base, count)]
-    silent = any(noise_multiplier(base) == 0.0 for base, _ in active)
+    silent = any(base.noise_multiplier == 0.0 for base, _ in active)
     if len(sums) < len(rounds) or not active or silent or adjacency != "add-or-remove":
         return math.inf
     outside = _beyond(active, adjacency, Protected(spread=0))
@@ -75,7 +74,7 @@ def _noisy_sums(
         whole = [(base, count) for base, count in rounds if not isinstance(base, GroupRound)]
         _check_adjacency([base for base, _ in whole], adjacency)
         answer = _library_answer([(b, n) for b, n in whole if happens(b, n)], adjacency, delta)
-    if any(noise_multiplier(base) == 0.0 for base, _ in active):
+    if any(base.noise_multiplier == 0.0 for base, _ in active):
         return Answer(math.inf, "none", answer.values, answer.curve, "no noise was added")
     if math.isinf(answer.epsilon) and not answer.reason:
         return replace(answer, accountant="none", reason=beyond.REASON)
@@ -103,7 +102,7 @@ def _user_entity(
     if len(composable) < len(rounds):
         raise Refusal("fixed-size rounds do not compose with user-entity rounds")
 
-    silent = any(happens(b, n) and noise_multiplier(b) == 0.0 for b, n in composable)
+    silent = any(happens(b, n) and b.noise_multiplier == 0.0 for b, n in composable)
 
     def epsilon_at(point: Protected) -> float:
         if silent:
@@ -137,7 +136,7 @@ def _library_answer(
     """Answer by every accountant of dp-accounting that is valid; the smallest value counts."""
     if not rounds:
         return Answer(0.0, "pld", {"pld": 0.0, "rdp": 0.0})
-    if any(noise_multiplier(base) == 0.0 for base, _ in rounds):
+    if any(base.noise_multiplier == 0.0 for base, _ in rounds):
         return Answer(math.inf, "none", {})
     outside = _beyond(rounds, adjacency, Protected(spread=0))
     drawn = sum(count for _, count in rounds)

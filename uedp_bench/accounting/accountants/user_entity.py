@@ -68,14 +68,6 @@ def _rate(event: AnyRound) -> float:
     return 1.0 if isinstance(event, Gaussian) else event.rate
 
 
-def _scale(event: AnyRound) -> float:
-    return (
-        event.event.noise_multiplier
-        if isinstance(event, PoissonSampled | FixedSizeSampled)
-        else (event.noise_multiplier)
-    )
-
-
 def moved(event: TwoLevelUserEntityGaussian, point: Protected) -> float:
     """Largest move of the update of another user who mentions the entity (rho)."""
     return min(point.sentences_per_user * event.sentence_bound, 2.0)
@@ -83,7 +75,7 @@ def moved(event: TwoLevelUserEntityGaussian, point: Protected) -> float:
 
 def dominating_pairs(event: AnyRound, point: Protected) -> tuple[Pair, Pair]:
     """The pairs of removing and of adding; of two-level clipping, as if it had one level."""
-    scale, rate = _scale(event), _rate(event)
+    scale, rate = event.noise_multiplier, _rate(event)
     above, below = _sizes(event, point)
     if isinstance(event, FixedSizeSampled):
         moved_in = binomial_mixture(1, rate, 1, unit=2.0)
@@ -180,7 +172,7 @@ def _reach(event: AnyRound, point: Protected) -> float:
 
 def _unsampled(rounds: Sequence[tuple[AnyRound, int]], point: Protected, delta: float) -> float:
     """Epsilon as if everybody took part in every round: one Gaussian mechanism."""
-    shift = math.sqrt(sum(n * (_reach(e, point) / _scale(e)) ** 2 for e, n in rounds))
+    shift = math.sqrt(sum(n * (_reach(e, point) / e.noise_multiplier) ** 2 for e, n in rounds))
     return gaussian_epsilon(shift, delta)
 
 
@@ -204,11 +196,11 @@ def user_entity_epsilon(
     active = [
         (event, count)
         for event, count in rounds
-        if count > 0 and _rate(event) > 0.0 and not math.isinf(_scale(event))
+        if count > 0 and _rate(event) > 0.0 and not math.isinf(event.noise_multiplier)
     ]
     if not active:
         return 0.0
-    if any(_scale(event) == 0.0 for event, _ in active):
+    if any(event.noise_multiplier == 0.0 for event, _ in active):
         return math.inf
     values = [_unsampled(active, point, delta)]
     # At rate 1 the coins say nothing and both theorems are that one Gaussian mechanism.
