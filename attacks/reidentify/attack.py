@@ -18,11 +18,18 @@ from uedp_bench.api import (
     InputError,
     Leakage,
     Metric,
-    Params,
     Planted,
 )
 from uedp_bench.api.capabilities import Encoder, Published
 from uedp_bench.api.statistics import mean_estimate
+from uedp_bench.attacks._language_model import (
+    METRICS,
+    LanguageModel,
+    LanguageModelParams,
+    check_destination,
+    unread,
+)
+from uedp_bench.attacks.reidentify.judging import judge, link_metrics
 from uedp_bench.attacks.reidentify.linking import (
     Division,
     TextProfiles,
@@ -32,14 +39,14 @@ from uedp_bench.attacks.reidentify.linking import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from uedp_bench.api import BoolArray, Corpus, FloatArray, IntArray, Release, Run
 
 RANKS = (1, 10)
 
 
-class ReidentifyParams(Params):
+class ReidentifyParams(LanguageModelParams):
     """Parameters of `reidentify`."""
 
     known: float = Field(
@@ -96,7 +103,8 @@ class Reidentify(Attack[ReidentifyParams]):
     Similarity is the cosine of TF-IDF vectors (words and characters), or of representations where
     vectors were published. The same attack on the original text is the ceiling. Authors and
     documents are drawn from the original train split, so that they are the same for all mechanisms
-    of a seed; a document that a mechanism dropped is a miss.
+    of a seed; a document that a mechanism dropped is a miss. With `attacker: llm`, a language model
+    links people, too.
     """
 
     name = "reidentify"
@@ -116,8 +124,26 @@ class Reidentify(Attack[ReidentifyParams]):
         Metric.rate("recall_at_1_representation", "recall at 1, representation", "of the published "
                     "representation, where text was published too", "lower"),
         Metric.rate("recall_at_1_chance", "recall at 1, chance", "of guessing blindly"),
+        Metric.rate("recall_at_1_llm", "recall at 1, LLM", "share of people whom a language model "
+                    "links", "lower"),
+        Metric.rate("recall_at_1_llm_unprotected", "recall at 1, LLM, unprotected", "of the same "
+                    "language model that reads the original text"),
+        Metric.rate("recall_at_1_person", "recall at 1, person", "share of people whose own known "
+                    "text is the most similar", "lower"),
+        Metric.rate("recall_at_1_person_unprotected", "recall at 1, person, unprotected", "the "
+                    "same of the original text"),
+        Metric.rate("recall_at_90_precision", "recall at 90 % precision", "share of people whom a "
+                    "language model links where its confidence was right nine times in ten",
+                    "lower", no_leak=0.0),
+        Metric.rate("recall_at_90_precision_unprotected", "recall at 90 % precision, unprotected",
+                    "of the same language model that reads the original text"),
+        *METRICS,
     )  # fmt: skip
     needs: ClassVar[tuple[type, ...]] = (Published,)
+
+    def refuses(self, release: Release, corpus: Corpus) -> str | None:
+        """The reason why a language model cannot read what was published; None if it can."""
+        return unread(self.params, release)
 
     def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, Planted]:
         """Plants nothing; refuses before training what could not be attacked after it.
@@ -125,6 +151,8 @@ class Reidentify(Attack[ReidentifyParams]):
         Raises:
             InputError: if fewer than two authors have two rows in the train split.
         """
+        if self.params.attacker == "llm":
+            check_destination(self.params, self.name)
         rows = corpus.users[_usable(corpus) & (corpus.users >= 0)]
         _check_authors(int((np.bincount(rows, minlength=1) >= 2).sum()))
         return corpus, Planted()
@@ -152,7 +180,29 @@ class Reidentify(Attack[ReidentifyParams]):
         if vectors is not None:
             hits["representation"] = vectors
         main = "text" if "text" in hits else "representation"
-        return self._measured(hits, main, linked, run)
+        measured = self._measured(hits, main, linked, run)
+        if self.params.attacker == "llm":
+            metrics, details = self._judged(linked, run)
+            measured = Leakage(measured.metrics | metrics, measured.details | details)
+        return measured
+
+    def _judged(self, linked: _Linked, run: Run) -> tuple[dict[str, Estimate], dict[str, Any]]:
+        """Links of people by a language model, from published and from original text."""
+        authors = len(linked.division.authors)
+        order = run.shared("reidentify", "people").permutation(authors)
+        people = np.sort(order[: self.params.people])
+        known_texts = _by_author(linked.known_rows.texts, linked.owner, authors)
+        model = LanguageModel(self.params, run.shared_seed("reidentify", "llm") % 2**31, self.name)
+        sides = {
+            "": _by_author(linked.queries.texts, linked.truth[linked.hidden_row], authors),
+            "_unprotected": _by_author(linked.originals.texts, linked.truth, authors),
+        }
+        metrics: dict[str, Estimate] = {}
+        for suffix, texts in sides.items():
+            links = judge(model, known_texts, [texts[one] for one in people], people, run)
+            rng = run.shared("reidentify", "halves")
+            metrics |= link_metrics(links, suffix, rng)
+        return metrics | model.metrics(), {"people": len(people), "language_model": model.report()}
 
     def _link(self, published: Corpus, corpus: Corpus, run: Run) -> _Linked:
         """Joins published rows with the rows that they were made from; canaries have none."""
@@ -214,6 +264,13 @@ class Reidentify(Attack[ReidentifyParams]):
             "not_published": len(linked.truth) - len(np.unique(linked.hidden_row)),
         }
         return Leakage(metrics, details)
+
+
+def _by_author(texts: Sequence[str], owner: IntArray, authors: int) -> list[list[str]]:
+    out: list[list[str]] = [[] for _ in range(authors)]
+    for text, author in zip(texts, owner.tolist(), strict=True):
+        out[author].append(text)
+    return out
 
 
 def _usable(corpus: Corpus) -> BoolArray:

@@ -26,17 +26,25 @@ from uedp_bench.api import (
     Release,
     equals,
 )
-from uedp_bench.api.capabilities import Classifier, Encoder
+from uedp_bench.api.capabilities import Classifier, Encoder, Published
 from uedp_bench.api.statistics import mean_estimate
 from uedp_bench.api.text import or_alone
+from uedp_bench.attacks._language_model import (
+    METRICS,
+    LanguageModelParams,
+    check_destination,
+    unread,
+)
 from uedp_bench.attacks._true_classes import true_classes
 from uedp_bench.attacks.representations.empirical_privacy import (
     PRESENCE,
     Inferred,
     Means,
+    accuracies,
     describe,
     empirical_privacy,
 )
+from uedp_bench.attacks.representations.people import draw_people, infer_by_language_model
 from uedp_bench.attacks.representations.perceptron import (
     Examples,
     Perceptron,
@@ -151,7 +159,7 @@ def _json(estimate: Estimate) -> dict[str, Any]:
 View = Literal["released", "row-centred"]
 
 
-class AttributeInferenceParams(PerceptronParams):
+class AttributeInferenceParams(LanguageModelParams, PerceptronParams):
     """Parameters of `attribute-inference`."""
 
     views: tuple[View, ...] = Field(
@@ -202,7 +210,8 @@ class AttributeInference(Attack[AttributeInferenceParams]):
 
     One attacker for each attribute is fitted on the released train split, chosen by the valid
     split and scored on the released test split. `empirical_privacy_released` is that of the
-    paper's attacker, who learns from representations as they are.
+    paper's attacker, who learns from representations as they are. With `attacker: llm`, a language
+    model reads the published text of people instead.
     """
 
     name = "attribute-inference"
@@ -218,13 +227,33 @@ class AttributeInference(Attack[AttributeInferenceParams]):
                     "guessing the most frequent class: what hides all", main=True),
         Metric.rate("empirical_privacy_*", "empirical privacy", "1 - the attacker's score, as "
                     "named", "higher"),
+        Metric.rate("accuracy_*_unprotected", "accuracy on *, unprotected", "of the same language "
+                    "model that reads the original text"),
         Metric.rate("accuracy_*", "accuracy", "of guessing the attribute", "lower"),
         Metric.rate("majority_*", "majority", "of always guessing the attribute's most frequent "
                     "class"),
         Metric.rate("fairness_gap_*", "fairness gap", "largest difference of the task's accuracy "
                     "between groups", "lower"),
+        Metric.rate("reidentification_risk", "re-identification risk", "mean over people of one "
+                    "over those who have all values that were inferred correctly", "lower",
+                    floor_metric="reidentification_risk_shuffled"),
+        Metric.rate("reidentification_risk_unprotected", "re-identification risk, unprotected",
+                    "of the same language model that reads the original text"),
+        Metric.rate("reidentification_risk_shuffled", "re-identification risk, shuffled", "of what "
+                    "was inferred about somebody else"),
+        Metric.rate("reidentification_risk_chance", "re-identification risk, chance", "one over "
+                    "all people"),
+        *METRICS,
     )  # fmt: skip
     needs: ClassVar[tuple[type, ...]] = (Encoder,)
+
+    def required_capabilities(self) -> tuple[type, ...]:
+        """Published text for a language model, else representations."""
+        return (Published,) if self.params.attacker == "llm" else self.needs
+
+    def refuses(self, release: Release, corpus: Corpus) -> str | None:
+        """The reason why a language model cannot read what was published; None if it can."""
+        return unread(self.params, release)
 
     def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, Planted]:
         """Plants nothing; refuses before training what could not be attacked after it.
@@ -234,15 +263,25 @@ class AttributeInference(Attack[AttributeInferenceParams]):
                 does not fit.
         """
         names = self._attributes(corpus)
-        check_splits(corpus, self.name)
         self._mean(names, corpus)
+        by_llm = self.params.attacker == "llm"
+        if by_llm:
+            check_destination(self.params, self.name)
+            draw_people(corpus, names, self.params.people, rng)
+        else:
+            check_splits(corpus, self.name)
         for name in names:
-            for split in ("train", "test"):
+            for split in ("train",) if by_llm else ("train", "test"):
                 _check_classes(corpus, name, corpus.attributes[name][corpus.where(split)], split)
         return corpus, Planted()
 
     def run(self, release: Release, planted: Planted, corpus: Corpus, run: Run) -> Leakage:
-        """Fits one attacker for each attribute and scores them."""
+        """Fits one attacker for each attribute, or asks a language model, and scores them."""
+        if self.params.attacker == "llm":
+            names = self._private(release, corpus)
+            return infer_by_language_model(
+                self.params, names, self._mean(names, corpus), release, corpus, run
+            )
         if not isinstance(release, Encoder):
             raise CapabilityError(f"{self.name} needs an Encoder, not {type(release).__name__}")
         names = self._private(release, corpus)
@@ -256,12 +295,7 @@ class AttributeInference(Attack[AttributeInferenceParams]):
             attackers.append(self._infer(name, corpus, (train, valid, test), run))
         rng = run.shared(self.name, "bootstrap")
         metrics, details = empirical_privacy(attackers, self._mean(names, corpus), rng)
-        for one in attackers:
-            labelled, users = one.labelled, one.users[one.labelled]
-            right = (one.guess == one.truth)[labelled].astype(np.float64)
-            common = (one.majority == one.truth)[labelled].astype(np.float64)
-            metrics[f"accuracy_{one.name}"] = mean_estimate(right, rng, users)
-            metrics[f"majority_{one.name}"] = mean_estimate(common, rng, users)
+        metrics |= accuracies(attackers, rng)
         gaps, groups = fairness(release, corpus, test, rng)
         details["rows"] = {"train": len(train), "valid": len(valid), "test": len(test)}
         details["attributes"] = {one.name: describe(one, rng) for one in attackers}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from uedp_bench.contracts.results import Estimate
-from uedp_bench.statistics.intervals import ratio_estimate, sum_of_ratios_estimate
+from uedp_bench.statistics.intervals import mean_estimate, ratio_estimate, sum_of_ratios_estimate
 
 if TYPE_CHECKING:
     from uedp_bench.attacks.representations.perceptron import Perceptron
@@ -90,6 +90,18 @@ def empirical_privacy(
             good = sum_of_ratios_estimate(right, below, weights, rng, users)
         metrics[metric] = _one_minus(good)
     return metrics, {"empirical_privacy_is": f"1 - {'F1' if mean == 'f1' else 'accuracy'}"}
+
+
+def accuracies(attackers: list[Inferred], rng: np.random.Generator) -> dict[str, Estimate]:
+    """Accuracy of each attacker, and of the most frequent class."""
+    metrics = {}
+    for one in attackers:
+        labelled, users = one.labelled, one.users[one.labelled]
+        right = (one.guess == one.truth)[labelled].astype(np.float64)
+        common = (one.majority == one.truth)[labelled].astype(np.float64)
+        metrics[f"accuracy_{one.name}"] = mean_estimate(right, rng, users)
+        metrics[f"majority_{one.name}"] = mean_estimate(common, rng, users)
+    return metrics
 
 
 def _one_minus(x: Estimate) -> Estimate:

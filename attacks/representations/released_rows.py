@@ -58,7 +58,7 @@ def see(
     if not len(shown):
         # Mechanisms that do not protect inputs publish no test rows: those are asked for as is.
         shown = corpus.only(split)
-    rows = _original_rows(shown, corpus, split)
+    rows = original_rows(shown, corpus, split)
     chosen = np.flatnonzero(rows >= 0)
     chosen = chosen[np.argsort(shown.origin[chosen], kind="stable")]
     if not len(chosen):
@@ -85,7 +85,7 @@ def check_splits(corpus: Corpus, attack: str) -> None:
             )
 
 
-def _original_rows(shown: Corpus, corpus: Corpus, split: str) -> IntArray:
+def original_rows(shown: Corpus, corpus: Corpus, split: str) -> IntArray:
     """(rows shown,) row of the corpus with the same origin, -1 for none."""
     mine = np.flatnonzero(corpus.where(split) & (corpus.origin >= 0))
     largest = max(corpus.origin.max(initial=-1), shown.origin.max(initial=-1))

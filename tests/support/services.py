@@ -24,6 +24,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import chat_server
+
 PATIENCE = 120.0
 STORED = "/api/2.0/mlflow/experiments/search?max_results=1"
 
@@ -175,6 +177,31 @@ class MlflowServer(_Service):
         """Each of its processes opens the store at the first question: this is one."""
         try:
             with urllib.request.urlopen(self.uri + STORED, timeout=60) as answer:  # noqa: S310
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+
+class ChatServer(_Service):
+    """A server of chat completions with a real model, without a network.
+
+    Args:
+        model: folder of the model.
+        folder: of its log.
+    """
+
+    def __init__(self, model: Path, folder: Path) -> None:
+        super().__init__()
+        self._port = free_port()
+        self.uri = f"http://127.0.0.1:{self._port}"
+        offline = {"HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
+        self._run(chat_server.command(model, self._port), folder / "chat.log",
+                  env=os.environ | offline)  # fmt: skip
+        until(self._answers, "the language model is not served")
+
+    def _answers(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.uri}/health", timeout=60) as answer:  # noqa: S310
                 return bool(answer.status == 200)
         except OSError:
             return False

@@ -76,6 +76,10 @@ class Attack(Component[P]):
     planted_type: ClassVar[type[Planted]] = Planted
     judges_users_since: ClassVar[int | None] = None
 
+    def required_capabilities(self) -> tuple[type, ...]:
+        """Capabilities of which a release must offer one, at its parameters; `needs` by default."""
+        return self.needs
+
     def retrainings(self, offers: tuple[type, ...]) -> Mapping[str, int]:
         """Number of models that the attack may ask `Run.retrain` for; none by default.
 

@@ -149,8 +149,8 @@ def reason_against(attack: Attack[Any], ready: Prepared, release: Release) -> st
     parts, corpus = ready.parts, ready.planted_corpus.corpus
     return (
         ready.planted_corpus.unplanted.get(attack.name)
-        or lacks(attack.needs, release)
-        or withheld(attack.needs, release)
+        or lacks(attack.required_capabilities(), release)
+        or withheld(attack.required_capabilities(), release)
         or not_carried(attack, parts.pipeline, parts.task)
         or not_there(attack, corpus)
         or attack.refuses(release, corpus)

@@ -44,9 +44,9 @@ def cannot_apply(attack: Attack[Any], task: Task[Any], pipeline: Pipeline) -> st
         offered += [Updates, Tokenised]
     if pipeline.shows_published:
         offered += [Published, Channel]
-    if any(need in offered for need in attack.needs):
+    if any(need in offered for need in attack.required_capabilities()):
         return None
-    named = " or ".join(need.__name__ for need in attack.needs)
+    named = " or ".join(need.__name__ for need in attack.required_capabilities())
     return f"{attack.name} needs a release that is a {named}"
 
 

@@ -158,7 +158,9 @@ def attack(
     live: Attack[Any] = registry.attacks.create(name, parameters)
     if isinstance(release, Path | str):
         release = load_checkpoint(release, corpus)
-    reason = lacks(live.needs, release) or withheld(live.needs, release)
+    reason = lacks(live.required_capabilities(), release) or withheld(
+        live.required_capabilities(), release
+    )
     reason = reason or live.refuses(release, corpus) or live.refuses_events(release.events)
     if reason is not None:
         raise CapabilityError(f"the attack {name} {reason}")
