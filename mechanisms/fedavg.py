@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from uedp_bench.api import Corpus, Run
     from uedp_bench.api.networks import Learner
-    from uedp_bench.api.training import Bound, Sampler
+    from uedp_bench.api.sampling import Sampler
+    from uedp_bench.api.training import Bound
 
 
 class FedAvgParams(ServerParams, LocalParams, ClipParams, RoundParams, UnitParams):
@@ -85,7 +86,7 @@ class FedAvgParams(ServerParams, LocalParams, ClipParams, RoundParams, UnitParam
 
     def sampler(self, population: int) -> Sampler:
         """The sampler of so many users, who are enough for a round."""
-        from uedp_bench.api.training import FixedSizeSampler, PoissonSampler
+        from uedp_bench.api.sampling import FixedSizeSampler, PoissonSampler
 
         if self.sampling == "fixed":
             return FixedSizeSampler(population, self.users_per_round)

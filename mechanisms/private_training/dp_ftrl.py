@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from uedp_bench.api import Corpus, Index, Run
     from uedp_bench.api.networks import Learner
-    from uedp_bench.api.training import Participation, Sampler
+    from uedp_bench.api.sampling import Participation, Sampler
 
 ASSUMPTIONS = (
     "number of users, cohorts, rounds, clip bound, weights' cap, coefficients and noise are public "
@@ -162,7 +162,7 @@ class DPFTRL(TrainingMechanism[DPFTRLParams]):
 
     def _schedule(self, users: int) -> Participation:
         """Cohorts of about `users_per_round` in turns."""
-        from uedp_bench.api.training import Participation
+        from uedp_bench.api.sampling import Participation
 
         cohorts = users // self.params.users_per_round
         return Participation(
@@ -170,7 +170,7 @@ class DPFTRL(TrainingMechanism[DPFTRLParams]):
         )
 
     def _sampler(self, corpus: Corpus, units: Index, schedule: Participation, run: Run) -> Sampler:
-        from uedp_bench.api.training import CyclicCohorts, Guarded
+        from uedp_bench.api.sampling import CyclicCohorts, Guarded
 
         cohorts = schedule.separation
         # A number of each user's own: that somebody comes or goes moves nobody else (C8).

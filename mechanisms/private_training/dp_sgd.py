@@ -116,11 +116,11 @@ class DPSGD(TrainingMechanism[DPSGDParams]):
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """A record is a unit of one row whose local training is one gradient."""
+        from uedp_bench.api.sampling import PoissonSampler
         from uedp_bench.api.training import (
             Federation,
             IndependentGaussian,
             LocalTraining,
-            PoissonSampler,
             train_federated,
         )
 

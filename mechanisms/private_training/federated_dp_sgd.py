@@ -183,10 +183,10 @@ class FederatedDPSGD(TrainingMechanism[FederatedDPSGDParams]):
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """Train by federated averaging of clients who run DP-SGD locally."""
+        from uedp_bench.api.sampling import PoissonSampler
         from uedp_bench.api.training import (
             Federation,
             IndependentGaussian,
-            PoissonSampler,
             Unbounded,
             train_federated,
         )

@@ -167,12 +167,8 @@ class UeDP(TrainingMechanism[UeDPParams]):
 
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """Trains on the users of the training split."""
-        from uedp_bench.api.training import (
-            Federation,
-            IndependentGaussian,
-            PoissonSampler,
-            train_federated,
-        )
+        from uedp_bench.api.sampling import PoissonSampler
+        from uedp_bench.api.training import Federation, IndependentGaussian, train_federated
 
         p, units = self.params, users_of(corpus)
         users = self._users(run.stats)

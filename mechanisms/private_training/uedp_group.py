@@ -113,11 +113,11 @@ class UeDPGroup(TrainingMechanism[UeDPGroupParams]):
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """A sentence is a unit of one row whose local training is one gradient."""
         from uedp_bench.api import Index
+        from uedp_bench.api.sampling import PoissonSampler
         from uedp_bench.api.training import (
             Federation,
             IndependentGaussian,
             LocalTraining,
-            PoissonSampler,
             train_federated,
         )
 

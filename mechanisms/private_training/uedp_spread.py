@@ -163,12 +163,8 @@ class UeDPSpread(TrainingMechanism[UeDPSpreadParams]):
         return trained.module, self._events(rounds)
 
     def _federation(self, units: Index, users: int) -> Federation:
-        from uedp_bench.api.training import (
-            Federation,
-            IndependentGaussian,
-            PoissonSampler,
-            TwoLevelBound,
-        )
+        from uedp_bench.api.sampling import PoissonSampler
+        from uedp_bench.api.training import Federation, IndependentGaussian, TwoLevelBound
 
         p, noise = self.params, self._noise(users)
         two_level = p.clipping == "two-level"

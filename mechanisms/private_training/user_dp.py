@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from uedp_bench.api import Corpus, Run
     from uedp_bench.api.networks import Learner
-    from uedp_bench.api.training import Sampler
+    from uedp_bench.api.sampling import Sampler
 
 ASSUMPTIONS = (
     "number of users, sampling rate, clip bound, weights' cap and noise are public constants",
@@ -194,7 +194,7 @@ class UserDP(TrainingMechanism[UserDPParams]):
 
     def _sampler(self, users: int, population: int | None) -> Sampler:
         """The sampler of `users` public users; `population` are present, if that may be known."""
-        from uedp_bench.api.training import FixedSizeSampler, PoissonSampler
+        from uedp_bench.api.sampling import FixedSizeSampler, PoissonSampler
 
         p = self.params
         if p.sampling == "fixed":

@@ -3,6 +3,7 @@
 from uedp_bench.api import Corpus, CorpusStats, Events, Params, Run, TrainingMechanism, mechanisms
 from uedp_bench.api.events import Gaussian, PoissonSampled, PrivacyEvent, Repeated
 from uedp_bench.api.networks import Learner
+from uedp_bench.api.sampling import PoissonSampler
 from uedp_bench.api.text import users_of
 from uedp_bench.api.training import (
     Count,
@@ -10,7 +11,6 @@ from uedp_bench.api.training import (
     IndependentGaussian,
     Limits,
     LocalTraining,
-    PoissonSampler,
     Seen,
     SgdServer,
     train_federated,

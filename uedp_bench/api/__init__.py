@@ -9,6 +9,7 @@ Modules beside this one hold what only some components need:
 | `uedp_bench.api.networks` | how does a network read rows, and what does it learn from them? |
 | `uedp_bench.api.text` | how are rows read, named, owned, annotated and rewritten? |
 | `uedp_bench.api.statistics` | how sure is a number? |
+| `uedp_bench.api.sampling` | who takes part in which round? |
 | `uedp_bench.api.training` | how are weights moved, bounded and noised? |
 
 All but `training`, which loads torch, are quick to import. What else the package holds may move.

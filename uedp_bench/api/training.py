@@ -27,14 +27,7 @@ from uedp_bench.training.local import UnitTrainer as UnitTrainer
 from uedp_bench.training.noise import GaussianNoise as GaussianNoise
 from uedp_bench.training.noise import IndependentGaussian as IndependentGaussian
 from uedp_bench.training.noise import Noise as Noise
-from uedp_bench.training.participation import CyclicCohorts as CyclicCohorts
-from uedp_bench.training.participation import Guarded as Guarded
-from uedp_bench.training.participation import Participation as Participation
 from uedp_bench.training.plain import train_plain as train_plain
-from uedp_bench.training.sampling import FixedSizeSampler as FixedSizeSampler
-from uedp_bench.training.sampling import PoissonSampler as PoissonSampler
-from uedp_bench.training.sampling import Sampler as Sampler
-from uedp_bench.training.sampling import TakingPart as TakingPart
 from uedp_bench.training.server import AdagradServer as AdagradServer
 from uedp_bench.training.server import AdamServer as AdamServer
 from uedp_bench.training.server import LayeredStep as LayeredStep

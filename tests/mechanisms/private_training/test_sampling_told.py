@@ -58,7 +58,7 @@ def test_another_sampler_than_planned_is_refused(
     run = run_of(learner)
     _, honest = mechanism.train(learner, learner.corpus, run)
     check_plan(mechanism.plan(run.stats), honest)
-    monkeypatch.setattr("uedp_bench.api.training.PoissonSampler", sampler)
+    monkeypatch.setattr("uedp_bench.api.sampling.PoissonSampler", sampler)
     _, events = mechanism.train(learner, learner.corpus, run_of(learner))
     with pytest.raises(PrivacyError, match=said) as caught:
         check_plan(mechanism.plan(run.stats), events)
@@ -70,7 +70,7 @@ def test_another_sampler_than_planned_is_refused(
 
 
 def test_fixed_size_rounds_are_refused_without_a_plan_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("uedp_bench.api.training.PoissonSampler", Shuffled)
+    monkeypatch.setattr("uedp_bench.api.sampling.PoissonSampler", Shuffled)
     learner = _learner()
     _, events = MECHANISMS[2].train(learner, learner.corpus, run_of(learner))
     (result,) = proven(events, delta=1e-5)

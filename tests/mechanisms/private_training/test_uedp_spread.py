@@ -233,7 +233,7 @@ def test_c5_another_sampler_is_told_and_refused(
     from uedp_bench.training import sampling
 
     monkeypatch.setattr(
-        "uedp_bench.api.training.PoissonSampler",
+        "uedp_bench.api.sampling.PoissonSampler",
         lambda population, rate: sampling.FixedSizeSampler(population, round(population * rate)),
     )  # fmt: skip
     learner = ToyLearner(POINTS, USERS)
