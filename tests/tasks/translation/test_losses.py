@@ -76,7 +76,7 @@ def test_who_reads_the_text_loses_more_given_another(release: TranslatorRelease)
     assert found["loss"].value == 0.0
     sizes = [len(ids) + 1 for ids in told.vocabulary.encode_targets(distinct.targets or ())]
     assert found["other_text_loss"].value == pytest.approx(1e3 * len(sizes) / sum(sizes))
-    assert "other_text_loss" not in replace(told, test=distinct.take(np.arange(1))).of(release)
+    assert "other_text_loss" not in replace(told, test=distinct.take(np.arange(1))).scores(release)
 
 
 def test_the_task_scores_losses_of_releases_that_tell_them(release: TranslatorRelease) -> None:
@@ -85,7 +85,7 @@ def test_the_task_scores_losses_of_releases_that_tell_them(release: TranslatorRe
     found = task.score(release, rows).metrics
     assert {one.name for one in LOSSES} <= {*found}
     assert found["unigram_loss"].value != found["train_unigram_loss"].value
-    assert found["loss"].value == pytest.approx(losses(release).of(release)["loss"].value)
+    assert found["loss"].value == pytest.approx(losses(release).scores(release)["loss"].value)
 
     class Mute:
         def translate(self, texts: list[str]) -> list[str]:
