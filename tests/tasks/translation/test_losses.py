@@ -32,7 +32,7 @@ def test_the_loss_is_that_of_rows_weighed_by_their_tokens(release: TranslatorRel
     targets = told.test.targets or ()
     sizes = np.array([len(ids) + 1 for ids in told.vocabulary.encode_targets(targets)])
     rows = release.row_losses(told.test)
-    found = told.of(release)["loss"]
+    found = told.scores(release)["loss"]
     assert found.value == pytest.approx((rows * sizes).sum() / sizes.sum(), rel=1e-5)
     assert found.low is not None and found.low < found.value < (found.high or 0.0)
 
@@ -40,7 +40,7 @@ def test_the_loss_is_that_of_rows_weighed_by_their_tokens(release: TranslatorRel
 def test_tokens_past_the_limit_count_on_no_side() -> None:
     short = parallel_rows.release(max_tokens=5)
     told = losses(short, most=5)
-    assert told.of(short)["loss"].value == pytest.approx(short.row_losses(told.test).mean())
+    assert told.scores(short)["loss"].value == pytest.approx(short.row_losses(told.test).mean())
 
 
 def test_frequencies_have_the_entropy_of_what_they_counted(release: TranslatorRelease) -> None:
@@ -72,7 +72,7 @@ def test_who_reads_the_text_loses_more_given_another(release: TranslatorRelease)
     told = losses(release)
     distinct = told.test.take(np.unique(np.array(told.test.texts), return_index=True)[1])
     told = replace(told, test=distinct)
-    found = told.of(Knowing(distinct))
+    found = told.scores(Knowing(distinct))
     assert found["loss"].value == 0.0
     sizes = [len(ids) + 1 for ids in told.vocabulary.encode_targets(distinct.targets or ())]
     assert found["other_text_loss"].value == pytest.approx(1e3 * len(sizes) / sum(sizes))
