@@ -179,10 +179,11 @@ def attack(
 
 def _base(where: Path | str, release: Release, corpus: Corpus) -> Release:
     """A base model, read in the type and format of the checkpoint that is compared with it."""
-    model = getattr(getattr(release, "reader", None), "model", None)
-    if not getattr(model, "trained_elsewhere", False):
+    from uedp_bench.tasks.language.language_model import LanguageModelRelease  # torch
+
+    if not isinstance(release, LanguageModelRelease) or not release.reader.model.trained_elsewhere:
         return load_checkpoint(where, corpus)
-    tuned: Any = model
+    tuned: Any = release.reader.model
     params = tuned.params.model_copy(update={"base": str(where)})
     return _as_saved(type(tuned)(params).before_training(), corpus)
 
