@@ -79,19 +79,20 @@ def test_auc_interval_covers_one_half_under_the_null() -> None:
     assert 88 <= covered <= 100
 
 
-@pytest.mark.parametrize("users", [2, 5, 12])
-def test_auc_interval_of_separate_classes_covers_at_small_sizes(users: int) -> None:
+@pytest.mark.parametrize(("users", "others"), [(2, 2), (5, 5), (12, 12), (3, 30), (30, 3)])
+def test_auc_interval_of_separate_classes_covers_at_small_sizes(users: int, others: int) -> None:
     """Every resample is separate too: a bootstrap alone would be sure of a perfect attack."""
     draw = rng(5)
-    above, below = (Scores(np.arange(users) + at, np.arange(users)) for at in (100.0, 0.0))
+    above = Scores(np.arange(users) + 100.0, np.arange(users))
+    below = Scores(np.arange(others) + 0.0, np.arange(others))
     found, reversed_ = auc_estimate(above, below, draw), auc_estimate(below, above, draw)
     assert (found.value, found.high) == (1.0, 1.0)
     assert (reversed_.value, reversed_.low) == (0.0, 0.0)
     assert found.low == pytest.approx(1.0 - reversed_.high)
     # Where the AUC lies just outside of the interval, classes are hardly ever separate.
     shift = math.sqrt(2.0) * stats.norm.ppf(found.low)
-    pairs = draw.normal(size=(2, 20_000, users))
-    separate = (pairs[0] + shift).min(axis=1) > pairs[1].max(axis=1)
+    high, low = (draw.normal(size=(20_000, size)) for size in (users, others))
+    separate = (high + shift).min(axis=1) > low.max(axis=1)
     assert separate.mean() <= 0.025
 
 
