@@ -344,7 +344,7 @@ class SupervisedRelease(TrainedRelease):
 
 
 class PredictingRelease(SupervisedRelease):
-    """A `Predictor`: its network maps a batch to one prediction a row."""
+    """A `Predictor`: its network maps a batch to one prediction, or one vector of them, a row."""
 
     def predictions(self, corpus: Corpus) -> FloatArray:
         """See `Predictor`.
@@ -359,7 +359,7 @@ class PredictingRelease(SupervisedRelease):
         with torch.no_grad():
             batches = batches_of(self.learner(corpus))
             answers = [self.module(batch).double().cpu().numpy() for _, batch in batches]
-        out = np.concatenate([np.empty(0), *answers])
+        out = np.concatenate(answers) if answers else np.empty(0)
         if np.isnan(out).any():
             raise UedpBenchError("a prediction is NaN: the weights are not finite")
         return out

@@ -176,6 +176,15 @@ def test_a_prediction_depends_on_its_row_alone() -> None:
         release.predictions(test)
 
 
+def test_a_network_may_give_several_numbers_a_row() -> None:
+    (learner,) = learners(task(), corpus())
+    learner.module.forward = lambda batch: torch.stack([batch["ratings"], -batch["ratings"]], dim=1)
+    test = corpus().only("test")
+    release = learner.release(learner.module)
+    assert release.predictions(test).tolist() == [[2.0 * x, -2.0 * x] for x in test.labels]
+    assert len(release.predictions(test.take(np.array([], dtype=int)))) == 0
+
+
 @pytest.mark.parametrize("networks", [1, 2])
 def test_a_saved_release_answers_as_before(networks: int, tmp_path: Path) -> None:
     made = task()
