@@ -18,8 +18,10 @@ from __future__ import annotations
 
 import difflib
 import reprlib
+import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 
 class UedpBenchError(Exception):
@@ -145,6 +147,15 @@ def shown(value: object) -> str:
 
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = MOST_SHOWN
+
+
+def described(error: BaseException) -> str:
+    """The type and message of an error that nobody expected, and the line that raised it."""
+    text = " ".join(str(error).split())
+    name = type(error).__name__
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    return f"{name}: {text}{place}" if text else f"{name}{place}"
 
 
 def nearest(name: str, names: Iterable[str], least: float = 0.6) -> str | None:

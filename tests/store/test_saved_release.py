@@ -96,7 +96,7 @@ class Loads:
     [
         (Constant(1.0, shape=3), r"Classifier.*\(2, 3\).*\(2, 2\)"),
         (Constant(1.5), r"Classifier.* 0\.5"),
-        (PublishedOnly(), "ValueError: .*no Classifier"),
+        (PublishedOnly(), "no Classifier"),
         (Constant(float("nan")), "Classifier.*differ"),
     ],
 )
@@ -106,6 +106,19 @@ def test_other_answers_are_refused(again: Release, said: str) -> None:
         check_saved(Loads(again), Path(), Constant(1.0), corpus)
     check_saved(Loads(Constant(1.00001)), Path(), Constant(1.0), corpus)
     check_saved(Loads(again), Path(), PublishedOnly(), corpus)
+
+
+class Broken(Constant):
+    """Classifier with a mistake in its code."""
+
+    def class_logprobs(self, corpus: Corpus) -> np.ndarray:
+        return np.concatenate([np.empty(0), np.zeros((len(corpus), 2))])
+
+
+def test_an_error_of_a_release_names_its_line() -> None:
+    corpus = Corpus(("a", "b"), {"user": np.arange(2)}, np.array([2, 2]))
+    with pytest.raises(PluginError, match=rf"ValueError.*\({Path(__file__).name}, line \d+\)"):
+        check_saved(Loads(Broken(1.0)), Path(), Constant(1.0), corpus)
 
 
 class Updated(Constant):
@@ -135,7 +148,7 @@ def test_the_harness_keeps_how_the_weights_moved(tmp_path: Path) -> None:
     assert isinstance(again, Updates)
     assert again.update.tolist() == [0.0, 1.0, 2.0]
     check_saved(LoadsUpdated(), tmp_path / "moved", release, corpus)
-    with pytest.raises(PluginError, match=r"ValueError: .*no Updates"):
+    with pytest.raises(PluginError, match="no Updates"):
         check_saved(LoadsUpdated(), tmp_path / "plain", release, corpus)
     np.save(tmp_path / "moved" / "update.npy", np.zeros(3, dtype=np.float32))
     seal_folder(tmp_path / "moved")
@@ -171,7 +184,7 @@ def test_a_capability_of_a_stranger_is_asked_its_own_question(
     check_saved(Loads(Loud(1.0)), Path(), Loud(1.0), corpus)
     with pytest.raises(PluginError, match=r"Shouter.* 2$"):
         check_saved(Loads(Loud(3.0)), Path(), Loud(1.0), corpus)
-    with pytest.raises(PluginError, match=r"ValueError: .*no Shouter"):
+    with pytest.raises(PluginError, match="no Shouter"):
         check_saved(Loads(Release()), Path(), Loud(1.0), corpus)
 
 

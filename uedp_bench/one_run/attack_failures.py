@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uedp_bench.contracts.results import FailedAttack
-from uedp_bench.errors import InputError, PrivacyError, UedpBenchError
+from uedp_bench.errors import InputError, PrivacyError, UedpBenchError, described
 from uedp_bench.io.output_folder import disk_is_full
 
 if TYPE_CHECKING:
@@ -58,9 +58,7 @@ def before_training(attack: Attack[Any], step: str) -> Iterator[None]:
     except (InputError, MemoryError):
         raise
     except Exception as error:
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        description = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         raise InputError(
-            f"the attack {attack.name} cannot {step}: {description} "
-            f"({Path(frame.filename).name}, line {frame.lineno}); mend it, or leave the attack out"
+            f"the attack {attack.name} cannot {step}: {described(error)}; mend it, or leave the "
+            "attack out"
         ) from error

@@ -12,7 +12,7 @@ import numpy as np
 from uedp_bench.contracts.capabilities import RowScorer, declared_capabilities
 from uedp_bench.contracts.release import PublishedOnly, Release, Updates, protected_rows
 from uedp_bench.contracts.served_release import served_again
-from uedp_bench.errors import PluginError
+from uedp_bench.errors import PluginError, described
 from uedp_bench.io.sealed_files import check_folder, seal_folder
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def check_saved(task: Task[Any], folder: Path, release: Release, corpus: Corpus)
         again = load_release(task, folder)
         lost = [one.kind.__name__ for one in offered if not isinstance(again, one.kind)]
         if lost:
-            raise ValueError(f"it is no {' and no '.join(sorted(lost))} any more")
+            raise _OtherReleaseError(f"it is no {' and no '.join(sorted(lost))} any more")
         rows = _rows(release, corpus)
         for name, ask in ((one.kind.__name__, one.question) for one in offered):
             if ask is not None:
@@ -83,10 +83,15 @@ def check_saved(task: Task[Any], folder: Path, release: Release, corpus: Corpus)
         if isinstance(again, RowScorer):
             _check_alone(again, rows)
     except Exception as error:
+        reason = str(error) if isinstance(error, _OtherReleaseError) else described(error)
         raise PluginError(
             f"the release was saved, and what the task {task.name} loads is not that release: "
-            f"{type(error).__name__}: {error}"
+            f"{reason}"
         ) from error
+
+
+class _OtherReleaseError(Exception):
+    """A loaded release that is not the one that was saved; the message says how."""
 
 
 def _rows(release: Release, corpus: Corpus) -> Corpus:
@@ -106,7 +111,7 @@ def _check_alone(release: RowScorer, rows: Corpus) -> None:
     for row, loss in enumerate(together.tolist()):
         alone = float(release.row_losses(some.take(np.array([row])))[0])
         if not np.isclose(loss, alone, rtol=RELATIVE, atol=ABSOLUTE):
-            raise ValueError(
+            raise _OtherReleaseError(
                 f"the loss of row {row} is {loss:.6g} beside other rows and {alone:.6g} alone: it "
                 "must depend on that row alone"
             )
@@ -114,10 +119,10 @@ def _check_alone(release: RowScorer, rows: Corpus) -> None:
 
 def _compare(capability: str, before: FloatArray, after: FloatArray) -> None:
     if before.shape != after.shape:
-        raise ValueError(
+        raise _OtherReleaseError(
             f"asked as {capability}, it answers with shape {after.shape}, and did with "
             f"{before.shape}"
         )
     if not np.allclose(before, after, rtol=RELATIVE, atol=ABSOLUTE, equal_nan=True):
         gap = float(np.abs(before - after).max())
-        raise ValueError(f"asked as {capability}, its answers differ by up to {gap:.3g}")
+        raise _OtherReleaseError(f"asked as {capability}, its answers differ by up to {gap:.3g}")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from uedp_bench.errors import MissingExtraError, UedpBenchError
+from uedp_bench.errors import MissingExtraError, UedpBenchError, described
 
 if TYPE_CHECKING:
     from uedp_bench.testing.subjects import Subject
@@ -101,4 +101,4 @@ def run_check(one: Check, subject: Subject) -> Outcome:
 def _message(error: Exception) -> str:
     message = " ".join(str(error).split())
     is_own = isinstance(error, AssertionError | UedpBenchError) and message
-    return message if is_own else f"{type(error).__name__}: {message}"
+    return message if is_own else described(error)
