@@ -27,7 +27,7 @@ from uedp_bench.api import (
     equals,
 )
 from uedp_bench.api.capabilities import Classifier, Encoder, Published
-from uedp_bench.api.statistics import mean_estimate
+from uedp_bench.api.statistics import mean_estimate, sum_of_ratios_estimate
 from uedp_bench.api.text import or_alone
 from uedp_bench.attacks._language_model import (
     METRICS,
@@ -54,7 +54,6 @@ from uedp_bench.attacks.representations.perceptron import (
 from uedp_bench.attacks.representations.projection import Colour, Method, projection
 from uedp_bench.attacks.representations.released_rows import Seen, check_splits, see
 from uedp_bench.errors import nearest
-from uedp_bench.statistics.intervals import sum_of_ratios_estimate
 
 if TYPE_CHECKING:
     from uedp_bench.api import Corpus, FloatArray, IntArray, Release, Run

@@ -3,6 +3,7 @@
 from uedp_bench.statistics.intervals import fraction_estimate as fraction_estimate
 from uedp_bench.statistics.intervals import mean_estimate as mean_estimate
 from uedp_bench.statistics.intervals import ratio_estimate as ratio_estimate
+from uedp_bench.statistics.intervals import sum_of_ratios_estimate as sum_of_ratios_estimate
 from uedp_bench.statistics.roc import Rate as Rate
 from uedp_bench.statistics.roc import Scores as Scores
 from uedp_bench.statistics.roc import auc as auc
