@@ -1,7 +1,9 @@
 """Prints contracts on the pages of `docs/registry` as the code has them.
 
 `<!-- contract: NAME ... -->` becomes the public part of these names of `uedp_bench.api` and
-the modules in it: signatures and docstrings, without bodies.
+the modules in it: signatures and docstrings, without bodies. A terminal shows them, too:
+
+    python docs/hooks/contracts.py Metric loss_pairs
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import ast
 import importlib
 import pkgutil
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -121,3 +124,7 @@ def is_text(node: ast.stmt) -> bool:
     """True if a statement is a string and nothing else."""
     is_constant = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     return is_constant and isinstance(node.value.value, str)
+
+
+if __name__ == "__main__":
+    print(printed(sys.argv[1:]))  # noqa: T201

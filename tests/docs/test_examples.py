@@ -7,6 +7,7 @@ import csv
 import importlib
 import json
 import math
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -15,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from examples import commands, examples
+from examples import ROOT, commands, examples
 from tiny import plugged
 
 from uedp_bench import api
@@ -269,11 +270,32 @@ def test_a_task_in_stages_pre_trains_under_a_guarantee(results):
     assert trained["provenance"]["downstream"]["users"] == 160
 
 
+@pytest.mark.parametrize(("sensitivity", "scale"), [(1, 0.7), (4, 3.0), (8, 40.0)])
+def test_the_pair_of_the_event_is_that_of_its_noise(sensitivity, scale, tmp_path):
+    file = tmp_path / "discrete_laplace.py"
+    file.write_text(examples(page("event"))[file.name])
+    noise = np.arange(-4000, 4001)
+    laws = [np.exp(-np.abs(noise - at) / scale) for at in (0, sensitivity)]
+    laws = [law / law.sum() for law in laws]
+    epsilons = np.linspace(-0.5, 1.1, 9) * sensitivity / scale
+    exact = [np.maximum(laws[0] - math.exp(e) * laws[1], 0.0).sum() for e in epsilons]
+    with plugged(file):
+        event = api.events.events.get("discrete-laplace")(sensitivity=sensitivity, scale=scale)
+        near = api.events.Neighbours("replace-one")
+        for pair in api.events.loss_pairs(event, near):
+            assert pair.deltas(epsilons) == pytest.approx(exact, abs=1e-9)
+        assert api.events.promises(event, "replace-one").epsilon == sensitivity / scale
+
+
 def test_the_event_is_accounted_for_as_zcdp(results, tmp_path, capsys):
+    text = (ROOT / page("event")).read_text()
+    fifty = text.partition("`fifty.json`:\n\n```json\n")[2].partition("```")[0]
+    Path("fifty.json").write_text(fifty)
     more = {"source.users": 400, "source.test_users": 100}
     results("event", sizes(**{"mechanism.noisy-counts.deviation": "[0.01,4]"}, **more))
     said = " ".join(capsys.readouterr().out.split())
     assert "Renyi divergence over the order" in said
+    assert re.search(r"6\.076 1e-05 pairs-pld.*record replace-one 10 0 basic", said)
     found = [json.loads(file.read_text()) for file in tmp_path.glob("runs/*/result.json")]
     runs = {run["spec"]["mechanism"][0]["params"]["deviation"]: run for run in found}
     rho, delta = 2.0**2 / (2 * 4.0**2), 1e-5
