@@ -121,6 +121,8 @@ def test_what_to_check_is_found_by_name_class_or_file() -> None:
         subjects_of("user-pd")
     with pytest.raises(InputError, match=r"uedp_bench\.training\.bounds"):
         subjects_of("uedp_bench.training.bounds:FlatBound")
+    with pytest.raises(InputError, match=r"give the file, broken\.py,"):
+        subjects_of("broken.py:Shuffles")
 
 
 @parametrize_with_checks([Subject(UserDP, params={"rounds": 1})])

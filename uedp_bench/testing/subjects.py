@@ -156,6 +156,11 @@ def _registered_by(file: Path) -> list[type[Component[Any]]]:
 def _imported(what: str) -> type[Component[Any]]:
     if "" not in sys.path:
         sys.path.insert(0, "")  # as `python -m` has it
+    if what.partition(":")[0].endswith(".py"):
+        raise InputError(
+            f"{what} names a class of a file: give the file, {what.partition(':')[0]}, and all "
+            "that it registers is checked"
+        )
     try:
         component = resolve_name(what)
     except Exception as error:
