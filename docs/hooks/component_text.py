@@ -161,7 +161,7 @@ def _declared(kind: str, component: Any, declared: dict[str, Any]) -> Iterator[A
         )
         yield "holds out users", "yes" if declared["holds_out_users"] else "no"
     elif kind == "tasks":
-        yield "metrics", ", ".join(declared["metrics"])
+        yield "metrics", ", ".join(one["name"] for one in declared["metrics"])
         yield "better is", "larger" if component.metrics[0].better == "higher" else "smaller"
         yield "models", ", ".join(_models_for(component)) or "none: nothing is trained"
         yield "attacks on what it trains", ", ".join(_attacks_on(component)) or "none"

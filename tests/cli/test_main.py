@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import json
 import os
 import signal
 import subprocess
@@ -176,8 +177,6 @@ def plugin(tmp_path, monkeypatch):
 
 
 def test_a_lone_file_is_listed_and_described(capsys, plugin):
-    import json
-
     assert run_cli(["list", "mechanisms", "--json", "--plugin", plugin]) == 0
     listed = {row["name"]: row for row in json.loads(capsys.readouterr().out)["mechanisms"]}
     assert listed["test-mask"]["summary"] == "Masks words at random."
@@ -194,6 +193,18 @@ def test_a_lone_file_is_listed_and_described(capsys, plugin):
     }  # fmt: skip
     assert parameters["where"]["type"] == "list of integer | null"
     assert parameters["seed"]["required"] is True
+
+
+def test_describe_prints_declared_metrics_as_boards_show_them(capsys):
+    assert run_cli(["describe", "attack/membership"]) == 0
+    said = capsys.readouterr().out
+    (rate,) = [line for line in said.splitlines() if " tpr_user_at_1pct_fpr " in line]
+    cells = [cell.strip() for cell in rate.strip("│").split("│")]
+    assert cells[2:5] == ["%", "lower", "1"]
+    assert run_cli(["describe", "attack/membership", "--json"]) == 0
+    metrics = {one["name"]: one for one in json.loads(capsys.readouterr().out)["metrics"]}
+    assert metrics["loss_gap"]["unit"] == "nats"
+    assert (metrics["auc"]["better"], metrics["auc"]["no_leak"]) == ("lower", 0.5)
 
 
 def test_describe_prints_every_parameter_of_every_component(capsys):
@@ -236,8 +247,6 @@ def test_listing_imports_no_plugin_and_survives_a_broken_one(tmp_path, capsys, m
 
 
 def test_data_describe_says_the_published_sizes(capsys, shared_data):
-    import json
-
     path = str(shared_data / "conll2003")
     assert run_cli(["data", "describe", "conll2003", "--path", path, "--json"]) == 0
     train = json.loads(capsys.readouterr().out)["splits"]["train"]

@@ -6,12 +6,15 @@ import shutil
 import sys
 import textwrap
 from collections import Counter
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from uedp_bench.cli.console import PIPE_WIDTH, AsJson, PluginFiles, console, echo, print_json
 from uedp_bench.errors import InputError, UnknownNameError, nearest
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 _KINDS = "mechanisms|attacks|tasks|sources|models|events"
 
@@ -144,6 +147,23 @@ def _resolve(name: str) -> tuple[Any, str]:
     raise InputError(f"no component named {name!r}; {hint}")
 
 
+def _metrics_table(metrics: list[dict[str, Any]]) -> Table:
+    """Declared metrics as boards show them."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title="metrics", title_justify="left", show_lines=False)
+    for column in ("name", "label", "unit", "better", "no leak", "about"):
+        table.add_column(column, no_wrap=column == "name")
+    for metric in metrics:
+        percent, no_leak = metric["percent"], metric["no_leak"]
+        unit, better = "%" if percent else metric["unit"], metric["better"] or ""
+        floor = "" if no_leak is None else f"{100 * no_leak if percent else no_leak:.4g}"
+        cells = (metric["name"], metric["label"], unit, better, floor, metric["about"])
+        table.add_row(*map(escape, cells))
+    return table
+
+
 def _print_description(described: dict[str, Any]) -> None:
     from rich.markup import escape
     from rich.table import Table
@@ -151,13 +171,15 @@ def _print_description(described: dict[str, Any]) -> None:
     out = console()
     title = f"{described['kind']} {described['name']} (version {described['version']})"
     out.print(f"[bold]{escape(title)}[/bold]\n{escape(described['documentation'])}\n")
-    skip = {"kind", "name", "version", "summary", "documentation", "parameters"}
+    skip = {"kind", "name", "version", "summary", "documentation", "parameters", "metrics"}
     facts = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for key, value in described.items():
         if key not in skip and value not in (None, [], ""):
             shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
             facts.add_row(key.replace("_", " "), escape(shown))
     out.print(facts)
+    if described.get("metrics"):
+        out.print(_metrics_table(described["metrics"]))
     if not described["parameters"]:
         out.print("no parameters")
         return

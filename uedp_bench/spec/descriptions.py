@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from uedp_bench.components.component import Component
+from uedp_bench.components.metric import Metric
 from uedp_bench.components.registry import Registry
 
 _LIMITS = {
@@ -117,14 +118,14 @@ def _declared(kind: str, component: type[Component[Any]]) -> dict[str, Any]:
         return {
             "needs_one_of": needs,
             "holds_out_users": getattr(component, "holds_out", False),
-            "metrics": [one.name for one in component.metrics],
+            "metrics": [_metric(one) for one in component.metrics],
         }
     if kind == "task":
         models = getattr(component, "models", None)
         return {
             "needs_one_of": needs,
             "models": None if models is None else models.__name__,
-            "metrics": [one.name for one in component.metrics],
+            "metrics": [_metric(one) for one in component.metrics],
         }
     if kind == "source":
         return {"needs_path": getattr(component, "needs_path", False)}
@@ -135,6 +136,19 @@ def _declared(kind: str, component: type[Component[Any]]) -> dict[str, Any]:
             (base.__name__ for base in component.__mro__[1:] if base.__name__ != "Generic"), None
         ),
         "pretrained": getattr(component, "pretrained", None),
+    }
+
+
+def _metric(metric: Metric) -> dict[str, Any]:
+    """A declared metric as boards show it."""
+    return {
+        "name": metric.name,
+        "label": metric.named(metric.name).label,
+        "unit": metric.unit,
+        "percent": metric.percent,
+        "better": metric.better,
+        "no_leak": metric.no_leak,
+        "about": metric.about,
     }
 
 
