@@ -228,7 +228,11 @@ class SupervisedTask(Task[SP]):
         """
         rows = corpus.only("train", "valid")
         if not rows.where("train").any():
-            raise InputError(f"{self.name}: no row of the split 'train' has what it learns")
+            raise InputError(
+                f"{self.name}: no row of the split 'train' has what it learns (by default a "
+                f"label; {self.reader_type.__name__}.scorable decides): take a source whose rows "
+                "have it"
+            )
         return rows
 
     def public_rows(self, corpus: Corpus) -> Corpus:
