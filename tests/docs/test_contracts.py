@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -45,6 +47,13 @@ def names_on(page: Path, contracts: ModuleType) -> set[str]:
     return {
         name for found in contracts.MARKED.finditer(page.read_text()) for name in found[1].split()
     }
+
+
+def test_a_terminal_prints_a_contract():
+    command = [sys.executable, "docs/hooks/contracts.py", "Metric", "loss_pairs"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "no_leak: Number | None" in done.stdout
+    assert "def loss_pairs(event: Event, neighbours: Neighbours)" in done.stdout
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
