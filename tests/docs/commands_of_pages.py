@@ -6,6 +6,7 @@ It takes minutes, so that the suite leaves it out and `.ci/run` calls it:
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,9 @@ def reason(page: str, command: list[str]) -> str:
 
 
 SHOWN = [(page, command) for page in PAGES for command in commands(page) if command[0] not in TRAIN]
+JSON = re.compile(r"^`(\S+\.json)`:\n\n```json\n(.*?)^```", re.M | re.S)
+"""A file that a page shows below its name."""
+
 LEFT_OUT = [(page, command) for page, command in SHOWN if reason(page, command)]
 
 
@@ -89,6 +93,7 @@ def test_commands_run_as_printed(
     for command in [one for one in shown if one[0] == "new"]:  # before the page fills the file
         assert run_cli(command) == 0, capsys.readouterr().err
     files = examples(page) | (examples("README.md") if page == "docs/registry.md" else {})
+    files |= dict(JSON.findall((ROOT / page).read_text("utf-8")))
     for name, code in files.items():
         (folder / name).write_text(code, encoding="utf-8")
     with plugged(*(folder / name for name, code in files.items() if ".register" in code)):
