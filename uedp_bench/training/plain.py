@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -161,6 +161,20 @@ class ValidLosses:
     expected_error: float | None = None
 
     @classmethod
+    def in_evaluation(cls, module: nn.Module, losses: Iterable[Losses]) -> ValidLosses:
+        """Losses of all rows in evaluation mode.
+
+        Args:
+            module: network, in training mode before and after.
+            losses: losses of batches, computed while they are iterated over.
+        """
+        module.eval()
+        with torch.no_grad():
+            every = list(losses)
+        module.train()
+        return cls.of_batches(every)
+
+    @classmethod
     def of_batches(cls, losses: Sequence[Losses]) -> ValidLosses:
         """Losses of all rows, from those of batches."""
         nats = sum(float(batch.nats.sum()) for batch in losses)
@@ -209,14 +223,10 @@ class _Valid:
     @denormals.as_zeros()
     def losses(self, learner: Learner, module: nn.Module, device: str) -> ValidLosses:
         """Losses in evaluation mode."""
-        module.eval()
-        with torch.no_grad():
-            losses = [
-                learner.losses(module, on_device(learner.batch(*batch), device))
-                for batch in self.batches
-            ]
-        module.train()
-        return ValidLosses.of_batches(losses)
+        batches = (on_device(learner.batch(*batch), device) for batch in self.batches)
+        return ValidLosses.in_evaluation(
+            module, (learner.losses(module, batch) for batch in batches)
+        )
 
 
 _VALID_BATCH = 64

@@ -117,7 +117,11 @@ def train_split(
         run.log("train_loss", epoch + 1, _finite(progress.total / max(progress.count, 1)))
         badness = float(-epoch)
         if len(valid):
-            scored = _held_losses(module, valid, held, settings.batch_size, _draws(of_valid))
+            noise = _draws(of_valid)
+            batches = _batches(valid, settings.batch_size)
+            scored = ValidLosses.in_evaluation(
+                module, (held(module, chosen, noise) for chosen in batches)
+            )
             badness = _finite(scored.badness)
             scored.log(run, epoch + 1)
         if badness < progress.least:
@@ -141,17 +145,6 @@ class _Progress(AttributeState):
 
     def begin(self, order: IntArray) -> None:
         self.order, self.total, self.count = order, 0.0, 0
-
-
-def _held_losses(
-    module: nn.Module, valid: IntArray, held: RowLosses, batch_size: int, draws: Draws
-) -> ValidLosses:
-    """Losses of the valid rows, in evaluation mode."""
-    module.eval()
-    with torch.no_grad():
-        losses = [held(module, chosen, draws) for chosen in _batches(valid, batch_size)]
-    module.train()
-    return ValidLosses.of_batches(losses)
 
 
 def _draws(streams: Stream) -> Draws:
