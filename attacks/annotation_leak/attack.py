@@ -28,7 +28,7 @@ from uedp_bench.api.text import Alignment, normal_surface
 from uedp_bench.corpus.alignment import COPIED, REPLACED
 
 if TYPE_CHECKING:
-    from uedp_bench.api import BoolArray, Corpus, FloatArray, Release, Run
+    from uedp_bench.api import FloatArray, Release, Run
 
 
 class Place(NamedTuple):

@@ -34,7 +34,7 @@ from uedp_bench.attacks.gradient_inversion.short_rows import ShortRows
 from uedp_bench.attacks.gradient_inversion.token_tests import tokens_in_update
 
 if TYPE_CHECKING:
-    from uedp_bench.api import BoolArray, Corpus, Estimate, Release, Run
+    from uedp_bench.api import Corpus, Release, Run
     from uedp_bench.api.networks import Vocabulary
 
 

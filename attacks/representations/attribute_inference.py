@@ -56,7 +56,7 @@ from uedp_bench.attacks.representations.released_rows import Seen, check_splits,
 from uedp_bench.errors import nearest
 
 if TYPE_CHECKING:
-    from uedp_bench.api import Corpus, FloatArray, IntArray, Release, Run
+    from uedp_bench.api import Run
 
 Fairness = tuple[dict[str, Estimate], dict[str, Any]]
 

@@ -42,8 +42,7 @@ from uedp_bench.contracts.results import MOST_SAMPLES
 from uedp_bench.text.word_occurrences import Occurrences, Prior, draw
 
 if TYPE_CHECKING:
-    from uedp_bench.api import Corpus, FloatArray, IntArray, Release, Run
-    from uedp_bench.api.capabilities import WordChannel
+    from uedp_bench.api import FloatArray, IntArray, Release, Run
 
 
 Split = Callable[[str], list[str]]

@@ -4,19 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-import numpy as np
-
-from uedp_bench.mechanisms._local_noise import choose_by_score
-from uedp_bench.mechanisms.documents.recoder import Recoder
-from uedp_bench.mechanisms.documents.sentence_mechanism import Documents
-from uedp_bench.mechanisms.documents.tukey_depth import Depth, TukeyDepth
-
-if TYPE_CHECKING:
-    from uedp_bench.api import FloatArray, IntArray
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from pydantic import Field
 
 from uedp_bench.accounting.published_systems import DeepCandidate as System
@@ -24,7 +14,9 @@ from uedp_bench.api import CorpusStats, Events, InputError
 from uedp_bench.api.events import Claim
 from uedp_bench.io.array_cache import load_arrays, save_arrays
 from uedp_bench.io.cache_folder import cache_folder
+from uedp_bench.mechanisms._local_noise import choose_by_score
 from uedp_bench.mechanisms.documents.recoder import (
+    Recoder,
     Trained,
     Training,
     cluster,
@@ -35,10 +27,12 @@ from uedp_bench.mechanisms.documents.sentence_mechanism import (
     ASSUMPTIONS,
     DocumentMechanism,
     DocumentParams,
+    Documents,
 )
+from uedp_bench.mechanisms.documents.tukey_depth import Depth, TukeyDepth
 
 if TYPE_CHECKING:
-    from uedp_bench.api import FloatArray, Run
+    from uedp_bench.api import FloatArray, IntArray, Run
 
 PROJECTIONS = tuple(range(10, 101, 10))
 """Numbers of projections among which one is chosen."""

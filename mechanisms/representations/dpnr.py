@@ -5,16 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-import numpy as np
-
-from uedp_bench.randomness.noise_checks import check_laplace
-
-if TYPE_CHECKING:
-    from torch import Tensor
 from typing import TYPE_CHECKING, Literal, Self
 
+import numpy as np
 from pydantic import Field, model_validator
 
 from uedp_bench.accounting import published_systems
@@ -22,9 +15,10 @@ from uedp_bench.accounting.accountants.word_dropout import before_dropout
 from uedp_bench.api import CorpusStats, Events, InputError, Params, RepresentationMechanism
 from uedp_bench.api.events import Claim, NonPrivate, PrivacyEvent, Reading
 from uedp_bench.mechanisms._local_noise import spent
+from uedp_bench.randomness.noise_checks import check_laplace
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
 
     from uedp_bench.api import Corpus, IntArray, Run
     from uedp_bench.api.networks import Learner, Losses

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
+from pydantic import Field
 
-from uedp_bench.api import InputError
-from uedp_bench.api.text import normal_id
+from uedp_bench.api import CorpusStats, Events, InputError, Layer, PublishingMechanism, equals
+from uedp_bench.api.events import Claim, DeclaredClaim
+from uedp_bench.api.text import Rewriting, normal_id, row_ids
 from uedp_bench.corpus.row_ids import PLANTED
 from uedp_bench.data.cell_values import texts_of
+from uedp_bench.data.delimited_files import Quoting
 from uedp_bench.data.tables import Layout, read_table
 from uedp_bench.errors import nearest, shown
 from uedp_bench.io.regular_files import open_regular, shown_path
-
-if TYPE_CHECKING:
-    from uedp_bench.api import BoolArray, Corpus
-import re
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
-
-from pydantic import Field
-
-from uedp_bench.api import CorpusStats, Events, Layer, PublishingMechanism, equals
-from uedp_bench.api.events import Claim, DeclaredClaim
-from uedp_bench.api.text import Rewriting, row_ids
-from uedp_bench.data.delimited_files import Quoting
 
 if TYPE_CHECKING:
     from uedp_bench.api import BoolArray, Corpus, IntArray, Mention, Run, Spans
