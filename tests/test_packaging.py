@@ -215,8 +215,11 @@ def test_every_import_is_a_declared_requirement():
         if not declared & {canonicalize_name(owner) for owner in owners.get(name, (name,))}
     }
     # Who parametrises tests has pytest, and who looks at progress in a notebook has IPython.
-    there = {"uedp_bench/testing/parametrizing.py: pytest", "uedp_bench/grid/progress.py: IPython"}
-    assert undeclared <= there
+    optional = {
+        "uedp_bench/testing/parametrizing.py: pytest",
+        "uedp_bench/grid/progress.py: IPython",
+    }
+    assert undeclared <= optional
 
 
 def test_no_tracked_file_names_a_folder_of_some_machine():

@@ -119,16 +119,16 @@ GROUP = {"sampling_rate": 0.1, "rounds": 60, "sentences_per_user": 6, "protected
 
 
 def test_uedp_group_needs_no_number_of_users() -> None:
-    found = solve(PlannedMechanism.from_settings("uedp-group", GROUP), Target(8.0, 1e-5))
+    solution = solve(PlannedMechanism.from_settings("uedp-group", GROUP), Target(8.0, 1e-5))
     own = sentence_noise(0.1, 60, 6, Protected(spread=3), (8.0, 1e-5))
-    assert found.value == pytest.approx(own, rel=2e-4)
-    assert found.point is not None
-    assert (found.point.spread, found.point.sentences) == (3, 3)
-    assert 7.99 < found.epsilon <= 8.0
+    assert solution.value == pytest.approx(own, rel=2e-4)
+    assert solution.point is not None
+    assert (solution.point.spread, solution.point.sentences) == (3, 3)
+    assert 7.99 < solution.epsilon <= 8.0
     many = solve(
         PlannedMechanism.from_settings("uedp-group", {**GROUP, "users": 5000}), Target(8.0, 1e-5)
     )
-    assert many.value == found.value
+    assert many.value == solution.value
 
 
 def test_an_explicit_noise_overrides_a_mechanisms_own_calibration() -> None:

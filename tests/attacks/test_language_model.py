@@ -322,8 +322,8 @@ def published(corpus: Corpus) -> PublishedOnly:
 
 def reads_pronouns(messages: list[dict[str, str]]) -> str:
     words = messages[0]["content"].partition("Guess")[0].split()
-    said = "female" if "she" in words else "male" if "he" in words else "unknown"
-    return json.dumps({"sex": [said]})
+    gender = "female" if "she" in words else "male" if "he" in words else "unknown"
+    return json.dumps({"sex": [gender]})
 
 
 def test_attributes_of_people_are_read_from_published_text(judge, make_corpus) -> None:
@@ -374,6 +374,6 @@ def test_people_are_linked_by_what_they_wrote(judge, make_corpus) -> None:
     assert linked.metrics.items() >= built_in.metrics.items()
     for name in ("recall_at_1_llm", "recall_at_1_llm_unprotected", "recall_at_90_precision"):
         assert linked.metrics[name].value > 0.9
-    asked = len(judge.bodies)
+    first_requests = len(judge.bodies)
     assert attack.run(published(train), Planted(), corpus, run_of(1)).metrics == linked.metrics
-    assert len(judge.bodies) == asked
+    assert len(judge.bodies) == first_requests

@@ -338,11 +338,11 @@ def test_a_normal_fit_has_no_unit():
 def test_limits_of_both_rates_share_the_significance_of_their_threshold():
     """Clopper-Pearson limits at half of a share each, for hits and for false alarms."""
     often, rare, share = np.arange(10.0), np.arange(6.0) - 2.5, 0.02
-    found = _limits_above(often, rare, np.array([2]), share)
+    limits = _limits_above(often, rare, np.array([2]), share)
     threshold = np.sort(rare)[-2]
     hits = int((often > threshold).sum())
-    assert found.likely == pytest.approx([beta.ppf(share / 2, hits, len(often) - hits + 1)])
-    assert found.rare == pytest.approx([beta.ppf(1 - share / 2, 2, len(rare) - 1)])
+    assert limits.likely == pytest.approx([beta.ppf(share / 2, hits, len(often) - hits + 1)])
+    assert limits.rare == pytest.approx([beta.ppf(1 - share / 2, 2, len(rare) - 1)])
 
 
 def test_the_best_of_several_pays_for_each():

@@ -197,8 +197,8 @@ def test_a_lone_file_is_listed_and_described(capsys, plugin):
 
 def test_describe_prints_declared_metrics_as_boards_show_them(capsys):
     assert run_cli(["describe", "attack/membership"]) == 0
-    said = capsys.readouterr().out
-    (rate,) = [line for line in said.splitlines() if " tpr_user_at_1pct_fpr " in line]
+    printed = capsys.readouterr().out
+    (rate,) = [line for line in printed.splitlines() if " tpr_user_at_1pct_fpr " in line]
     cells = [cell.strip() for cell in rate.strip("│").split("│")]
     assert cells[2:5] == ["%", "lower", "1"]
     assert run_cli(["describe", "attack/membership", "--json"]) == 0

@@ -43,18 +43,18 @@ def spec_of(file: Path, *, task: str | None = None, **given: str):
 
 
 def test_a_mailbox_with_semicolons_becomes_a_spec(tmp_path: Path) -> None:
-    found, data = spec_of(mail(tmp_path))
+    proposal, data = spec_of(mail(tmp_path))
     params = data["source"]["params"]
     wanted = {"encoding": "cp1252", "delimiter": ";", "text_column": "Mail Body",
               "user_column": "Sent From", "skip_blank": True}  # fmt: skip
     assert {name: params[name] for name in wanted} == wanted
     assert data["task"]["name"] == "next-word"
-    said = "\n".join((*found.facts, *found.guesses))
+    sentences = "\n".join((*proposal.facts, *proposal.guesses))
     for line in ("semicolons, cp1252", "160 rows of 50 users", "English", "--user COLUMN",
                  "1 row whose 'Mail Body' or 'Sent From' is blank", "--public FILE",
                  "dp-sgd"):  # fmt: skip
-        assert line in said, line
-    titles = [part.title for part in found.suggestion.mechanisms]
+        assert line in sentences, line
+    titles = [part.title for part in proposal.suggestion.mechanisms]
     assert titles == ["public-only", "noiseless", "deidentify + noiseless", "dp-sgd"]
     # Every run passes all checks before training.
     assert len(jobs_of(expand(parse_spec(data)), tmp_path / "out")) == 12

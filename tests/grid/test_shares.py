@@ -12,9 +12,9 @@ from uedp_bench.grid.shares import Share
 @pytest.mark.parametrize("parts", [1, 3, 4, 20])
 def test_each_run_is_in_one_part_in_order(runs, parts):
     every = list(range(runs))
-    found = [Share(number, parts).select(every) for number in range(1, parts + 1)]
-    assert [run for part in found for run in part] == every
-    sizes = [len(part) for part in found]
+    selections = [Share(number, parts).select(every) for number in range(1, parts + 1)]
+    assert [run for part in selections for run in part] == every
+    sizes = [len(part) for part in selections]
     assert max(sizes) - min(sizes) <= 1
 
 

@@ -32,23 +32,23 @@ RATE = "tpr_user_at_1pct_fpr"
     ],
 )
 def test_what_is_changed_is_named(tmp_path, field, value, where):
-    told = errors(checked(tmp_path, changed(json.loads(reference("user-dp")), field, value)))
-    assert (where or field).replace("/", ".") in told
+    messages = errors(checked(tmp_path, changed(json.loads(reference("user-dp")), field, value)))
+    assert (where or field).replace("/", ".") in messages
 
 
 def test_a_result_without_a_proof_has_no_ceiling(tmp_path):
     data = json.loads(reference("noiseless"))
     assert "ceilings" not in data or not data["ceilings"]
-    told = errors(checked(tmp_path, changed(data, "ceilings", {"membership": {"auc": 0.9}})))
-    assert told == {"ceilings.membership.auc": "is there, and no proof bounds it"}
+    messages = errors(checked(tmp_path, changed(data, "ceilings", {"membership": {"auc": 0.9}})))
+    assert messages == {"ceilings.membership.auc": "is there, and no proof bounds it"}
 
 
 def test_a_metric_above_the_proof_is_an_error(tmp_path):
     data = json.loads(reference("user-dp"))
     members = data["details"]["membership"]["judged"]["members"]
     forged = fraction_estimate(members, members).model_dump(mode="json")
-    told = errors(checked(tmp_path, changed(data, f"leakage/membership/{RATE}", forged)))
-    assert "the mechanism, the accountant or the attack is wrong" in told["leakage.membership"]
+    messages = errors(checked(tmp_path, changed(data, f"leakage/membership/{RATE}", forged)))
+    assert "the mechanism, the accountant or the attack is wrong" in messages["leakage.membership"]
 
 
 def test_an_older_attack_needs_no_ceilings(tmp_path):
@@ -56,8 +56,8 @@ def test_an_older_attack_needs_no_ceilings(tmp_path):
     for part in data["provenance"]["identity"]["attacks"]:
         part[1] = 4 if part[0] == "membership" else part[1]
     del data["ceilings"], data["details"]["membership"]["judged"]
-    told = errors(checked(tmp_path, data))
-    assert not [where for where in told if "judged" in where or "ceilings" in where]
+    messages = errors(checked(tmp_path, data))
+    assert not [where for where in messages if "judged" in where or "ceilings" in where]
 
 
 @pytest.mark.parametrize("since", [5, None])
@@ -65,5 +65,5 @@ def test_attacks_declare_since_when_they_judge_users(tmp_path, monkeypatch, sinc
     monkeypatch.setattr(Membership, "judges_users_since", since)
     data = json.loads(reference("user-dp"))
     del data["ceilings"], data["details"]["membership"]["judged"]
-    told = errors(checked(tmp_path, data))
-    assert ("details.membership.judged" in told) == (since is not None)
+    messages = errors(checked(tmp_path, data))
+    assert ("details.membership.judged" in messages) == (since is not None)

@@ -161,8 +161,8 @@ def test_boards_and_pages_tell_a_failure_from_a_skipped_attack(failed_run) -> No
     assert [(one.name, one.traceback) for one in row.failed_attacks] == [("failing", "")]
     assert [one.name for one in row.skipped_attacks] == ["needs-published"]
     assert "IndexError" in to_json([row])
-    said = list(result_lines(result))
-    assert any("IndexError" in line for line in said)
+    lines = list(result_lines(result))
+    assert any("IndexError" in line for line in lines)
     assert published(result).failed_attacks[0].traceback == ""
 
 

@@ -18,6 +18,6 @@ def prepared(spec: RunSpec, out: Path) -> Prepared:
     """The run of a spec, whose shared models are in a folder."""
     sources = build_sources(spec)
     data = load_data(sources)
-    known = Identity.from_spec(spec, data.fingerprint)
-    how = Execution(out, "cpu")
-    return prepare(spec, how, (sources, data), known, Meter(no_progress))
+    identity = Identity.from_spec(spec, data.fingerprint)
+    execution = Execution(out, "cpu")
+    return prepare(spec, execution, (sources, data), identity, Meter(no_progress))

@@ -39,13 +39,13 @@ def corpus(rows: int) -> Corpus:
 def test_a_loss_stands_for_the_probability_of_the_row() -> None:
     release = Losses(np.log(2.0), 9.9, np.log(4.0), 0.0, np.inf)
     assert isinstance(release, RowScorer)
-    asked = LossesQuestion(release, corpus(5))
-    assert asked.has_truth.tolist() == [True, False, True, True, True]
-    found = asked.confidences(release, np.array([0, 2, 3, 4]))
-    assert np.allclose(np.exp(found.logp), [0.5, 0.25, 1.0, 0.0])
-    assert np.allclose(found.odds[:2], [0.0, np.log(1 / 3)])
+    question = LossesQuestion(release, corpus(5))
+    assert question.has_truth.tolist() == [True, False, True, True, True]
+    confidences = question.confidences(release, np.array([0, 2, 3, 4]))
+    assert np.allclose(np.exp(confidences.logp), [0.5, 0.25, 1.0, 0.0])
+    assert np.allclose(confidences.odds[:2], [0.0, np.log(1 / 3)])
     # Certain of the truth, and certain that it is not: as far apart as numbers are let be.
-    assert found.odds[2:].tolist() == [100.0, -100.0]
+    assert confidences.odds[2:].tolist() == [100.0, -100.0]
 
 
 @pytest.mark.parametrize("bad", [-0.5, np.nan])

@@ -75,10 +75,10 @@ def test_files_that_changed_on_the_way_are_refused(folder, tmp_path):
 
 
 def test_a_shared_file_is_read_in_place_and_a_missing_one_is_named(folder, tmp_path):
-    here = NamedFiles.from_path(str(folder / "a"), MARK)
-    assert place(here, tmp_path / "0", None) == folder / "a"
-    with pytest.raises(UedpBenchError, match=f"lacks {here.text}"):
-        place(elsewhere(here), tmp_path / "0", None)
+    local_files = NamedFiles.from_path(str(folder / "a"), MARK)
+    assert place(local_files, tmp_path / "0", None) == folder / "a"
+    with pytest.raises(UedpBenchError, match=f"lacks {local_files.text}"):
+        place(elsewhere(local_files), tmp_path / "0", None)
 
 
 def test_a_release_travels_with_its_result_and_nothing_else(tmp_path):

@@ -86,14 +86,15 @@ def test_every_node_has_the_logits_of_its_sequence(
     module = network(name)
     tree, _ = TokenTree.from_rows(some_rows())
     start = torch.arange(before)[None] % 5
-    asked = np.random.default_rng(3).random(tree.size) < 0.6
-    asked[0] = before == 1
+    queried = np.random.default_rng(3).random(tree.size) < 0.6
+    queried[0] = before == 1
     sequences = tree.sequences()
     with torch.no_grad():
-        found = [(n, row) for nodes, rows in tree_logits(module, start, tree, queried=asked, rows=9)
-                 for n, row in zip(nodes.tolist(), rows, strict=True)]  # fmt: skip
-        assert sorted(n for n, _ in found) == np.flatnonzero(asked).tolist()
-        for node, logits in found:
+        parts = tree_logits(module, start, tree, queried=queried, rows=9)
+        node_logits = [(n, row) for nodes, rows in parts
+                       for n, row in zip(nodes.tolist(), rows, strict=True)]  # fmt: skip
+        assert sorted(n for n, _ in node_logits) == np.flatnonzero(queried).tolist()
+        for node, logits in node_logits:
             tokens = [t for t in sequences[node].tolist() if t != NONE]
             whole = torch.cat([start, torch.tensor([tokens], dtype=torch.int64)], dim=1)
             torch.testing.assert_close(module(whole)[0, -1], logits, atol=1e-3, rtol=1e-4)

@@ -28,19 +28,21 @@ def losses(release: TranslatorRelease, most: int = 64) -> TokenLosses:
 
 
 def test_the_loss_is_that_of_rows_weighed_by_their_tokens(release: TranslatorRelease) -> None:
-    told = losses(release)
-    targets = told.test.targets or ()
-    sizes = np.array([len(ids) + 1 for ids in told.vocabulary.encode_targets(targets)])
-    rows = release.row_losses(told.test)
-    found = told.scores(release)["loss"]
-    assert found.value == pytest.approx((rows * sizes).sum() / sizes.sum(), rel=1e-5)
-    assert found.low is not None and found.low < found.value < (found.high or 0.0)
+    token_losses = losses(release)
+    targets = token_losses.test.targets or ()
+    sizes = np.array([len(ids) + 1 for ids in token_losses.vocabulary.encode_targets(targets)])
+    rows = release.row_losses(token_losses.test)
+    loss = token_losses.scores(release)["loss"]
+    assert loss.value == pytest.approx((rows * sizes).sum() / sizes.sum(), rel=1e-5)
+    assert loss.low is not None and loss.low < loss.value < (loss.high or 0.0)
 
 
 def test_tokens_past_the_limit_count_on_no_side() -> None:
     short = parallel_rows.release(max_tokens=5)
-    told = losses(short, most=5)
-    assert told.scores(short)["loss"].value == pytest.approx(short.row_losses(told.test).mean())
+    token_losses = losses(short, most=5)
+    assert token_losses.scores(short)["loss"].value == pytest.approx(
+        short.row_losses(token_losses.test).mean()
+    )
 
 
 def test_frequencies_have_the_entropy_of_what_they_counted(release: TranslatorRelease) -> None:
@@ -69,14 +71,18 @@ class Knowing:
 
 
 def test_who_reads_the_text_loses_more_given_another(release: TranslatorRelease) -> None:
-    told = losses(release)
-    distinct = told.test.take(np.unique(np.array(told.test.texts), return_index=True)[1])
-    told = replace(told, test=distinct)
-    found = told.scores(Knowing(distinct))
-    assert found["loss"].value == 0.0
-    sizes = [len(ids) + 1 for ids in told.vocabulary.encode_targets(distinct.targets or ())]
-    assert found["other_text_loss"].value == pytest.approx(1e3 * len(sizes) / sum(sizes))
-    assert "other_text_loss" not in replace(told, test=distinct.take(np.arange(1))).scores(release)
+    token_losses = losses(release)
+    distinct = token_losses.test.take(
+        np.unique(np.array(token_losses.test.texts), return_index=True)[1]
+    )
+    token_losses = replace(token_losses, test=distinct)
+    scores = token_losses.scores(Knowing(distinct))
+    assert scores["loss"].value == 0.0
+    sizes = [len(ids) + 1 for ids in token_losses.vocabulary.encode_targets(distinct.targets or ())]
+    assert scores["other_text_loss"].value == pytest.approx(1e3 * len(sizes) / sum(sizes))
+    assert "other_text_loss" not in replace(token_losses, test=distinct.take(np.arange(1))).scores(
+        release
+    )
 
 
 def test_the_task_scores_losses_of_releases_that_tell_them(release: TranslatorRelease) -> None:

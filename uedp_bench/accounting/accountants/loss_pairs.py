@@ -129,7 +129,7 @@ def pairs_epsilon(pairs: Sequence[tuple[tuple[Any, Any], int]], delta: float) ->
     worst = 0.0
     for side in range(2):
         rounds = [Round(((1.0, pair[side]),), count) for pair, count in pairs]
-        # Where an outcome is certain to tell, no grid has a finite loss to start from.
+        # No grid has a finite loss to start from where an outcome is certain to tell.
         if any(_tells(part.pairs[0][1]) for part in rounds):
             return math.inf
         worst = max(worst, epsilon_of(rounds, delta, steps=_steps(rounds)))
