@@ -111,6 +111,14 @@ def test_forms_ask_for_what_is_needed(path):
     assert any(field.get("validations", {}).get("required") for field in fields)
 
 
+@pytest.mark.parametrize("name", ["Makefile", ".ci/run"])
+def test_paths_that_commands_name_exist(name):
+    text = (ROOT / name).read_text("utf-8")
+    paths = set(re.findall(r"(?<![\w./$])(?:tests|benchmarks|docs|leaderboard)/[\w./-]*\w", text))
+    assert paths
+    assert [path for path in sorted(paths) if not (ROOT / path).exists()] == []
+
+
 def test_an_unknown_step_runs_nothing():
     done = subprocess.run(
         [ROOT / ".ci" / "run", "lint", "tset"], capture_output=True, text=True, check=False
