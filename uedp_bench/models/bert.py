@@ -136,7 +136,7 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams], MaskedLanguageMode
 
             network = _frozen_network(where, identity, pooling, device)
             vocabulary = self.vocabulary([], origin="", private=False)
-            return pooled_features(network, vocabulary, some, limit)
+            return pooled_features(network, vocabulary, some, limit, alone=cache)
 
         return cached_vectors(("transformers", *key), texts, compute, cache=cache)
 

@@ -133,23 +133,27 @@ def starts_past_padding(network: Any) -> bool:
 
 @torch.no_grad()
 def pooled_features(
-    module: PooledTransformer, vocabulary: Vocabulary, texts: list[str], limit: int | None
-) -> FeatureArray:
-    """(texts, width) vectors of texts, which do not depend on each other (`full_batches`).
+    module: PooledTransformer, vocabulary: Vocabulary, texts: list[str], limit: int | None,
+    *, alone: bool = True,
+) -> FeatureArray:  # fmt: skip
+    """(texts, width) vectors of texts.
 
     Args:
         module: network on the device where it is to run.
         vocabulary: vocabulary of the network.
         texts: texts, at least one.
         limit: largest number of tokens of a row, begin and end included.
+        alone: vectors do not depend on each other; see `full_batches`.
     """
     room = None if limit is None else limit - 2
     rows = [[vocabulary.begin, *ids[:room], vocabulary.end] for ids in vocabulary.encode(texts)]
     lengths = np.array([len(row) for row in rows])
     device = next(module.parameters()).device
     vectors = np.empty((len(rows), module.width), dtype=np.float32)
-    for some, wanted in full_batches(lengths, device.type):
-        tokens = np.array([rows[row] for row in some], dtype=np.int64)
+    for some, wanted in full_batches(lengths, device.type, alone=alone):
+        tokens = np.zeros((len(some), lengths[some].max()), dtype=np.int64)
+        for into, row in zip(tokens, some, strict=True):
+            into[: lengths[row]] = rows[row]
         pooled = module(
             torch.from_numpy(tokens).to(device), torch.from_numpy(lengths[some]).to(device)
         )
