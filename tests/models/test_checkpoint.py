@@ -206,3 +206,29 @@ def test_identity_of_adapters_is_that_of_their_network_too(tmp_path: Path) -> No
     first = content_of(str(tmp_path / "adapter"), MayBePath())
     base.rename(tmp_path / "elsewhere")
     assert content_of(str(tmp_path / "adapter"), MayBePath()) != first
+
+
+def test_a_base_of_the_hub_is_that_of_its_revision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the hub's own layout of downloads, without a network."""
+    hub = tmp_path / "hub" / "models--people--base"
+    commits = {"main": "a" * 40, "v1": "b" * 40}
+    for name, commit in commits.items():
+        (hub / "snapshots" / commit).mkdir(parents=True)
+        (hub / "snapshots" / commit / "config.json").write_text("{}")
+        (hub / "refs").mkdir(exist_ok=True)
+        (hub / "refs" / name).write_text(commit)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    params = {"pretrained": "people/tuned", "base": "people/base"}
+    for name in ("v1", "b" * 40):
+        before = Checkpoint.create({**params, "base_revision": name}).before_training()
+        assert before is not None
+        assert before.params.pretrained == str(hub / "snapshots" / commits["v1"])
+        assert (before.params.base, before.params.base_revision) == (None, None)
+    with pytest.raises(InputError, match=r"checkpoint\.base_revision .*'people/base@v2'"):
+        Checkpoint.create({**params, "base_revision": "v2"}).before_training()
+    for base in (None, str(tmp_path)):
+        with pytest.raises(InputError, match="base_revision"):
+            Checkpoint.create({**params, "base": base, "base_revision": "v1"})

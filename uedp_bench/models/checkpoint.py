@@ -23,7 +23,7 @@ from uedp_bench.api.networks import (
 )
 from uedp_bench.models.vocabularies.chat import ChatVocabulary
 from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary
-from uedp_bench.text.pretrained import readable
+from uedp_bench.text.pretrained import readable, snapshot
 
 if TYPE_CHECKING:
     from torch import nn
@@ -46,6 +46,12 @@ class CheckpointParams(Params):
         description="hub id or local directory of the model before it learnt the private rows, "
         "which attacks compare with; of LoRA adapters, the network that they change unless given",
     )
+    base_revision: str | None = Field(
+        default=None, min_length=1,
+        description="commit, tag or branch of `base`, where that is a hub id; its main branch "
+        "where not given",
+        exclude_if=equals(None),
+    )  # fmt: skip
     labels: tuple[str, ...] | None = Field(
         default=None,
         min_length=1,
@@ -88,6 +94,15 @@ class CheckpointParams(Params):
         description="attacks see the scores of the tokens of answers alone; needs format 'chat'",
         exclude_if=equals(False),
     )
+
+    @model_validator(mode="after")
+    def _revision_is_of_the_hub(self) -> CheckpointParams:
+        if self.base_revision and (self.base is None or Path(self.base).is_dir()):
+            raise ValueError(
+                f"base_revision is {self.base_revision!r}, and base is {self.base!r}; allowed are "
+                "revisions of a hub id: give it as base, or leave base_revision out"
+            )
+        return self
 
     @model_validator(mode="after")
     def _of_chats(self) -> CheckpointParams:
@@ -161,7 +176,9 @@ class Checkpoint(
         base = base or (None if p.adapter is None else self._where)
         if base is None:
             return None
-        before = {"pretrained": base, "base": None, "adapter": None}
+        if p.base_revision is not None:
+            base = snapshot(base, p.base_revision, "checkpoint.base_revision")
+        before = {"pretrained": base, "base": None, "base_revision": None, "adapter": None}
         model = Checkpoint(p.model_copy(update=before))
         if p.format == "chat" and not model._tokenizer.chat_template:  # one format for both
             model._tokenizer.chat_template = self._tokenizer.chat_template

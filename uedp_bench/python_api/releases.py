@@ -184,7 +184,7 @@ def _base(where: Path | str, release: Release, corpus: Corpus) -> Release:
     if not isinstance(release, LanguageModelRelease) or not release.reader.model.trained_elsewhere:
         return load_checkpoint(where, corpus)
     tuned: Any = release.reader.model
-    params = tuned.params.model_copy(update={"base": str(where)})
+    params = tuned.params.model_copy(update={"base": str(where), "base_revision": None})
     return _as_saved(type(tuned)(params).before_training(), corpus)
 
 

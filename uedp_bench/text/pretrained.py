@@ -106,6 +106,23 @@ def _hub_configuration(where: str, field: str) -> Path:
     return Path(config)
 
 
+def snapshot(where: str, commit: str, field: str) -> str:
+    """Folder of one revision of a hub model, downloaded if it is not on this machine.
+
+    Args:
+        where: hub id.
+        commit: commit, tag or branch.
+        field: the parameter that names it, for messages.
+
+    Raises:
+        InputError: if the hub has no such model or revision.
+    """
+    from huggingface_hub import snapshot_download
+
+    with readable(f"{where}@{commit}", field):
+        return snapshot_download(where, revision=commit)
+
+
 def revision(identity: str) -> str | None:
     """The commit of a hub model's identity; None of a directory's."""
     return identity.rpartition("@")[2] if "@" in identity else None
