@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from uedp_bench.api import InputError
 from uedp_bench.corpus import Layer, Mention, normal_surface, replaced_texts
-from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import BoolArray, Corpus, IntArray

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from uedp_bench.errors import InputError
+from uedp_bench.api import InputError
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.release import Release
+    from uedp_bench.api import Release
     from uedp_bench.corpus import Corpus, IntArray
 
 

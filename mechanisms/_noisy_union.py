@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from uedp_bench.accounting.events import ApproximateDP, Gaussian, PrivacyEvent
 from uedp_bench.accounting.sampler_end_delta import check_coordinates
-from uedp_bench.errors import InputError
+from uedp_bench.api import InputError
+from uedp_bench.api.events import ApproximateDP, Gaussian, PrivacyEvent
 from uedp_bench.mechanisms._local_noise import add_normal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from uedp_bench.accounting.events import PrivacyUnit
-    from uedp_bench.contracts.mechanism import Events
-    from uedp_bench.contracts.run_context import Run
+    from uedp_bench.api import Events, Run
     from uedp_bench.corpus import Corpus, IntArray
 
 _SAFETY = 1.0 + 1e-9

@@ -6,15 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from uedp_bench.api import PublishedOnly, Task
 from uedp_bench.components.component import P
-from uedp_bench.contracts.release import PublishedOnly
-from uedp_bench.contracts.task import Task
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.learner import Learner, Role
-    from uedp_bench.contracts.release import Release
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.contracts.word_counts import WordCounts
+    from uedp_bench.api import Release, Run
+    from uedp_bench.api.networks import Learner, Role, WordCounts
     from uedp_bench.corpus import Corpus
 
 

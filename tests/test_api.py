@@ -188,3 +188,16 @@ def test_a_built_in_imports_public_names_from_the_api(module):
         if home.split(".")[1] in ("components", "contracts") or HOMES.get(name) == home
     }
     assert {name for name, _ in elsewhere} <= OF_THIS_PACKAGE | LIMITS
+
+
+@pytest.mark.parametrize("room", ["attacks", "mechanisms", "tasks"])
+def test_helpers_of_built_ins_import_public_names_from_the_api(room):
+    below = ("tasks/sources/reading/", "tasks/tokens/")  # rooms that the API itself imports
+    inner = {
+        (path.as_posix(), name)
+        for path in (ROOT / room).rglob("*.py")
+        if not path.relative_to(ROOT).as_posix().startswith(below)
+        for name, home in names(ast.parse(path.read_text(encoding="utf-8")))
+        if HOMES.get(name) == home
+    }
+    assert not inner

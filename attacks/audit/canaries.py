@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+from uedp_bench.api import InputError, Planted
 from uedp_bench.attacks._planting import person_type, replace_rows
-from uedp_bench.contracts.leakage import Planted
 from uedp_bench.corpus import Mention
-from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus, IntArray

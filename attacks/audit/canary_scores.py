@@ -14,10 +14,9 @@ from uedp_bench.attacks.secret_sharer.canary import random_suffixes, split_canar
 from uedp_bench.statistics.resampling import checked
 
 if TYPE_CHECKING:
+    from uedp_bench.api import Run
+    from uedp_bench.api.capabilities import Completer, RowScorer, Updates
     from uedp_bench.attacks.audit.canaries import AuditCanary
-    from uedp_bench.contracts.capabilities import Completer, RowScorer
-    from uedp_bench.contracts.release import Updates
-    from uedp_bench.contracts.run_context import Run
     from uedp_bench.corpus import Corpus, FloatArray, IntArray
 
 LARGEST_LOSS = 1e6

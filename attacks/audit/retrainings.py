@@ -9,24 +9,19 @@ import numpy as np
 
 from uedp_bench.accounting.event_contract import ALONE
 from uedp_bench.accounting.ledger import proven_at
+from uedp_bench.api import Run
 from uedp_bench.bounds.audits import STRICT_ERROR
-from uedp_bench.bounds.e_values import (
-    e_value_bound,
-    e_values,
-    place_bets,
-    right_at_most,
-)
+from uedp_bench.bounds.e_values import e_value_bound, e_values, place_bets, right_at_most
 from uedp_bench.bounds.trade_off import TradeOffCurve
-from uedp_bench.contracts.run_context import Run
 from uedp_bench.statistics.resampling import CONFIDENCE, checked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from uedp_bench.accounting.events import PrivacyEvent
+    from uedp_bench.api import Release
+    from uedp_bench.api.events import PrivacyEvent
     from uedp_bench.attacks.audit.canaries import AuditCanary
     from uedp_bench.bounds.audits import Target
-    from uedp_bench.contracts.release import Release
     from uedp_bench.corpus import BoolArray, Corpus, FloatArray
 
 Decided = Callable[["FloatArray", "BoolArray"], bool]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
+from uedp_bench.api import InputError
 from uedp_bench.attacks._planting import frequent_words, surfaces, unused_name
 from uedp_bench.corpus import normal_surface
-from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from uedp_bench.api import InputError
 from uedp_bench.corpus import normal_surface
-from uedp_bench.errors import InputError
 
 Words = tuple[str, ...]
 """Words in their normal form."""

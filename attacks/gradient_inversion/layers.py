@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from uedp_bench.contracts.model import EmbedsTokens, HasOutputLayer, ReadsTokenVectors
-from uedp_bench.errors import CapabilityError
+from uedp_bench.api import CapabilityError
+from uedp_bench.api.networks import EmbedsTokens, HasOutputLayer, ReadsTokenVectors
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

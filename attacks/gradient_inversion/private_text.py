@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from uedp_bench.api import CapabilityError
+from uedp_bench.api.networks import row_seeds
 from uedp_bench.attacks.gradient_inversion.seen_updates import number_of, role_of
-from uedp_bench.contracts.learner import row_seeds
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray, normal_surface
-from uedp_bench.errors import CapabilityError
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.learner import Learner
-    from uedp_bench.contracts.model import Vocabulary
-    from uedp_bench.contracts.release import TrainedRelease
+    from uedp_bench.api import TrainedRelease
+    from uedp_bench.api.networks import Learner, Vocabulary
 
 _AT_ONCE = 1024  # rows
 _SIGNS = re.compile(r"[^\w\s]|_")

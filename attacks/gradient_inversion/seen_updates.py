@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from uedp_bench.contracts.transcript import Message, Messages
+from uedp_bench.api.capabilities import Message, Messages
 
 WEIGHTS, UPDATE = "weights", "update"
 """Names of messages: the trainable weights of the network, flat, and by how much they change."""

@@ -18,19 +18,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uedp_bench.contracts.learner import row_seeds
-from uedp_bench.contracts.results import Estimate
+from uedp_bench.api import Estimate, InputError
+from uedp_bench.api.networks import row_seeds
+from uedp_bench.api.statistics import fraction_estimate, mean_estimate
 from uedp_bench.corpus import SPLITS, BoolArray, Corpus, FloatArray, IntArray
-from uedp_bench.errors import InputError
-from uedp_bench.statistics.intervals import fraction_estimate, mean_estimate
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from uedp_bench.api import TrainedRelease
+    from uedp_bench.api.networks import Vocabulary
     from uedp_bench.attacks.gradient_inversion.attack import Target
     from uedp_bench.attacks.gradient_inversion.seen_updates import Seen
-    from uedp_bench.contracts.model import Vocabulary
-    from uedp_bench.contracts.release import TrainedRelease
 
 
 Order = tuple[int, ...]
@@ -87,8 +86,8 @@ class Likeness:
 
     def _updates(self, orders: Sequence[Order]) -> Tensor:
         """(orders, d) what a client with one of these rows sends after one step."""
+        from uedp_bench.api.training import LocalTraining
         from uedp_bench.training.cohort import Cohort
-        from uedp_bench.training.local import LocalTraining
 
         learner = self._release.learner(self._corpus(orders))
         trainer = LocalTraining().trainer(learner, self._device)

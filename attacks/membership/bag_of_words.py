@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uedp_bench.contracts.results import Estimate
+from uedp_bench.api import Estimate
+from uedp_bench.api.statistics import auc_estimate
 from uedp_bench.corpus import normal_surface
-from uedp_bench.statistics.roc import auc_estimate
 
 if TYPE_CHECKING:
+    from uedp_bench.api.statistics import Scores
     from uedp_bench.corpus import BoolArray, FloatArray, IntArray
-    from uedp_bench.statistics.roc import Scores
 
 FEATURES = 2**14
 FOLDS = 5

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from uedp_bench.api import InputError
 from uedp_bench.attacks.membership.records import Score
-from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
+    from uedp_bench.api.capabilities import TokenScores
     from uedp_bench.attacks.membership.records import Records
-    from uedp_bench.contracts.capabilities import TokenScores
     from uedp_bench.corpus import FloatArray
 
 WIDTHS = (2, 3, 4, 6, 9, 13, 18, 25, 32, 40)

@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from uedp_bench.api import CapabilityError, InputError
+from uedp_bench.api.capabilities import Classifier, RowScorer, Scorer, ServedRelease, class_labels
 from uedp_bench.attacks._true_classes import true_classes
 from uedp_bench.attacks.membership.shadow_scores import LEAST_LOGP, logit_confidence, true_logprobs
 from uedp_bench.attacks.membership.token_scores import check_tokens, loss
-from uedp_bench.contracts.capabilities import Classifier, RowScorer, Scorer, class_labels
-from uedp_bench.contracts.served_release import ServedRelease
-from uedp_bench.errors import CapabilityError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from uedp_bench.contracts.capabilities import TokenScores
-    from uedp_bench.contracts.release import Release
+    from uedp_bench.api import Release
+    from uedp_bench.api.capabilities import TokenScores
     from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
 
 

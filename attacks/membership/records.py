@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from uedp_bench.api import InputError, Planted
+from uedp_bench.api.statistics import Scores
 from uedp_bench.bounds.ceilings import JudgedUsers
-from uedp_bench.contracts.leakage import Planted
-from uedp_bench.errors import InputError
-from uedp_bench.statistics.roc import Scores
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from uedp_bench.api.capabilities import Scorer
 from uedp_bench.attacks.membership.base_scores import base_scores
 from uedp_bench.attacks.membership.token_scores import score_texts
-from uedp_bench.contracts.capabilities import Scorer
 from uedp_bench.corpus import distinct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from uedp_bench.api import Run
+    from uedp_bench.api.capabilities import TokenScores
     from uedp_bench.attacks.membership.questions import Confidences, TokensQuestion
     from uedp_bench.attacks.membership.records import Records, Score
-    from uedp_bench.contracts.capabilities import TokenScores
-    from uedp_bench.contracts.run_context import Run
     from uedp_bench.corpus import Corpus, IntArray
 
 

@@ -6,15 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from uedp_bench.api import Metric
+from uedp_bench.api.statistics import (
+    Scores,
+    auc,
+    auc_estimate,
+    fraction_estimate,
+    sum_of_ratios_estimate,
+    tpr_at_fpr,
+)
 from uedp_bench.attacks.membership.bag_of_words import auc_of_words, out_of_fold_scores
-from uedp_bench.components.metric import Metric
-from uedp_bench.statistics.intervals import fraction_estimate, sum_of_ratios_estimate
-from uedp_bench.statistics.roc import Scores, auc, auc_estimate, roc_points, tpr_at_fpr
+from uedp_bench.statistics.roc import roc_points
 
 if TYPE_CHECKING:
+    from uedp_bench.api import Estimate, Run
     from uedp_bench.attacks.membership.records import Records, Score
-    from uedp_bench.contracts.results import Estimate
-    from uedp_bench.contracts.run_context import Run
     from uedp_bench.corpus import FloatArray
 
 LIMITS = {"1pct": 0.01, "0.1pct": 0.001}

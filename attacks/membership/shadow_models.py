@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from uedp_bench.api.statistics import auc
 from uedp_bench.attacks.membership.records import Score
 from uedp_bench.attacks.membership.shadow_scores import (
     Confidence,
@@ -23,13 +24,11 @@ from uedp_bench.attacks.membership.shadow_scores import (
     rmia,
     without_ties,
 )
-from uedp_bench.statistics.roc import auc
 
 if TYPE_CHECKING:
+    from uedp_bench.api import Release, Run
     from uedp_bench.attacks.membership.questions import Confidences, Question
     from uedp_bench.attacks.membership.records import PlantedMembership, Records
-    from uedp_bench.contracts.release import Release
-    from uedp_bench.contracts.run_context import Run
     from uedp_bench.corpus import BoolArray, FloatArray, IntArray
 
 POPULATION = 2000

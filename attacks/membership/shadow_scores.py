@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from uedp_bench.errors import InputError
+from uedp_bench.api import InputError
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import BoolArray, FloatArray, IntArray

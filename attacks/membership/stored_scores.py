@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from uedp_bench.contracts.results import Estimate
+from uedp_bench.api import Estimate
 from uedp_bench.errors import shown
 from uedp_bench.statistics.roc import areas
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uedp_bench.errors import InputError
+from uedp_bench.api import InputError
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.capabilities import TokenScores
+    from uedp_bench.api.capabilities import TokenScores
     from uedp_bench.corpus import FloatArray
 
 SMALLEST_STD = 1e-6

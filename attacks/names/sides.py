@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.components.component import Params
-from uedp_bench.contracts.leakage import Attack, Planted
+from uedp_bench.api import Attack, InputError, Params, Planted
 from uedp_bench.corpus import normal_surface
-from uedp_bench.errors import InputError, nearest
+from uedp_bench.errors import nearest
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus, IntArray

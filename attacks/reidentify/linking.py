@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from uedp_bench.api import InputError
 from uedp_bench.corpus import normal_surface
-from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray

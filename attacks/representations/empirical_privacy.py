@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from uedp_bench.contracts.results import Estimate
-from uedp_bench.statistics.intervals import mean_estimate, ratio_estimate, sum_of_ratios_estimate
+from uedp_bench.api import Estimate
+from uedp_bench.api.statistics import mean_estimate, ratio_estimate, sum_of_ratios_estimate
 
 if TYPE_CHECKING:
     from uedp_bench.attacks.representations.perceptron import Perceptron

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.components.component import Params
-from uedp_bench.errors import InputError
+from uedp_bench.api import InputError, Params
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
 
-    from uedp_bench.contracts.run_context import Run
+    from uedp_bench.api import Run
     from uedp_bench.corpus import FloatArray, IntArray
 
 BLOCK = 4096

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from uedp_bench.api import InputError
 from uedp_bench.attacks.representations.empirical_privacy import RELEASED
-from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import FloatArray, IntArray

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uedp_bench.contracts.capabilities import Encoder
-from uedp_bench.contracts.release import protected_rows
+from uedp_bench.api import InputError
+from uedp_bench.api.capabilities import Encoder, protected_rows
 from uedp_bench.corpus import Corpus, FloatArray, IntArray
-from uedp_bench.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ import numpy as np
 from uedp_bench.statistics.resampling import checked
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.capabilities import Generator
+    from uedp_bench.api.capabilities import Generator
     from uedp_bench.corpus import BoolArray, FloatArray
 
 TOKENS_PER_WORD = 8

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from uedp_bench.contracts.leakage import Planted
+from uedp_bench.api import Planted
 from uedp_bench.contracts.pool_completer import texts_of
 from uedp_bench.statistics.exposure import NULL_MEAN, extrapolated_exposure
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.model import Vocabulary
+    from uedp_bench.api.networks import Vocabulary
     from uedp_bench.corpus import FloatArray, IntArray
 
 BINS = 30

@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from uedp_bench.contracts.capabilities import Completer, Tokenised
-from uedp_bench.contracts.leakage import Leakage
-from uedp_bench.contracts.results import Estimate
+from uedp_bench.api import Estimate, Leakage
+from uedp_bench.api.capabilities import Completer, Tokenised
+from uedp_bench.api.statistics import fraction_estimate, mean_estimate
 from uedp_bench.statistics.exposure import NULL_MEAN
-from uedp_bench.statistics.intervals import fraction_estimate, mean_estimate
 from uedp_bench.statistics.resampling import checked
 
 if TYPE_CHECKING:
+    from uedp_bench.api import Run
+    from uedp_bench.api.networks import Vocabulary
     from uedp_bench.attacks.secret_sharer.canary import PlantedCanaries, PlantedSecret
-    from uedp_bench.contracts.model import Vocabulary
-    from uedp_bench.contracts.run_context import Run
 
 UNCHECKED = "the release does not show its vocabulary: every word of the pool is a candidate"
 """Note."""

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from uedp_bench.components.component import Params, equals
+from uedp_bench.api import Params, equals
 
 Probability = Annotated[float, Field(gt=0.0, le=1.0)]
 Copies = Annotated[int, Field(ge=0)] | Annotated[float, Field(gt=0.0, lt=1.0)]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from uedp_bench.api import InputError
 from uedp_bench.attacks._planting import (
     drawn_users_and_rows,
     hidden,
@@ -24,7 +25,6 @@ from uedp_bench.attacks.secret_sharer.canary import (
     split_canary,
 )
 from uedp_bench.corpus import distinct, normal_surface
-from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
     from uedp_bench.attacks.secret_sharer.parameters import SecretSharerParams

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from uedp_bench.api import InputError
 from uedp_bench.corpus import normal_surface
-from uedp_bench.errors import InputError
 from uedp_bench.io.regular_files import read_text, shown_path
 from uedp_bench.mechanisms.deidentification.mentions import Interval
 from uedp_bench.text.normal_words import NormalWord, normal_words

@@ -13,15 +13,14 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
+from uedp_bench.api import Events, InputError
+from uedp_bench.api.capabilities import Tagger
+from uedp_bench.api.events import NonPrivate, PrivacyEvent
 from uedp_bench.components import registry
-from uedp_bench.contracts.capabilities import Tagger
-from uedp_bench.contracts.mechanism import Events
 from uedp_bench.contracts.recorded_identity import parts_of, record_faults
 from uedp_bench.contracts.results import ComponentSpec, Result, read_result
 from uedp_bench.contracts.unreviewed import unreviewed_of_result
 from uedp_bench.corpus import Corpus, Layer
-from uedp_bench.errors import InputError
 from uedp_bench.io.regular_files import shown_path, state_of
 from uedp_bench.io.sealed_files import check_folder
 from uedp_bench.version import ENGINE

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from uedp_bench.errors import InputError
+from uedp_bench.api import InputError
 from uedp_bench.mechanisms.documents.sentence_mechanism import Documents
 
 if TYPE_CHECKING:

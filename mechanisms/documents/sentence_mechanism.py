@@ -13,15 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from uedp_bench.components.component import MayBePath, Params
-from uedp_bench.components.requirements import Requirement
-from uedp_bench.contracts.mechanism import CorpusStats, Events, PublishingMechanism
-from uedp_bench.errors import InputError
+from uedp_bench.api import (
+    CorpusStats,
+    Events,
+    InputError,
+    MayBePath,
+    Params,
+    PublishingMechanism,
+    Requirement,
+)
 from uedp_bench.mechanisms._local_noise import spent
 from uedp_bench.text.pretrained import PretrainedModel
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.run_context import Run
+    from uedp_bench.api import Run
     from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
 
 _BLOCK = 2048  # documents that are embedded at once

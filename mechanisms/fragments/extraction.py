@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.components.component import Params
-from uedp_bench.contracts.mechanism import PublishingMechanism
-from uedp_bench.contracts.model import TranslationModel
+from uedp_bench.api import InputError, Params, PublishingMechanism
+from uedp_bench.api.networks import TranslationModel
 from uedp_bench.corpus import SPLITS
-from uedp_bench.errors import InputError
 from uedp_bench.text.symmetrised_alignment import Aligner, Link, Symmetrisation
 from uedp_bench.text.word_alignment import Words
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.run_context import Run
+    from uedp_bench.api import Run
     from uedp_bench.corpus import Corpus, IntArray
 
 

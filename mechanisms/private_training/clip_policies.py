@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, model_validator
 
-from uedp_bench.components.component import Params, equals
-from uedp_bench.errors import InputError
+from uedp_bench.api import InputError, Params, equals
 
 if TYPE_CHECKING:
-    from uedp_bench.training.bounds import Bound
+    from uedp_bench.api.training import Bound
 
 CLIPPED = {
     "flat": (),
@@ -98,8 +97,7 @@ class ClipParams(Params):
         Raises:
             InputError: see `count_noise`.
         """
-        from uedp_bench.training.adaptive_bound import AdaptiveBound
-        from uedp_bench.training.bounds import FlatBound, PerLayerBound
+        from uedp_bench.api.training import AdaptiveBound, FlatBound, PerLayerBound
 
         if self.clip_policy == "per-layer":
             return PerLayerBound(clip)

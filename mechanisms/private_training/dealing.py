@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import numpy as np
 
-    from uedp_bench.contracts.learner import Learner
-    from uedp_bench.contracts.run_context import Run
+    from uedp_bench.api import Run
+    from uedp_bench.api.networks import Learner
 
 
 def dealt_anew(learner: Learner, run: Run, name: str) -> Learner:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from uedp_bench.accounting.events import AnyEvent, GroupRound, PoissonSampled, Repeated
+from uedp_bench.accounting.events import AnyEvent, GroupRound
+from uedp_bench.api.events import PoissonSampled, Repeated
 
 
 def as_group_rounds(

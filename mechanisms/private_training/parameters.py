@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, model_validator
 
-from uedp_bench.components.component import Params, equals
+from uedp_bench.api import Params, equals
 from uedp_bench.mechanisms.private_training.clip_policies import ClipParams
 
 if TYPE_CHECKING:
-    from uedp_bench.training.local import LocalTraining
-    from uedp_bench.training.server import ServerStep
+    from uedp_bench.api.training import LocalTraining, ServerStep
 
 
 ServerOptimizer = Literal["sgd", "adam", "yogi", "adagrad", "adamw", "lamb"]
@@ -89,8 +88,8 @@ class ServerParams(Params):
 
     def server(self) -> ServerStep:
         """The server's step."""
+        from uedp_bench.api.training import LambServer
         from uedp_bench.training import server
-        from uedp_bench.training.lamb import LambServer
 
         rate, schedule = self.server_learning_rate, self.server_schedule
         if self.server_optimizer == "sgd":
@@ -140,7 +139,7 @@ class LocalParams(Params):
 
     def local(self, reduction: Literal["mean", "sum"]) -> LocalTraining:
         """The local work: what a user does with its rows."""
-        from uedp_bench.training.local import LocalTraining
+        from uedp_bench.api.training import LocalTraining
 
         return LocalTraining(
             epochs=self.local_epochs,

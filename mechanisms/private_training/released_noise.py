@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from uedp_bench.accounting.events import NonPrivate, PrivacyEvent, PrivacyUnit
+from uedp_bench.accounting.events import PrivacyUnit
+from uedp_bench.api.events import NonPrivate, PrivacyEvent
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.mechanism import Events
-    from uedp_bench.training.bounds import Bound
-    from uedp_bench.training.local import LocalTraining
+    from uedp_bench.api import Events
+    from uedp_bench.api.training import Bound, LocalTraining
 
 NoiseVariant = Literal["published", "released"]
 
@@ -65,7 +65,7 @@ def as_released(
         std: see `released_noise`.
         denominator: see `released_noise`.
     """
-    from uedp_bench.training.bounds import Unbounded
+    from uedp_bench.api.training import Unbounded
 
     return replace(local, gradient_clip=clip), Unbounded(), released_noise(std, denominator)
 

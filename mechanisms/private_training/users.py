@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from uedp_bench.contracts.clients import Unit
-from uedp_bench.contracts.mechanism import CorpusStats, PublicUnits
+from uedp_bench.api import CorpusStats, InputError, PublicUnits
+from uedp_bench.api.text import Unit
 from uedp_bench.corpus import Corpus, FloatArray, Index, row_numbers
-from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
     from uedp_bench.mechanisms.private_training.parameters import FederatedParams

@@ -7,8 +7,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from uedp_bench.api import InputError
 from uedp_bench.corpus import FloatArray
-from uedp_bench.errors import InputError
 from uedp_bench.randomness.noise_checks import check_gamma
 
 Noise = Literal["laplace", "mahalanobis"]

@@ -15,14 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 import numpy as np
 from pydantic import Field, model_validator
 
-from uedp_bench.accounting.events import Claim, NonPrivate, PrivacyEvent
 from uedp_bench.accounting.published_systems import MetricDP as MetricSystem
-from uedp_bench.accounting.published_systems import Reading
-from uedp_bench.components.component import Params
-from uedp_bench.components.requirements import FAISS, Requirement, of_embedding
-from uedp_bench.contracts.mechanism import CorpusStats, Events, PublishingMechanism
+from uedp_bench.api import CorpusStats, Events, InputError, Params, PublishingMechanism, Requirement
+from uedp_bench.api.events import Claim, NonPrivate, PrivacyEvent, Reading
+from uedp_bench.components.requirements import FAISS, of_embedding
 from uedp_bench.corpus import Rewriting
-from uedp_bench.errors import InputError
 from uedp_bench.mechanisms._local_noise import spent
 from uedp_bench.mechanisms.words.channel import EmbeddingChannel, word_places
 from uedp_bench.mechanisms.words.noise import Noise, WordNoise
@@ -32,9 +29,9 @@ from uedp_bench.text.nearest_approximate import ApproximateNearest
 from uedp_bench.text.word_vectors import read_embedding
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.run_context import Run
+    from uedp_bench.api import Run
+    from uedp_bench.api.capabilities import WordChannel
     from uedp_bench.corpus import Corpus, FloatArray, IntArray
-    from uedp_bench.text.word_occurrences import WordChannel
 
 
 def read_words(paths: Sequence[Path], field: str) -> frozenset[str]:

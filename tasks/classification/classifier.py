@@ -12,26 +12,25 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from uedp_bench.components.component import named
-from uedp_bench.contracts.learner import (
-    EXAMPLE_LENGTHS,
+from uedp_bench.api import CapabilityError, InputError, Stream, UedpBenchError
+from uedp_bench.api.capabilities import PlainNetwork
+from uedp_bench.api.networks import (
     Batch,
     Losses,
+    Reader,
     Schedule,
     SplitLearner,
-    example_ids,
+    load_weights,
     on_device,
     row_seeds,
+    save_weights,
 )
-from uedp_bench.contracts.model import load_weights, save_weights
-from uedp_bench.contracts.served_release import PlainNetwork
+from uedp_bench.components.component import named
+from uedp_bench.contracts.learner import EXAMPLE_LENGTHS, example_ids
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
 from uedp_bench.data.row_vectors import RowVectors
-from uedp_bench.errors import CapabilityError, InputError, UedpBenchError
-from uedp_bench.randomness.streams import Stream
 from uedp_bench.tasks.classification.targets import classes_of, with_target
 from uedp_bench.tasks.tokens.reader import (
-    Reader,
     SupervisedLearner,
     SupervisedRelease,
     batches_by_length,
@@ -42,8 +41,8 @@ from uedp_bench.tasks.tokens.rows import Columns, EncodedRows, Preprocessing, Te
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from uedp_bench.api import RepresentationMechanism
     from uedp_bench.contracts.learner import RowLengths
-    from uedp_bench.contracts.mechanism import RepresentationMechanism
     from uedp_bench.corpus import FeatureArray
 
 VECTORS_AT_ONCE = 4096
@@ -344,7 +343,7 @@ class ClassifierRelease(SupervisedRelease):
 
     def restored(self, content: Mapping[str, Any]) -> ClassifierRelease:
         """See `SupervisedRelease`."""
-        from uedp_bench.components.registry import mechanisms
+        from uedp_bench.api import mechanisms
 
         if content["channel"] is None:
             return self

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from uedp_bench.contracts.learner import on_device
-from uedp_bench.contracts.served_release import PlainNetwork
-from uedp_bench.errors import CapabilityError
-from uedp_bench.models.module_set import modules_of
+from uedp_bench.api import CapabilityError
+from uedp_bench.api.capabilities import PlainNetwork
+from uedp_bench.api.networks import on_device
+from uedp_bench.api.training import modules_of
 from uedp_bench.tasks.tokens.reader import tensors
 
 if TYPE_CHECKING:

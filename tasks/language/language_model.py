@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from uedp_bench.api import InputError
+from uedp_bench.api.capabilities import TokenScores
+from uedp_bench.api.networks import Batch, FeatureModule, Losses, Reader, StopsAtEnds
 from uedp_bench.contracts.at_once import at_once
-from uedp_bench.contracts.capabilities import TokenScores
-from uedp_bench.contracts.learner import Batch, Losses, example_ids
-from uedp_bench.contracts.model import CountsTargets, FeatureModule, StopsAtEnds
+from uedp_bench.contracts.learner import example_ids
+from uedp_bench.contracts.model import CountsTargets
 from uedp_bench.contracts.pool_completer import TextPoolCompleter
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
-from uedp_bench.errors import InputError
 from uedp_bench.tasks.language.continuations import (
     ENCODED,
     Continuations,
@@ -23,7 +24,7 @@ from uedp_bench.tasks.language.continuations import (
     common_prefix,
     padded,
 )
-from uedp_bench.tasks.tokens.reader import Reader, SupervisedRelease, batches_by_length
+from uedp_bench.tasks.tokens.reader import SupervisedRelease, batches_by_length
 from uedp_bench.tasks.tokens.rows import (
     IGNORED,
     Columns,

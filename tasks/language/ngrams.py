@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uedp_bench.components.metric import Metric
+from uedp_bench.api import InputError, Metric
 from uedp_bench.corpus import BoolArray, FloatArray, IntArray
-from uedp_bench.errors import InputError
 from uedp_bench.tasks.tokens.rows import TextRows
 
 UNKNOWN_WORDS = Metric.rate(

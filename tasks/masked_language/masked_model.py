@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from uedp_bench.api import InputError
+from uedp_bench.api.capabilities import TokenScores
+from uedp_bench.api.networks import Batch, HasOutputLayer, Losses, Reader
 from uedp_bench.contracts.at_once import at_once
-from uedp_bench.contracts.capabilities import TokenScores
-from uedp_bench.contracts.learner import Batch, Losses, example_ids
-from uedp_bench.contracts.model import HasOutputLayer
+from uedp_bench.contracts.learner import example_ids
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
-from uedp_bench.errors import InputError
 from uedp_bench.tasks.masked_language.masks import hidden_counts, hide
-from uedp_bench.tasks.tokens.reader import Reader, SupervisedRelease, batches_by_length
+from uedp_bench.tasks.tokens.reader import SupervisedRelease, batches_by_length
 from uedp_bench.tasks.tokens.rows import IGNORED, Columns, TextRows
 from uedp_bench.tasks.tokens.token_scores import no_nan, token_columns
 

@@ -11,7 +11,7 @@ from uedp_bench.corpus import BoolArray, FloatArray, IntArray
 from uedp_bench.tasks.tokens.rows import IGNORED
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.masked_model import MaskedVocabulary
+    from uedp_bench.api.networks import MaskedVocabulary
 
 SHOWN_AS_MASK, SHOWN_AS_ANY = 0.8, 0.1
 """Shares of the hidden tokens for which the mask, and a token drawn at random, stand. The rest

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uedp_bench.contracts.mask_filler import MaskFiller
-from uedp_bench.contracts.task import Utility
+from uedp_bench.api import InputError, Utility
+from uedp_bench.api.capabilities import MaskFiller
 from uedp_bench.corpus import BoolArray, FloatArray, IntArray, or_alone
-from uedp_bench.errors import InputError
 from uedp_bench.models.word_pieces import pieces_of
 from uedp_bench.tasks.language.ngrams import NGramModel
 from uedp_bench.tasks.masked_language.masks import uniforms
@@ -22,7 +21,7 @@ from uedp_bench.tasks.tokens.rows import TextRows
 from uedp_bench.tasks.tokens.token_scores import perplexity, ratio
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.masked_model import MaskedVocabulary
+    from uedp_bench.api.networks import MaskedVocabulary
     from uedp_bench.corpus import Corpus
     from uedp_bench.tasks.masked_language.masked_model import MaskedReader
 

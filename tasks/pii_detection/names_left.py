@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from uedp_bench.contracts.results import Estimate
+from uedp_bench.api import Estimate
+from uedp_bench.api.statistics import ratio_estimate
 from uedp_bench.corpus import Corpus, Layer, or_alone
-from uedp_bench.statistics.intervals import ratio_estimate
 from uedp_bench.text.normal_words import NormalWord, normal_words, without_accents
 
 

@@ -8,9 +8,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from uedp_bench.contracts.mechanism import CorpusStats
-from uedp_bench.contracts.source import Source
-from uedp_bench.contracts.source_rows import SourceParams
+from uedp_bench.api import CorpusStats, Source, SourceParams
 from uedp_bench.corpus import Corpus
 
 P = TypeVar("P", bound=SourceParams)

@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from uedp_bench.api import InputError
 from uedp_bench.corpus import BoolArray, IntArray, Mention, Spans
-from uedp_bench.errors import InputError, shown
+from uedp_bench.errors import shown
 from uedp_bench.tasks.tagging.words import WordTable
 
 OUTSIDE = 0

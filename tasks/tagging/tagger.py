@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from uedp_bench.contracts.learner import Batch, LengthsOnDemand, Losses, example_ids, on_device
-from uedp_bench.contracts.model import load_weights, save_weights
+from uedp_bench.api.networks import Batch, Losses, Reader, load_weights, on_device, save_weights
+from uedp_bench.contracts.learner import LengthsOnDemand, example_ids
 from uedp_bench.corpus import BoolArray, Corpus, IntArray, Spans
 from uedp_bench.data.row_vectors import RowVectors
 from uedp_bench.models.word_pieces import VectorRows
@@ -19,18 +19,14 @@ from uedp_bench.models.word_rows import Padding
 from uedp_bench.tasks.tagging.labels import label_names, mentions_of_labels
 from uedp_bench.tasks.tagging.targets import ENTITIES, annotation_of, word_labels
 from uedp_bench.tasks.tagging.words import WordRule, WordTable, with_words
-from uedp_bench.tasks.tokens.reader import (
-    Reader,
-    SupervisedRelease,
-    batches_by_length,
-)
+from uedp_bench.tasks.tokens.reader import SupervisedRelease, batches_by_length
 from uedp_bench.tasks.tokens.rows import IGNORED, Columns, EncodedRows, TextRows
 
 if TYPE_CHECKING:
     from torch import nn
 
+    from uedp_bench.api.networks import WordRows
     from uedp_bench.contracts.learner import RowLengths
-    from uedp_bench.contracts.model import WordRows
     from uedp_bench.corpus import FeatureArray
 
 FEW, VECTORS_AT_ONCE = 64, 256

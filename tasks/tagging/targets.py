@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from uedp_bench.api import InputError
 from uedp_bench.corpus import BoolArray, Corpus, IntArray, Spans
-from uedp_bench.errors import InputError, nearest
+from uedp_bench.errors import nearest
 from uedp_bench.tasks.tagging.labels import labels_of_spans
 from uedp_bench.tasks.tagging.words import WordTable
 from uedp_bench.text.annotation.automatic import AUTOMATIC

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from uedp_bench.api import Estimate
+from uedp_bench.api.statistics import ratio_estimate
 from uedp_bench.components.requirements import SACREBLEU
-from uedp_bench.contracts.results import Estimate
 from uedp_bench.corpus import Corpus, FloatArray, IntArray
-from uedp_bench.statistics.intervals import ratio_estimate
 from uedp_bench.statistics.resampling import RESAMPLES, blocks, percentiles, resample
 
 if TYPE_CHECKING:

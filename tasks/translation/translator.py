@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from uedp_bench.api import InputError, UedpBenchError
+from uedp_bench.api.networks import Batch, Losses, Reader, on_device
 from uedp_bench.contracts.at_once import at_once
-from uedp_bench.contracts.learner import Batch, Losses, example_ids, on_device
+from uedp_bench.contracts.learner import example_ids
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
-from uedp_bench.errors import InputError, UedpBenchError
-from uedp_bench.tasks.tokens.reader import Reader, SupervisedRelease, batches_by_length
+from uedp_bench.tasks.tokens.reader import SupervisedRelease, batches_by_length
 from uedp_bench.tasks.tokens.rows import IGNORED, Columns, TextRows
 
 if TYPE_CHECKING:
@@ -79,9 +80,9 @@ class PairReader(Reader):
 
     def losses(self, module: nn.Module, batch: Batch) -> Losses:
         """Cross-entropy of the target of each row and its end, given the text."""
+        from uedp_bench.api.training import ModuleSet
         from uedp_bench.models.fast.cross_entropy import token_nats
         from uedp_bench.models.fast.output_nats import output_nats
-        from uedp_bench.models.module_set import ModuleSet
         from uedp_bench.models.networks.output_layer import OutputLayer
 
         targets, lengths = batch["targets"], batch["lengths"]
@@ -171,7 +172,7 @@ class TranslatorRelease(SupervisedRelease):
         """Tokens of the translations of some rows, which are not empty."""
         import torch
 
-        from uedp_bench.models.module_set import modules_of
+        from uedp_bench.api.training import modules_of
         from uedp_bench.models.networks.translation_search import Search, translated
 
         vocabulary, reader = self.vocabulary, self.reader

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from uedp_bench.accounting.secure_computation import failure_of_truncations
-from uedp_bench.errors import InputError
+from uedp_bench.api import InputError, Stream
+from uedp_bench.api.training import ArgMax, Branches
 from uedp_bench.mechanisms.secure_inference.engine import cost
 from uedp_bench.mechanisms.secure_inference.engine.correlations import Shape
 from uedp_bench.mechanisms.secure_inference.engine.cost import Cost
@@ -31,8 +32,6 @@ from uedp_bench.mechanisms.secure_inference.engine.sessions import (
     one_process,
     two_processes,
 )
-from uedp_bench.models.networks.modules import ArgMax, Branches
-from uedp_bench.randomness.streams import Stream
 
 __all__ = ["ArgMax", "Branches", "Cost", "SecureAnswer", "SecureConfig", "SecureNetwork",
            "Traffic", "compile_network"]  # fmt: skip

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from uedp_bench.errors import PrivacyError
+from uedp_bench.api import Name, PrivacyError, Stream
 from uedp_bench.mechanisms.secure_inference.engine.correlations import (
     CLIENT,
     SERVER,
@@ -18,7 +18,6 @@ from uedp_bench.mechanisms.secure_inference.engine.correlations import (
 )
 from uedp_bench.randomness.keystream import Keystream
 from uedp_bench.randomness.noise_checks import check_bits
-from uedp_bench.randomness.streams import Name, Stream
 
 _CHECKED = 4096
 """Bytes of each draw whose bits are counted."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from uedp_bench.errors import InputError
+from uedp_bench.api import InputError
+from uedp_bench.api.training import ArgMax, Branches
 from uedp_bench.mechanisms.secure_inference.engine.correlations import Shape
 from uedp_bench.mechanisms.secure_inference.engine.fixed_point import FRACTION
 from uedp_bench.mechanisms.secure_inference.engine.layers import (
@@ -19,7 +20,6 @@ from uedp_bench.mechanisms.secure_inference.engine.layers import (
     Sequence,
 )
 from uedp_bench.mechanisms.secure_inference.engine.ring import encode
-from uedp_bench.models.networks.modules import ArgMax, Branches
 
 _KNOWN = (nn.Linear, nn.Conv1d, nn.ReLU, nn.MaxPool1d, nn.Flatten, nn.Sigmoid, Branches,
           nn.Sequential, nn.Dropout, nn.Identity)  # fmt: skip
