@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from uedp_bench.accounting.declared_claim import DeclaredTraining
+from uedp_bench.accounting.declarations import DeclaredTraining
 from uedp_bench.api import CorpusStats, Elsewhere, Events, MayBePath, TrainingMechanism
 from uedp_bench.api.events import Claim
 

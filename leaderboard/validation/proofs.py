@@ -6,11 +6,10 @@ import math
 from collections.abc import Iterator
 from functools import lru_cache
 
-from uedp_bench.accounting.assumptions import NoiseSource, missing, states_none
 from uedp_bench.accounting.by_unit import stated
 from uedp_bench.accounting.event_contract import unknown_kind
 from uedp_bench.accounting.events import PrivacyEvent
-from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.accounting.guarantee import Guarantee, NoiseSource, missing, states_none
 from uedp_bench.accounting.ledger import proven, unreviewed_events
 from uedp_bench.components.review import not_reviewed
 from uedp_bench.contracts.results import Result

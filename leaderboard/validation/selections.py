@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from uedp_bench.accounting.declared_selection import Selection
+from uedp_bench.accounting.declarations import Selection
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.components.component import Number
 from uedp_bench.contracts.results import Result

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from uedp_bench.accounting import published_systems
-from uedp_bench.accounting.accountants.word_dropout import before_dropout
+from uedp_bench.accounting.accountants.basic_composition import before_dropout
 from uedp_bench.api import CorpusStats, Events, InputError, Params, RepresentationMechanism
 from uedp_bench.api.events import Claim, NonPrivate, PrivacyEvent, Reading
 from uedp_bench.mechanisms._local_noise import spent

@@ -13,9 +13,9 @@ from scipy.special import ndtr
 
 from uedp_bench.accounting.accountants.answers import Asked, Refusal
 from uedp_bench.accounting.accountants.composing import compose
-from uedp_bench.accounting.accountants.epsilon_at_delta import gaussian_epsilon
+from uedp_bench.accounting.accountants.privacy_loss_grid import gaussian_epsilon
 from uedp_bench.accounting.banded_factorization import BandedFactorization, sensitivity_of
-from uedp_bench.accounting.declared_selection import Selection
+from uedp_bench.accounting.declarations import Selection
 from uedp_bench.accounting.events import (
     Gaussian,
     PoissonSampled,

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from uedp_bench.accounting.accountants.dp_accounting import rdp_epsilon
-from uedp_bench.accounting.accountants.moments import moments_epsilon
-from uedp_bench.accounting.accountants.tf_privacy import tf_privacy_epsilon
+from uedp_bench.accounting.accountants.dp_accounting import rdp_epsilon, tf_privacy_epsilon
+from uedp_bench.accounting.accountants.renyi import moments_epsilon
 from uedp_bench.accounting.events import Gaussian, PoissonSampled, PrivacyEvent, Repeated
 from uedp_bench.accounting.ledger import claimed, proven
 from uedp_bench.accounting.published_systems import federated_ner_claim

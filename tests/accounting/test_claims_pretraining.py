@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from uedp_bench.accounting.accountants.dp_accounting import rdp_epsilon
-from uedp_bench.accounting.accountants.tf_privacy import tf_privacy_epsilon
+from uedp_bench.accounting.accountants.dp_accounting import rdp_epsilon, tf_privacy_epsilon
 from uedp_bench.accounting.events import Gaussian, PoissonSampled, PrivacyEvent, Repeated
 from uedp_bench.accounting.ledger import proven
 

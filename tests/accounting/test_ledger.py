@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from uedp_bench.accounting.accountants.composing import compose
-from uedp_bench.accounting.assumptions import FRESH, REAL_VALUED, SECRET, general
 from uedp_bench.accounting.events import (
     AnyEvent,
     Claim,
@@ -25,7 +24,14 @@ from uedp_bench.accounting.events import (
     Repeated,
     UserEntityGaussian,
 )
-from uedp_bench.accounting.guarantee import CurvePoint, Guarantee
+from uedp_bench.accounting.guarantee import (
+    FRESH,
+    REAL_VALUED,
+    SECRET,
+    CurvePoint,
+    Guarantee,
+    general,
+)
 from uedp_bench.accounting.ledger import check_plan, claimed, proven
 from uedp_bench.errors import InputError, PrivacyError
 

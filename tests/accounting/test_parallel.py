@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from uedp_bench.accounting.accountants import composing
 from uedp_bench.accounting.accountants.answers import Refusal
 from uedp_bench.accounting.accountants.composing import MOST_SEQUENCES, compose
-from uedp_bench.accounting.accountants.noisy_sums import quick_bound
+from uedp_bench.accounting.accountants.joint_accountants import quick_bound
 from uedp_bench.accounting.accountants.renyi import renyi
 from uedp_bench.accounting.events import (
     ApproximateDP,

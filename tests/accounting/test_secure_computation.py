@@ -11,8 +11,7 @@ from pydantic import ValidationError
 
 from uedp_bench.accounting.accountants.answers import Refusal
 from uedp_bench.accounting.accountants.composing import compose
-from uedp_bench.accounting.assumptions import REAL_VALUED
-from uedp_bench.accounting.declared_selection import Selection
+from uedp_bench.accounting.declarations import Selection
 from uedp_bench.accounting.events import (
     Gaussian,
     NonPrivate,
@@ -20,7 +19,7 @@ from uedp_bench.accounting.events import (
     PureDP,
     Repeated,
 )
-from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.accounting.guarantee import REAL_VALUED, Guarantee
 from uedp_bench.accounting.ledger import proven
 from uedp_bench.accounting.secure_computation import SecureComputation
 from uedp_bench.accounting.selection import Trials, charge

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uedp_bench.accounting.accountants.renyi import ORDERS, renyi
-from uedp_bench.accounting.declared_selection import Selection
+from uedp_bench.accounting.declarations import Selection
 from uedp_bench.accounting.events import (
     Claim,
     Gaussian,

@@ -14,7 +14,7 @@ import pytest
 from markdown_it import MarkdownIt
 from rich.console import Console
 
-from uedp_bench.accounting.declared_selection import Selection
+from uedp_bench.accounting.declarations import Selection
 from uedp_bench.accounting.events import Protected
 from uedp_bench.accounting.guarantee import CurvePoint, Guarantee
 from uedp_bench.contracts.results import (

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 from validated import GONE, REFERENCE, Data, changed, checked, errors, reference
 
-from uedp_bench.accounting.assumptions import general
+from uedp_bench.accounting.guarantee import general
 from uedp_bench.components.registry import mechanisms
 from uedp_bench.contracts.recorded_identity import identity_of
 

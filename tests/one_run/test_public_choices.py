@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uedp_bench.accounting.assumptions import Condition
 from uedp_bench.accounting.events import Gaussian, PrivacyEvent
+from uedp_bench.accounting.guarantee import Condition
 from uedp_bench.accounting.ledger import proven
 from uedp_bench.components.component import Params
 from uedp_bench.components.registry import attacks, sources

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from uedp_bench.accounting.declared_selection import Selection
+from uedp_bench.accounting.declarations import Selection
 from uedp_bench.accounting.events import Gaussian, PoissonSampled, PrivacyEvent, Repeated
 from uedp_bench.accounting.ledger import proven
 from uedp_bench.accounting.selection import Trials, charge

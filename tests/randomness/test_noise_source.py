@@ -14,7 +14,7 @@ from split import WordsLearner, topic_corpus
 from tiny import runs
 from toy import ToyLearner
 
-from uedp_bench.accounting.assumptions import NoiseSource
+from uedp_bench.accounting.guarantee import NoiseSource
 from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.release import Release
 from uedp_bench.contracts.run_context import Run

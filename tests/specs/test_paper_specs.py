@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uedp_bench.accounting.accountants.moments import moments_epsilon
+from uedp_bench.accounting.accountants.renyi import moments_epsilon
 from uedp_bench.accounting.ledger import claimed, proven
 from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.results import Result, RunSpec

@@ -11,8 +11,8 @@ from learners import flat
 from torch import Tensor
 from toy import ToyLearner, toy_run
 
-from uedp_bench.accounting.assumptions import NoiseSource
 from uedp_bench.accounting.events import Gaussian, NonPrivate, PoissonSampled, Repeated
+from uedp_bench.accounting.guarantee import NoiseSource
 from uedp_bench.corpus import Index
 from uedp_bench.errors import PrivacyError
 from uedp_bench.randomness.streams import Stream

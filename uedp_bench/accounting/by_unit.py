@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from uedp_bench.accounting.event_contract import COMPUTATION, UnknownEvent
-from uedp_bench.accounting.events import (
+from uedp_bench.accounting.event_contract import (
+    COMPUTATION,
     Adjacency,
     Event,
-    FixedSizeSampled,
-    NonPrivate,
-    PrivacyEvent,
     PrivacyUnit,
     Protected,
-    one_and_count,
+    UnknownEvent,
 )
+from uedp_bench.accounting.events import FixedSizeSampled, NonPrivate, PrivacyEvent, one_and_count
 from uedp_bench.accounting.parallel import Parallel
 
 _Key = tuple[PrivacyUnit, Adjacency]

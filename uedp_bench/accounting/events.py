@@ -3,7 +3,7 @@
 An event says enough to write an accountant without seeing the mechanism. Meanings never change:
 a new situation is a new class. No guarantee is an event too (`NonPrivate`). These are the kinds of
 this package, registered as those of anybody are (`event_contract`). The classes mirror those of
-dp-accounting where it has one (`accountants.dp_accounting_events` translates), because importing
+dp-accounting where it has one (`accountants.dp_accounting` translates), because importing
 that library takes longer than `uedp-bench list` may.
 """
 

@@ -16,23 +16,19 @@ from uedp_bench.accounting.accountants.basic_composition import promises
 from uedp_bench.accounting.accountants.composing import add_up, compose
 from uedp_bench.accounting.accountants.dp_accounting import pld_epsilon, rdp_epsilon
 from uedp_bench.accounting.accountants.loss_pairs import happens, representable
-from uedp_bench.accounting.assumptions import Condition, NoiseSource, general
 from uedp_bench.accounting.by_unit import Stated, stated
+from uedp_bench.accounting.event_contract import Adjacency, Event, PrivacyUnit, Protected
 from uedp_bench.accounting.events import (
     DECLARED,
-    Adjacency,
     Claim,
-    Event,
     FixedSizeSampled,
     Gaussian,
     NonPrivate,
     PoissonSampled,
     PrivacyEvent,
-    PrivacyUnit,
-    Protected,
     one_and_count,
 )
-from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.accounting.guarantee import Condition, Guarantee, NoiseSource, general
 from uedp_bench.components import registry
 from uedp_bench.components.review import is_reviewed, not_reviewed
 from uedp_bench.errors import InputError, PrivacyError
@@ -274,8 +270,8 @@ def _claimed_answer(claim: Claim, delta: float) -> Answer:
 
 def _claimed_epsilon(claim: Claim, event: Event, count: int, delta: float) -> float:
     """Epsilon of `count` rounds by the accountant that a paper used."""
-    from uedp_bench.accounting.accountants.moments import moments_epsilon
-    from uedp_bench.accounting.accountants.tf_privacy import tf_privacy_epsilon
+    from uedp_bench.accounting.accountants.dp_accounting import tf_privacy_epsilon
+    from uedp_bench.accounting.accountants.renyi import moments_epsilon
 
     fixed = isinstance(event, FixedSizeSampled) and claim.accountant == "rdp"
     if not isinstance(event, Gaussian | PoissonSampled | FixedSizeSampled) or (

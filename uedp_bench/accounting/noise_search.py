@@ -8,7 +8,8 @@ from contextlib import suppress
 from functools import lru_cache
 
 from uedp_bench.accounting import sampler_end_delta as beyond
-from uedp_bench.accounting.events import GroupRound, Protected, SentenceSampledGaussian
+from uedp_bench.accounting.event_contract import Protected
+from uedp_bench.accounting.events import GroupRound, SentenceSampledGaussian
 from uedp_bench.errors import InputError
 
 _PRECISION = 1e-4

@@ -14,6 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from uedp_bench.accounting.event_contract import PrivacyUnit
 from uedp_bench.accounting.events import (
     Claim,
     FixedSizeSampled,
@@ -22,7 +23,6 @@ from uedp_bench.accounting.events import (
     MetricPrivacy,
     PoissonSampled,
     PrivacyEvent,
-    PrivacyUnit,
     PureDP,
     Repeated,
 )

@@ -13,13 +13,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 
+from uedp_bench.accounting.event_contract import Adjacency, Protected
 from uedp_bench.accounting.events import (
-    Adjacency,
     FixedSizeSampled,
     Gaussian,
     GroupRound,
     PoissonSampled,
-    Protected,
     SentenceSampledGaussian,
 )
 from uedp_bench.errors import PrivacyError

@@ -30,15 +30,9 @@ import numpy as np
 from uedp_bench.accounting.accountants.answers import Refusal
 from uedp_bench.accounting.accountants.renyi import ORDERS, Array, renyi, renyi_epsilon
 from uedp_bench.accounting.by_unit import stated
-from uedp_bench.accounting.declared_selection import Selection
-from uedp_bench.accounting.events import (
-    Event,
-    NonPrivate,
-    PrivacyEvent,
-    Protected,
-    Repeated,
-    one_and_count,
-)
+from uedp_bench.accounting.declarations import Selection
+from uedp_bench.accounting.event_contract import Event, Protected
+from uedp_bench.accounting.events import NonPrivate, PrivacyEvent, Repeated, one_and_count
 from uedp_bench.accounting.guarantee import CurvePoint, Guarantee
 from uedp_bench.accounting.ledger import proven
 from uedp_bench.accounting.sampler_end_delta import whole, within

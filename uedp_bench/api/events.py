@@ -16,7 +16,7 @@ from uedp_bench.accounting.accountants.joint_accountants import (
 from uedp_bench.accounting.accountants.loss_pairs import loss_pairs as loss_pairs
 from uedp_bench.accounting.accountants.renyi import renyi_divergences as renyi_divergences
 from uedp_bench.accounting.banded_factorization import BandedFactorization as BandedFactorization
-from uedp_bench.accounting.declared_claim import DeclaredClaim as DeclaredClaim
+from uedp_bench.accounting.declarations import DeclaredClaim as DeclaredClaim
 from uedp_bench.accounting.event_contract import AccountantTable as AccountantTable
 from uedp_bench.accounting.event_contract import Adjacency as Adjacency
 from uedp_bench.accounting.event_contract import AnyEvent as AnyEvent

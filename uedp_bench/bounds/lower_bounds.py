@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from uedp_bench.accounting.accountants.epsilon_at_delta import gaussian_epsilon
+from uedp_bench.accounting.accountants.privacy_loss_grid import gaussian_epsilon
 from uedp_bench.bounds import one_run
 from uedp_bench.bounds.one_run import (
     check_delta,

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from uedp_bench.accounting.accountants.epsilon_at_delta import gaussian_epsilon
+from uedp_bench.accounting.accountants.privacy_loss_grid import gaussian_epsilon
 from uedp_bench.errors import InputError
 
 IntArray = NDArray[np.int64]

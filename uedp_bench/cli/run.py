@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from uedp_bench.accounting.assumptions import NoiseSource
+from uedp_bench.accounting.guarantee import NoiseSource
 from uedp_bench.cli.console import console, echo
 from uedp_bench.errors import ALIKE, InputError, Problems, UnknownNameError, nearest, shown
 from uedp_bench.io.mending import flags, setting

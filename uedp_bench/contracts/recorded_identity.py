@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from uedp_bench.accounting.assumptions import NoiseSource
-from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.accounting.guarantee import Guarantee, NoiseSource
 from uedp_bench.accounting.ledger import proven
 from uedp_bench.contracts.results import Result
 

@@ -24,10 +24,9 @@ from pydantic import (
     model_validator,
 )
 
-from uedp_bench.accounting.assumptions import NoiseSource
-from uedp_bench.accounting.declared_selection import Selection
+from uedp_bench.accounting.declarations import Selection
 from uedp_bench.accounting.events import Adjacency, PrivacyEvent, PrivacyUnit
-from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.accounting.guarantee import Guarantee, NoiseSource
 from uedp_bench.components.component import Number, equals
 from uedp_bench.components.metric import Declared
 from uedp_bench.contracts.clients import Clients

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from uedp_bench.accounting.assumptions import NoiseSource
+from uedp_bench.accounting.guarantee import NoiseSource
 from uedp_bench.contracts.checkpoints import Checkpoints
 from uedp_bench.contracts.saved_state import AttributeState
 from uedp_bench.contracts.transcript import Message, MessageLog, Sent

@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from uedp_bench.accounting.assumptions import Condition
 from uedp_bench.accounting.events import PrivacyUnit
-from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.accounting.guarantee import Condition, Guarantee
 from uedp_bench.accounting.ledger import check_plan, claimed, proven, proven_at
 from uedp_bench.bounds.ceilings import JudgedUsers, ceilings, check_measured
 from uedp_bench.bounds.consistency import check_bounds

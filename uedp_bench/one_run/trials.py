@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from uedp_bench.accounting.declared_selection import Selection
+from uedp_bench.accounting.declarations import Selection
 from uedp_bench.contracts.mechanism import CorpusStats, Mechanism, PublishingMechanism
 from uedp_bench.one_run.pipeline import Pipeline
 

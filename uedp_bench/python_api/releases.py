@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from uedp_bench.accounting.declared_claim import DeclaredClaim
+from uedp_bench.accounting.declarations import DeclaredClaim
 from uedp_bench.components import registry
 from uedp_bench.contracts.leakage import Attack, Leakage, Planted
 from uedp_bench.contracts.release import Release

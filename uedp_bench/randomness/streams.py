@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from uedp_bench.accounting.assumptions import NoiseSource
+from uedp_bench.accounting.guarantee import NoiseSource
 
 Name = str | int
 """A part of the name of a random stream."""

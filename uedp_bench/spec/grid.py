@@ -9,7 +9,7 @@ from typing import Any, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
 
-from uedp_bench.accounting.declared_selection import Selection
+from uedp_bench.accounting.declarations import Selection
 from uedp_bench.components import registry
 from uedp_bench.components.component import Component, parse_params
 from uedp_bench.contracts.clients import Clients

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from uedp_bench.accounting.assumptions import NoiseSource
-from uedp_bench.accounting.declared_selection import Selection
+from uedp_bench.accounting.declarations import Selection
+from uedp_bench.accounting.guarantee import NoiseSource
 from uedp_bench.components import registry
 from uedp_bench.components.component import parse_params
 from uedp_bench.errors import InputError, UnknownNameError

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from uedp_bench.accounting.assumptions import NoiseSource
+from uedp_bench.accounting.guarantee import NoiseSource
 from uedp_bench.components import registry
 from uedp_bench.contracts.capabilities import declared_capabilities
 from uedp_bench.contracts.release import Release, protected_rows, published_of

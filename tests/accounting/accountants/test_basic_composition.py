@@ -13,9 +13,9 @@ from uedp_bench.accounting.accountants.answers import Refusal
 from uedp_bench.accounting.accountants.basic_composition import (
     basic_epsilon,
     basic_reason,
+    dropout_epsilon,
     group_delta,
 )
-from uedp_bench.accounting.accountants.word_dropout import dropout_epsilon
 from uedp_bench.accounting.events import ApproximateDP, LaplaceVector, MetricPrivacy, PureDP
 
 ANY = "add-or-remove"

@@ -11,8 +11,11 @@ from dp_accounting.pld import PLDAccountant
 from scipy.fft import irfft, next_fast_len, rfft
 
 from uedp_bench.accounting.accountants import dp_accounting_losses
-from uedp_bench.accounting.accountants.dp_accounting import library_epsilons, pld_epsilon
-from uedp_bench.accounting.accountants.dp_accounting_events import to_dp_event
+from uedp_bench.accounting.accountants.dp_accounting import (
+    library_epsilons,
+    pld_epsilon,
+    to_dp_event,
+)
 from uedp_bench.accounting.accountants.dp_accounting_losses import composed
 from uedp_bench.accounting.accountants.privacy_loss_grid import Losses, Round, discretise
 from uedp_bench.accounting.accountants.user_entity import dominating_pairs, user_entity_epsilon

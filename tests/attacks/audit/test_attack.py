@@ -12,7 +12,7 @@ import pytest
 from tiny import MODEL, SOURCE, plugged, tiny
 from toy import ToyLearner, looked_at_once
 
-from uedp_bench.accounting.accountants.epsilon_at_delta import gaussian_epsilon
+from uedp_bench.accounting.accountants.privacy_loss_grid import gaussian_epsilon
 from uedp_bench.attacks.audit.attack import Audit
 from uedp_bench.attacks.membership.attack import Membership
 from uedp_bench.attacks.membership.records import records_of

@@ -15,7 +15,7 @@ from scipy import stats
 from split import MASK, WordsLearner, split_run, topic_corpus
 from torch import nn
 
-from uedp_bench.accounting.accountants.word_dropout import before_dropout, dropout_epsilon
+from uedp_bench.accounting.accountants.basic_composition import before_dropout, dropout_epsilon
 from uedp_bench.accounting.events import LaplaceVector, NonPrivate
 from uedp_bench.accounting.ledger import check_plan, proven
 from uedp_bench.contracts.capabilities import Classifier, Encoder

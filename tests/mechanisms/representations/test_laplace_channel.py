@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from uedp_bench.accounting.accountants.word_dropout import dropout_epsilon
+from uedp_bench.accounting.accountants.basic_composition import dropout_epsilon
 from uedp_bench.bounds.lower_bounds import epsilon_lower_bound
 from uedp_bench.mechanisms.representations.dpnr import LaplaceChannel, normalised
 

@@ -4,6 +4,9 @@ Renyi accountant: Mironov 2017, arXiv:1702.07476; sampled: arXiv:1908.10530. Pri
 distributions: Koskela et al. 2020; Doroshenko et al. 2022, arXiv:2207.04380. The library is
 imported inside functions, for that takes over a second. The last composition is kept: a plan, its
 run, each of its repetitions and the check of its result ask for the same, at few deltas.
+
+The accountant that TensorFlow Privacy printed epsilons with in 2019 and 2020 is kept as published,
+so that a claim reads as its paper has it.
 """
 
 from __future__ import annotations
@@ -13,21 +16,22 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from uedp_bench.accounting.accountants.epsilon_at_delta import epsilon_at
 from uedp_bench.accounting.accountants.loss_pairs import loss_pairs, pairs_epsilon
+from uedp_bench.accounting.accountants.privacy_loss_grid import epsilon_at
 from uedp_bench.accounting.accountants.user_entity import user_entity_epsilon
-from uedp_bench.accounting.event_contract import Neighbours
+from uedp_bench.accounting.event_contract import Adjacency, AnyEvent, Neighbours, Protected
 from uedp_bench.accounting.events import (
-    Adjacency,
     FixedSizeSampled,
     Gaussian,
+    NonPrivate,
     PoissonSampled,
-    Protected,
+    Repeated,
 )
+from uedp_bench.errors import PrivacyError
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
@@ -95,8 +99,6 @@ def _rdp_epsilon(rounds: _Rounds, adjacency: Adjacency, delta: float) -> float:
 def _renyi(rounds: _Rounds, adjacency: Adjacency) -> RdpAccountant:
     import dp_accounting as dp
     from dp_accounting.rdp import RdpAccountant
-
-    from uedp_bench.accounting.accountants.dp_accounting_events import to_dp_event
 
     replace = adjacency == "replace-one"
     relation = (
@@ -204,3 +206,78 @@ def _interval(rounds: Sequence[tuple[Known, int]]) -> float:
         variance += spread * count
     deviation = math.sqrt(variance / _steps(rounds))
     return float(np.clip(1e-4, deviation / 500.0, deviation / 20.0))
+
+
+# -------------------------------------------------------------------------- events of dp-accounting
+
+
+def to_dp_event(event: AnyEvent, *, sensitivity: float = 1.0) -> Any:
+    """The `dp_accounting.DpEvent` with the same meaning.
+
+    Args:
+        event: any but rounds that speak of entities and local noise, for which it has none.
+        sensitivity: the noise multiplier is divided by it: 2 where the accountant does not itself
+            double the sensitivity of replacing one unit.
+
+    Raises:
+        PrivacyError: if dp-accounting has no such event.
+    """
+    import dp_accounting as dp
+
+    if isinstance(event, NonPrivate):
+        return dp.NonPrivateDpEvent()
+    if isinstance(event, Repeated):
+        if event.count == 0:
+            return dp.NoOpDpEvent()
+        return dp.SelfComposedDpEvent(
+            to_dp_event(event.event, sensitivity=sensitivity), event.count
+        )
+    if isinstance(event, Gaussian):
+        if math.isinf(event.noise_multiplier):
+            return dp.NoOpDpEvent()
+        return dp.GaussianDpEvent(event.noise_multiplier / sensitivity)
+    if isinstance(event, PoissonSampled | FixedSizeSampled):
+        inner = to_dp_event(event.event, sensitivity=sensitivity)
+        if isinstance(inner, dp.NoOpDpEvent):
+            return inner
+        if isinstance(event, PoissonSampled):
+            return dp.PoissonSampledDpEvent(event.rate, inner)
+        return dp.SampledWithoutReplacementDpEvent(event.population, event.sample, inner)
+    raise PrivacyError(f"dp-accounting has no event for {event.kind!r}")
+
+
+# ------------------------------------------------------------------ TensorFlow Privacy's accountant
+
+
+TF_ORDERS = (
+    *(1.25, 1.5, 1.75, 2.0, 2.25, 2.5, 3.0, 3.5, 4.0, 4.5),
+    *(float(order) for order in range(5, 64)),
+    *(128.0, 256.0, 512.0),
+)
+"""Orders of `compute_dp_sgd_privacy`, increasing."""
+
+
+def tf_privacy_epsilon(event: Gaussian | PoissonSampled, count: int, delta: float) -> float:
+    """Epsilon of `count` rounds: min over orders of RDP + ln(1/delta) / (order - 1).
+
+    `compute_dp_sgd_privacy`: Renyi divergences of the sampled Gaussian mechanism (Mironov, Talwar
+    and Zhang 2019, arXiv:1908.10530) at few orders, and the conversion of Mironov 2017
+    (arXiv:1702.07476, Proposition 3). The smallest epsilon it can express is ln(1/delta) / 511;
+    `proven` uses modern accountants, whose conversion gives less.
+
+    Args:
+        event: one round; without sampling its rate is 1.
+        count: number of rounds.
+        delta: in (0, 1).
+
+    Returns:
+        In nats; infinity without noise.
+    """
+    from dp_accounting.rdp import RdpAccountant
+
+    accountant = RdpAccountant(TF_ORDERS)  # TensorFlow Privacy's divergences moved there
+    with without_warnings():
+        accountant.compose(to_dp_event(event), count)
+    # It returns epsilons only, by another conversion; the divergences have no public name.
+    divergences = np.asarray(accountant._rdp, dtype=np.float64)
+    return float(np.min(divergences - math.log(delta) / (np.array(TF_ORDERS) - 1.0)))

@@ -24,8 +24,8 @@ from dp_accounting.pld.privacy_loss_mechanism import AdjacencyType, GaussianPriv
 from uedp_bench.accounting.accountants.dominating_pairs import Array, Pair, Window
 from uedp_bench.accounting.accountants.loss_pairs import loss_pairs
 from uedp_bench.accounting.accountants.privacy_loss_grid import Round, discretise
-from uedp_bench.accounting.event_contract import Neighbours
-from uedp_bench.accounting.events import Adjacency, Event, Gaussian, PoissonSampled
+from uedp_bench.accounting.event_contract import Adjacency, Event, Neighbours
+from uedp_bench.accounting.events import Gaussian, PoissonSampled
 from uedp_bench.errors import PrivacyError
 
 

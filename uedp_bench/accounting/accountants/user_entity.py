@@ -31,14 +31,18 @@ from functools import lru_cache
 import numpy as np
 
 from uedp_bench.accounting.accountants.dominating_pairs import Pair, Replaced, binomial_mixture
-from uedp_bench.accounting.accountants.epsilon_at_delta import gaussian_epsilon
-from uedp_bench.accounting.accountants.privacy_loss_grid import STEPS, Round, epsilon_of
+from uedp_bench.accounting.accountants.privacy_loss_grid import (
+    STEPS,
+    Round,
+    epsilon_of,
+    gaussian_epsilon,
+)
+from uedp_bench.accounting.event_contract import Protected
 from uedp_bench.accounting.events import (
     FixedSizeSampled,
     Gaussian,
     GroupRound,
     PoissonSampled,
-    Protected,
     TwoLevelUserEntityGaussian,
 )
 from uedp_bench.accounting.sampler_end_delta import contributions

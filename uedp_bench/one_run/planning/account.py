@@ -8,8 +8,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from uedp_bench.accounting.accountants.user_entity_curve import SPREADS, Sizes
-from uedp_bench.accounting.assumptions import NoiseSource
+from uedp_bench.accounting.accountants.answers import SPREADS, Sizes
 from uedp_bench.accounting.banded_factorization import WithCurve
 from uedp_bench.accounting.by_unit import stated
 from uedp_bench.accounting.event_contract import MOST_COUNT, unknown_kind
@@ -20,7 +19,7 @@ from uedp_bench.accounting.events import (
     Protected,
     one_and_count,
 )
-from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.accounting.guarantee import Guarantee, NoiseSource
 from uedp_bench.accounting.ledger import claimed, proven
 from uedp_bench.errors import MOST_SHOWN, InputError, shown
 from uedp_bench.io.json_files import MOST_BYTES, FormError, faults, parse

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from uedp_bench.accounting.accountants.user_entity_curve import Sizes
+from uedp_bench.accounting.accountants.answers import Sizes
 from uedp_bench.accounting.banded_factorization import WithCurve
 from uedp_bench.accounting.events import PrivacyEvent, Protected, one_and_count
 from uedp_bench.accounting.guarantee import CurvePoint, Guarantee

@@ -6,9 +6,12 @@ import math
 
 import pytest
 
-from uedp_bench.accounting.accountants.dp_accounting import rdp_epsilon
-from uedp_bench.accounting.accountants.moments import log_moment
-from uedp_bench.accounting.accountants.tf_privacy import ORDERS, tf_privacy_epsilon
+from uedp_bench.accounting.accountants.dp_accounting import (
+    TF_ORDERS,
+    rdp_epsilon,
+    tf_privacy_epsilon,
+)
+from uedp_bench.accounting.accountants.renyi import log_moment
 from uedp_bench.accounting.events import Claim, FixedSizeSampled, Gaussian, PoissonSampled, Repeated
 from uedp_bench.accounting.ledger import claimed
 
@@ -56,14 +59,14 @@ def test_divergences_at_whole_orders_are_the_closed_sum(order: float) -> None:
     assert ours <= at_order + 1e-9
     best = min(
         (count * log_moment(rate, noise, int(a) - 1) - math.log(DELTA)) / (a - 1)
-        for a in ORDERS
+        for a in TF_ORDERS
         if a == int(a)
     )
     assert ours == pytest.approx(best, rel=1e-6)
 
 
 def test_the_floor_is_that_of_the_largest_order() -> None:
-    assert len(ORDERS) == 72
+    assert len(TF_ORDERS) == 72
     assert tf_privacy_epsilon(Gaussian(noise_multiplier=1e6), 1, DELTA) == pytest.approx(
         math.log(1e5) / 511, rel=1e-3
     )

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from uedp_bench.accounting.declared_claim import MADE_ELSEWHERE, DeclaredClaim, DeclaredTraining
+from uedp_bench.accounting.declarations import MADE_ELSEWHERE, DeclaredClaim, DeclaredTraining
 from uedp_bench.accounting.events import (
     DECLARED,
     Gaussian,

@@ -11,12 +11,11 @@ from dp_accounting.pld.privacy_loss_distribution import from_laplace_mechanism
 from scipy.optimize import brentq
 from scipy.stats import binom, norm
 
-from uedp_bench.accounting.accountants import laplace_losses
-from uedp_bench.accounting.accountants.basic_composition import promises
+from uedp_bench.accounting.accountants import loss_pairs
+from uedp_bench.accounting.accountants.basic_composition import before_dropout, promises
 from uedp_bench.accounting.accountants.composing import compose
 from uedp_bench.accounting.accountants.dominating_pairs import IDENTICAL
-from uedp_bench.accounting.accountants.laplace_losses import laplace_pair, promised_pair
-from uedp_bench.accounting.accountants.word_dropout import before_dropout
+from uedp_bench.accounting.accountants.loss_pairs import laplace_pair, promised_pair
 from uedp_bench.accounting.event_contract import Promise
 from uedp_bench.accounting.events import (
     ApproximateDP,
@@ -88,8 +87,8 @@ def test_divergences_are_no_less_than_brute_force(shift, coordinates, dropout):
 @pytest.mark.parametrize("steps", [1, 3, 16, 64])
 def test_a_coarser_grid_costs_no_less(steps):
     epsilons = np.linspace(-3.0, 12.0, 61)
-    fine = laplace_losses.LaplacePair(0.1, 500, 0.2, 128).deltas(epsilons)
-    coarse = laplace_losses.LaplacePair(0.1, 500, 0.2, steps).deltas(epsilons)
+    fine = loss_pairs.LaplacePair(0.1, 500, 0.2, 128).deltas(epsilons)
+    coarse = loss_pairs.LaplacePair(0.1, 500, 0.2, steps).deltas(epsilons)
     assert np.all(coarse >= fine - 1e-9)  # the bound on rounding aside
 
 
