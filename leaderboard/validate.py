@@ -18,7 +18,6 @@ from uedp_bench.leaderboard.boards import is_generated
 from uedp_bench.leaderboard.bundles import SUFFIX, Line, bundle_of, has_header, line_of, read_lines
 from uedp_bench.leaderboard.loading import difference, numbers_of
 from uedp_bench.leaderboard.sources import Folder
-from uedp_bench.leaderboard.validation.audits import check_audit
 from uedp_bench.leaderboard.validation.before_publishing import (
     check_publishing,
     private_text_notes,
@@ -94,7 +93,6 @@ CHECKS: tuple[Callable[[Result], Iterator[Problem]], ...] = (
     check_ranges,
     check_consistency,
     check_backing,
-    check_audit,
     check_provenance,
     check_identity,
     check_proofs,

@@ -6,7 +6,8 @@ be concluded from which canaries is in `docs/audits.md`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -38,6 +39,7 @@ from uedp_bench.attacks.audit.retrainings import (
     retrained_scores,
     target_of,
 )
+from uedp_bench.attacks.audit.stored_scores import StoredAudit, compare
 from uedp_bench.attacks.audit.texts import Design, draw_texts, word_pool
 from uedp_bench.bounds.audits import (
     Sides,
@@ -48,8 +50,15 @@ from uedp_bench.bounds.audits import (
 )
 
 if TYPE_CHECKING:
-    from uedp_bench.api import BoolArray, Corpus, FloatArray, Release
-    from uedp_bench.api.events import PrivacyEvent
+    from uedp_bench.api import (
+        BoolArray,
+        Corpus,
+        FloatArray,
+        LowerBound,
+        Release,
+        StoredLeakage,
+    )
+    from uedp_bench.api.events import PrivacyEvent, PrivacyUnit
 
 NOT_INJECTED = (
     "no update was replaced: the mechanism does not train in rounds of clipped updates, or no "
@@ -67,6 +76,11 @@ FEWEST_CANARIES, MOST_CANARIES = 100, 1_000
 """Canaries by default: at 100 the bound is far below what the scores tell, at 1,000 near it."""
 
 NO_UPDATE = "update canaries need a release that is Updates"
+
+
+def _sure(bound: LowerBound) -> bool:
+    """True if a bound rests on coins alone."""
+    return not bound.assumptions
 
 
 class _Question(NamedTuple):
@@ -225,6 +239,25 @@ class Audit(Attack[AuditParams]):
             return CLIENTS_SEND
         return None
 
+    def contradictions(self, stored: StoredLeakage) -> Iterator[tuple[str, str]]:
+        """See `Attack`. An audit without scores (no canary could be scored) has nothing else."""
+        p, details = self.params, StoredAudit.model_validate(stored.details)
+        yield from details.faults(
+            delta=stored.delta if p.delta is None else p.delta, early=p.stop == "early"
+        )
+        # The run alone knows if each canary is one row; a bound for records follows it.
+        of_records = any(bound.unit == "record" for bound in stored.lower_bounds.values())
+        targets, one_run = self._targets(of_records=of_records), details.scores.sides()
+        trials = None if details.retrainings is None else details.retrainings.trials()
+        bounds = lower_bounds(one_run, trials, targets, details.delta, normal=p.canary == "update")
+        metrics = headline(one_run, trials, bounds, details.delta, np.random.default_rng(0))
+        if stored.version != self.version:  # the first gave these alone, and no evidence
+            bounds = tuple(b.model_copy(update={"evidence": None}) for b in bounds if _sure(b))
+            metrics = {name: metrics[name] for name in ("epsilon_lower_bound", "auc")}
+            sure = {n: bound for n, bound in stored.lower_bounds.items() if _sure(bound)}
+            stored = replace(stored, lower_bounds=sure)
+        yield from compare(stored, metrics, bounds)
+
     def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, PlantedAudit]:
         """Puts all canaries in; the rows of excluded ones are withdrawn by the runner.
 
@@ -287,7 +320,8 @@ class Audit(Attack[AuditParams]):
         one_run = Sides(scores[included], scores[~included])
         if p.canary == "update" and not run.diagnostics.get("injected_updates"):
             notes.append(NOT_INJECTED)
-        targets, delta = self._targets(planted), run.delta if p.delta is None else p.delta
+        targets = self._targets(of_records=planted.of_records)
+        delta = run.delta if p.delta is None else p.delta
         early, retrained = p.stop == "early", self._retrained(release, question, targets[0], delta)
         trials = None if retrained is None else Trials.in_order(*retrained, early=early)
         bounds = lower_bounds(one_run, trials, targets, delta, normal=p.canary == "update")
@@ -327,18 +361,18 @@ class Audit(Attack[AuditParams]):
                 out += [] if coin else [part.own, part.others]
         return tuple(np.sort(np.concatenate(out)).tolist())
 
-    def _targets(self, planted: PlantedAudit) -> tuple[Target, ...]:
-        """The guarantees that the canaries speak of, the main one first."""
+    def _targets(self, *, of_records: bool) -> tuple[Target, ...]:
+        """The guarantees that the canaries speak of, the main one first.
+
+        Args:
+            of_records: True if every canary user has one row.
+        """
         p = self.params
         if p.canary == "entity":
             spread = p.spread or 0
-            where = (spread, spread * p.sentences)
-            return (Target("user-entity", "add-or-remove", *where),)
-        targets = [Target("user", p.adjacency)]
-        subject = () if planted.subject is None else (planted.subject,)
-        if all(canary.rows == 1 for canary in (*planted.canaries, *subject)):
-            targets.append(Target("record", p.adjacency))
-        return tuple(targets)
+            return (Target("user-entity", "add-or-remove", spread, spread * p.sentences),)
+        units: tuple[PrivacyUnit, ...] = ("user", "record") if of_records else ("user",)
+        return tuple(Target(unit, p.adjacency) for unit in units)
 
     def _unscorable(self, release: Release, planted: PlantedAudit, corpus: Corpus) -> str | None:
         """Reason why a release cannot score the canaries; None where it can."""

@@ -49,6 +49,12 @@ class PlantedAudit(Planted):
     words: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
+    @property
+    def of_records(self) -> bool:
+        """True if every canary user has one row."""
+        subject = () if self.subject is None else (self.subject,)
+        return all(canary.rows == 1 for canary in (*self.canaries, *subject))
+
 
 class Sizes(NamedTuple):
     """Numbers of canaries, users and rows to plant.

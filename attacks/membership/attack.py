@@ -37,7 +37,7 @@ from uedp_bench.attacks.membership.stored_scores import contradictions
 from uedp_bench.corpus import distinct
 
 if TYPE_CHECKING:
-    from uedp_bench.api import BoolArray, Corpus, Estimate, IntArray, Release, Run
+    from uedp_bench.api import BoolArray, Corpus, IntArray, Release, Run, StoredLeakage
     from uedp_bench.attacks.membership.questions import Confidences
     from uedp_bench.attacks.membership.records import Records, Score
 
@@ -125,12 +125,9 @@ class Membership(Attack[MembershipParams]):
     planted_type = PlantedMembership
     judges_users_since = 5
 
-    @classmethod
-    def contradictions(
-        cls, metrics: Mapping[str, Estimate], details: Mapping[str, Any]
-    ) -> Iterator[tuple[str, str]]:
+    def contradictions(self, stored: StoredLeakage) -> Iterator[tuple[str, str]]:
         """See `Attack`."""
-        return contradictions(metrics, details)
+        return contradictions(stored.metrics, stored.details)
 
     def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, PlantedMembership]:
         """Holds out whole users, by public numbers of theirs, and draws equally many members.

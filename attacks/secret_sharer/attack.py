@@ -9,7 +9,7 @@ and Evaluating a Differentially Private Pre-trained Language Model", section 5.2
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -42,7 +42,7 @@ from uedp_bench.statistics.exposure import NULL_MEAN, ranks
 from uedp_bench.statistics.resampling import checked
 
 if TYPE_CHECKING:
-    from uedp_bench.api import BoolArray, Corpus, IntArray, Release, Run
+    from uedp_bench.api import BoolArray, Corpus, IntArray, Release, Run, StoredLeakage
 
 
 @dataclass(frozen=True)
@@ -237,12 +237,9 @@ class SecretSharer(Attack[SecretSharerParams]):
     needs: ClassVar[tuple[type, ...]] = (Completer, PairScorer)
     planted_type = PlantedCanaries
 
-    @classmethod
-    def contradictions(
-        cls, metrics: Mapping[str, Estimate], details: Mapping[str, Any]
-    ) -> Iterator[tuple[str, str]]:
+    def contradictions(self, stored: StoredLeakage) -> Iterator[tuple[str, str]]:
         """See `Attack`."""
-        return contradictions(metrics, details)
+        return contradictions(stored.metrics, stored.details)
 
     def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, PlantedCanaries]:
         """Replaces training examples by canaries, or inserts secrets into them.

@@ -26,7 +26,6 @@ KNOWN = (
     "results of different versions do not compare",
     "numbers of different versions of what computes do not compare",
     "is of another version than the one installed",
-    "the audit is of another version",  # of bloggers, whose commit numbered the same audit 2
     "did not state what all proofs assume",
     "no bound of this file exceeds the claim at its delta",  # one at the delta of the bound does
     "look like names of people",  # politicians, whose mention is an attribute

@@ -34,6 +34,7 @@ from uedp_bench.components.requirements import Requirement as Requirement
 from uedp_bench.contracts.leakage import Attack as Attack
 from uedp_bench.contracts.leakage import Leakage as Leakage
 from uedp_bench.contracts.leakage import Planted as Planted
+from uedp_bench.contracts.leakage import StoredLeakage as StoredLeakage
 from uedp_bench.contracts.mechanism import CorpusStats as CorpusStats
 from uedp_bench.contracts.mechanism import Elsewhere as Elsewhere
 from uedp_bench.contracts.mechanism import Events as Events

@@ -56,6 +56,25 @@ class Leakage:
     samples: tuple[Sample, ...] = ()
 
 
+@dataclass(frozen=True)
+class StoredLeakage:
+    """What a stored result, which may be anybody's, holds of one attack.
+
+    Attributes:
+        metrics: metrics of the attack; empty if only bounds are stored.
+        details: details of the attack, in any form.
+        lower_bounds: bounds of the attack, by their number among all bounds of the result.
+        delta: delta of the run.
+        version: version of the attack that the result records; None if it records none.
+    """
+
+    metrics: Mapping[str, Estimate]
+    details: Mapping[str, Any]
+    lower_bounds: Mapping[int, LowerBound]
+    delta: float
+    version: int | None
+
+
 class Attack(Component[P]):
     """Base of all attacks.
 
@@ -131,20 +150,17 @@ class Attack(Component[P]):
         """
         return None
 
-    @classmethod
-    def contradictions(
-        cls, metrics: Mapping[str, Estimate], details: Mapping[str, Any]
-    ) -> Iterator[tuple[str, str]]:
-        """Contradictions of a stored result, whose metrics do not follow from its details.
+    def contradictions(self, stored: StoredLeakage) -> Iterator[tuple[str, str]]:
+        """Contradictions of a stored result, whose numbers do not follow from its details.
 
-        Nothing is computed again by default. The result may be anybody's.
+        Nothing is computed again by default.
 
         Args:
-            metrics: metrics of the attack, at least one.
-            details: details of the attack.
+            stored: metrics, details and bounds of this attack, which had these parameters.
 
         Yields:
-            Place ("details.canaries.3.rank", "leakage.auc.value") and error.
+            Place ("details.canaries.3.rank", "leakage.auc.value", "lower_bounds.2.epsilon") and
+            error.
 
         Raises:
             ValidationError: of pydantic, if details have not the form that the attack gives them.

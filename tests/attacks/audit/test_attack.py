@@ -102,7 +102,10 @@ def test_only_some_rows_and_no_validation_rows_of_a_canary_user_stay(development
     for canary in what.canaries:
         assert visible[corpus.rows_of_user[canary.user]].sum() == canary.included
     assert what.injected == tuple(c.user for c in what.canaries if c.included)
-    assert [target.unit for target in attack._targets(what)] == ["user", "record"]
+    assert [target.unit for target in attack._targets(of_records=what.of_records)] == [
+        "user",
+        "record",
+    ]
 
 
 def test_an_excluded_user_that_is_replaced_keeps_its_text(development_corpus):
@@ -112,7 +115,7 @@ def test_an_excluded_user_that_is_replaced_keeps_its_text(development_corpus):
         rows = corpus.rows_of_user[canary.user]
         kept = [corpus.texts[row] == development_corpus.texts[row] for row in rows]
         assert all(kept) != canary.included
-    assert attack._targets(what)[0].adjacency == "replace-one"
+    assert attack._targets(of_records=what.of_records)[0].adjacency == "replace-one"
 
 
 def test_an_entity_canary_has_the_spread_and_the_sentences_that_were_asked_for(development_corpus):
@@ -133,7 +136,7 @@ def test_an_entity_canary_has_the_spread_and_the_sentences_that_were_asked_for(d
         assert counts[canary.user] == len(corpus.rows_of_user[canary.user])
     excluded, spare = sum(not c.included for c in what.canaries), 50 * 3 * (6 - 2)
     assert int(out.sum()) == excluded * (6 + 3 * 2) + spare
-    (target,) = attack._targets(what)
+    (target,) = attack._targets(of_records=what.of_records)
     assert (target.unit, target.spread, target.sentences) == ("user-entity", 3, 6)
 
 
