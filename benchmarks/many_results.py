@@ -62,7 +62,7 @@ def copy(result: Result, at: int, turn: int) -> Result:
 
 def step(name: str, folder: Path) -> dict[str, Any]:
     """One step, in this process."""
-    from uedp_bench.cli.sources import loader_of
+    from uedp_bench.cli.site import loader_of
 
     loader = loader_of([folder / "results"], None, None)
     out: dict[str, Any] = {}

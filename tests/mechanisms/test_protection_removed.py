@@ -21,9 +21,9 @@ from uedp_bench.mechanisms.secure_inference import mpc
 from uedp_bench.mechanisms.vocabulary import dp_vocabulary
 from uedp_bench.randomness.keystream import Keystream
 from uedp_bench.randomness.streams import Stream
+from uedp_bench.testing.checks import Subject
 from uedp_bench.testing.protecting import STATS
 from uedp_bench.testing.small_runs import again, answers
-from uedp_bench.testing.subjects import Subject
 from uedp_bench.training import clipping, two_level
 from uedp_bench.training.ghost import single_pass
 

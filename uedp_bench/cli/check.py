@@ -1,15 +1,20 @@
-"""`uedp-bench check`: whether a component keeps its contract."""
+"""`uedp-bench check` and `doctor`: contracts of components, and what this machine can run."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+import platform
+import re
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from uedp_bench.cli.console import AsJson, PluginFiles, echo, print_json
 from uedp_bench.errors import InputError, shown
+from uedp_bench.version import __version__
 
 if TYPE_CHECKING:
     from uedp_bench.testing import Check, Outcome, Report
@@ -104,3 +109,149 @@ def _setting(text: str) -> tuple[str, Any]:
     if len(path) > 1:
         raise InputError(f"--set {shown(text)}: give the name of the parameter alone")
     return path[0], value
+
+
+PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "scipy", "pandas", "pydantic",
+            "mlflow", "dp-accounting")  # fmt: skip
+PROJECT = "uedp-bench"
+
+State = Literal["good", "note", "bad"]
+Out = Annotated[
+    Path, typer.Option("--out", metavar="DIR", help="Folder of results that is looked at.")
+]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at.
+
+    Attributes:
+        what: was looked at.
+        state: "bad" where something does not work that somebody asked for.
+        said: finding in words, with the remedy where it is bad.
+    """
+
+    what: str
+    state: State
+    said: str
+
+
+def doctor_command(
+    out: Out = Path("runs"), plugin: PluginFiles = None, as_json: AsJson = False
+) -> None:
+    """Look at versions, device, threads, extras, components and the store of the tracking.
+
+    Exit code 1 if something does not work. An extra that is not installed is no failure.
+
+    \b
+    uedp-bench doctor
+    uedp-bench doctor --plugin my_mechanism.py --json
+    """  # noqa: D301
+    from uedp_bench.components.registry import load_plugins
+
+    load_plugins(plugin or [])
+    findings = [*_versions(), *_machine(), *_extras(), *_components(), *_store(out)]
+    if as_json:
+        print_json([asdict(one) for one in findings])
+    else:
+        wide = max(len(one.what) for one in findings)
+        for one in findings:
+            echo(f"{one.state:4}  {one.what:{wide}}  {one.said}")
+        bad = sum(one.state == "bad" for one in findings)
+        echo(f"\n{bad} of {len(findings)} do not work" if bad else "\nall is well")
+    if any(one.state == "bad" for one in findings):
+        raise typer.Exit(1)
+
+
+def _versions() -> list[Finding]:
+    findings = [Finding(PROJECT, "good", f"{__version__}, Python {platform.python_version()}")]
+    for name in PACKAGES:
+        try:
+            findings.append(Finding(name, "good", metadata.version(name)))
+        except metadata.PackageNotFoundError:
+            findings.append(Finding(name, "bad", f"is not installed: pip install {name}"))
+    return findings
+
+
+def _machine() -> list[Finding]:
+    import torch
+
+    threads = os.environ.get("OMP_NUM_THREADS")
+    gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+    return [
+        Finding("device", "good", ", ".join(gpus) if gpus else "cpu (no GPU that torch can use)"),
+        Finding("threads", "good", f"{os.cpu_count()} cores, torch uses {torch.get_num_threads()}"
+                + (f" (OMP_NUM_THREADS={threads})" if threads else "")),
+    ]  # fmt: skip
+
+
+def _extras() -> list[Finding]:
+    """One finding for each extra: what it lacks."""
+    try:
+        required = metadata.requires(PROJECT) or []
+    except metadata.PackageNotFoundError:
+        return [Finding("extras", "bad", f"{PROJECT} is not installed: pip install -e .")]
+    lacks: dict[str, list[str]] = {}
+    for text in required:
+        extra = re.search(r"extra == ['\"]([\w-]+)['\"]", text)
+        name = re.match(r"[\w.-]+", text)
+        if extra is None or name is None or extra[1] in ("dev", "test"):
+            continue
+        lacks.setdefault(extra[1], [])
+        try:
+            metadata.version(name[0])
+        except metadata.PackageNotFoundError:
+            lacks[extra[1]].append(name[0])
+    return [
+        Finding(f"extra {extra}", "note", f"lacks {', '.join(names)}: pip install "
+                f"'{PROJECT}[{extra}]'")
+        if names
+        else Finding(f"extra {extra}", "good", "installed")
+        for extra, names in lacks.items()
+    ]  # fmt: skip
+
+
+def _components() -> list[Finding]:
+    """One finding for each kind, and one for each component that does not load."""
+    from uedp_bench.components.registry import REGISTRIES
+    from uedp_bench.errors import PluginError
+
+    findings = []
+    for group, registry in REGISTRIES.items():
+        try:
+            names = registry.names()
+        except PluginError as error:
+            findings.append(Finding(group, "bad", str(error)))
+            continue
+        broken = []
+        for name in names:
+            try:
+                registry.get(name)
+            except PluginError as error:
+                broken.append(Finding(f"{registry.kind} {name}", "bad", str(error)))
+        summary = f"{len(names) - len(broken)} of {len(names)} load"
+        findings += [Finding(group, "bad" if broken else "good", summary), *broken]
+    return findings
+
+
+def _store(out: Path) -> list[Finding]:
+    """Findings on the folder of results (can it be written?) and on the tracking store."""
+    folder = out if out.exists() else out.resolve().parent
+    writable = os.access(folder, os.W_OK)
+    summary = f"{out} can be written" if writable else f"{folder} cannot be written: give --out"
+    findings = [Finding("results", "good" if writable else "bad", summary)]
+    store = out / "mlflow.db"
+    if not store.is_file():
+        return [
+            *findings,
+            Finding("tracking", "good", f"no store in {out} yet: the first run makes it"),
+        ]
+    import sqlite3
+
+    try:
+        with sqlite3.connect(f"file:{store}?mode=ro", uri=True) as database:
+            runs = database.execute("select count(*) from runs").fetchone()[0]
+    except sqlite3.Error as error:
+        broken = f"{store} cannot be read ({error}): move it away, and the next run makes another"
+        return [*findings, Finding("tracking", "bad", broken)]
+    return [*findings, Finding("tracking", "good", f"{store} has {runs} runs")]

@@ -1,18 +1,20 @@
-"""`uedp-bench data`: what a corpus holds, and its rows for other tools."""
+"""`uedp-bench data`, `init` and `plant`: corpora, own files and canaries."""
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from uedp_bench.cli.console import AsJson, PluginFiles, console, print_json
+from uedp_bench.cli.console import AsJson, PluginFiles, console, echo, print_json
 from uedp_bench.errors import InputError
 from uedp_bench.spec.settings import parse_setting
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus
+    from uedp_bench.first_spec.column_roles import Role
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -192,3 +194,140 @@ def _parameter(text: str) -> tuple[str, Any]:
     if len(name) != 1:
         raise InputError(f"--set {text}: a parameter of a source is a plain name")
     return name[0], value
+
+
+Text = Annotated[str | None, typer.Option("--text", metavar="COLUMN", help="Column with the text.")]
+User = Annotated[
+    str | None,
+    typer.Option("--user", metavar="COLUMN", help="Who wrote a row; none: every row its own."),
+]
+Label = Annotated[
+    str | None, typer.Option("--label", metavar="COLUMN", help="The class of a row, or none.")
+]
+Spans = Annotated[
+    str | None,
+    typer.Option("--spans", metavar="COLUMN", help="Entities: {start, end, type}, or none."),
+]
+Split = Annotated[
+    str | None, typer.Option("--split", metavar="COLUMN", help="train, valid, test; or none.")
+]
+TaskName = Annotated[
+    str | None,
+    typer.Option("--task", metavar="NAME", help="next-word, text-classification or tagging."),
+]
+PublicText = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--public", metavar="FILE", help="Text that anybody may see, a sentence a line (repeat)."
+    ),
+]
+SpecFile = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="SPEC.yaml", help="Where to write. [default: ./NAME.yaml]"),
+]
+Force = Annotated[bool, typer.Option("--force", help="Write over a file that is there.")]
+
+
+def init_command(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="Your file, or a folder.")],
+    task: TaskName = None,
+    text: Text = None,
+    user: User = None,
+    label: Label = None,
+    spans: Spans = None,
+    split: Split = None,
+    public: PublicText = None,
+    out: SpecFile = None,
+    force: Force = False,
+) -> None:
+    """Look at a file of your own, and write a spec that runs on it.
+
+    It reads csv, tsv, jsonl, json, parquet, plain text a line, files with a token and its tag a
+    line, and folders that a source knows; encoding, delimiter and columns are guessed, and every
+    guess is printed with the option that says otherwise.
+
+    \b
+      uedp-bench init mail.csv
+      uedp-bench init chat.jsonl --text message.text --user from.id
+      uedp-bench init reviews.tsv --task text-classification --label stars
+    """  # noqa: D301
+    from uedp_bench.first_spec.first_spec import first_spec
+
+    target = out or Path(f"{path.name.partition('.')[0] or path.resolve().name}.yaml")
+    if target.exists() and not force:
+        raise InputError(f"{target} is there already: --force writes over it, --out FILE elsewhere")
+    named: dict[Role, str | None] = {
+        "text": text, "user": user, "label": label, "entities": spans, "split": split,
+    }  # fmt: skip
+    named_columns = {role: name for role, name in named.items() if name is not None}
+    folder = f"runs/{target.stem}"
+    # A command line takes a name that begins with a dash for an option.
+    name = f"./{target}" if str(target).startswith("-") else str(target)
+    spec = first_spec(
+        path, named_columns, task=task, public=tuple(public or ()), names=(name, folder)
+    )
+    echo("found")
+    for line in spec.facts:
+        echo(f"  {line}")
+    echo("guessed")
+    for line in spec.guesses:
+        echo(f"  {line}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(spec.text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"--out {target} cannot be written: {error.strerror}") from None
+    command = f"uedp-bench run {shlex.quote(name)} --out {shlex.quote(folder)}"
+    names = ", ".join(part.title for part in spec.suggestion.mechanisms)
+    echo(f"wrote {target}: {names}; seeds 1, 2, 3")
+    echo(f"next: {command} --dry-run    what would happen, and how long it takes")
+    echo(f"      {command}")
+
+
+Spec = Annotated[str, typer.Argument(metavar="SPEC", help="YAML file, or a packaged spec.")]
+Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="A new folder to write.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the source or an attack."),
+]
+Attacks = Annotated[
+    list[str] | None,
+    typer.Option("--attack", metavar="NAME", help="In place of the attacks of the spec (repeat)."),
+]
+
+
+def plant_command(
+    spec: Spec,
+    out: Out,
+    settings: Settings = None,
+    attack: Attacks = None,
+    plugin: PluginFiles = None,
+) -> None:
+    """Write a corpus with canaries to train on elsewhere, and the coins to attack the model with.
+
+    Whoever trains gets FOLDER/corpus and nothing else. FOLDER/coins.json says which canaries are
+    in: it stays with you. FOLDER/attack.yaml runs the attacks, once there is a model.
+
+    \b
+    uedp-bench plant mail.yaml --out planted --attack audit --attack secret-sharer
+    (train a model on planted/corpus, anywhere, and save it as a folder of transformers)
+    uedp-bench run planted/attack.yaml --set model.pretrained=FOLDER
+    """  # noqa: D301
+    from uedp_bench.components.registry import load_plugins
+    from uedp_bench.one_run.planted_folder import ATTACK, COINS, plant_folder
+    from uedp_bench.spec.settings import parse_setting
+    from uedp_bench.spec.spec import apply_setting, parse_spec
+    from uedp_bench.spec.spec_files import read_spec
+
+    load_plugins(plugin or [])
+    wanted = parse_spec({**read_spec(spec), **({"attacks": attack} if attack else {})})
+    for text in settings or ():
+        wanted = apply_setting(wanted, *parse_setting(text))
+    written = plant_folder(wanted, out)
+    rows = ", ".join(f"{count:,} {split}" for split, count in written.rows.items())
+    echo(f"{out}/corpus: {rows} rows. Whoever trains needs this folder alone: train on its split "
+         "train, and on all of it")  # fmt: skip
+    echo(f"{out}/{COINS}: which canaries are in. Keep it from whoever trains")
+    for line in written.summary:
+        echo(line)
+    echo(f"next: uedp-bench run {out}/{ATTACK} --set model.pretrained=FOLDER")

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uedp_bench.cli.console import PIPE_WIDTH, AsJson, PluginFiles, console, echo, print_json
-from uedp_bench.cli.site import build_command, serve_command
-from uedp_bench.cli.sources import (
+from uedp_bench.cli.site import (
     Experiments,
     Folders,
     OneSource,
     OneTask,
     TrackingUri,
+    build_command,
     loader_of,
     no_results,
+    serve_command,
     tell,
 )
 from uedp_bench.errors import InputError

@@ -19,13 +19,11 @@ import typer
 
 from uedp_bench.cli import bound, data, leaderboard, listing
 from uedp_bench.cli.account import account_command, calibrate_command
-from uedp_bench.cli.check import check_command
+from uedp_bench.cli.check import check_command, doctor_command
 from uedp_bench.cli.console import echo
-from uedp_bench.cli.doctor import doctor_command
-from uedp_bench.cli.init import init_command
-from uedp_bench.cli.plant import plant_command
+from uedp_bench.cli.data import init_command, plant_command
+from uedp_bench.cli.listing import show_command
 from uedp_bench.cli.run import quickstart_command, run_command
-from uedp_bench.cli.show import show_command
 from uedp_bench.errors import InputError, SeveralInputError, UedpBenchError, UnknownNameError, shown
 from uedp_bench.io.mending import flags
 from uedp_bench.io.output_folder import FULL

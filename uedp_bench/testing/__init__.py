@@ -13,11 +13,20 @@ On the command line: `uedp-bench check my_mechanism.py`.
 
 from __future__ import annotations
 
-from uedp_bench.testing.catalogue import all_checks, checks_for
-from uedp_bench.testing.checks import Check, NotApplicable, Outcome
-from uedp_bench.testing.parametrizing import parametrize_with_checks
-from uedp_bench.testing.reports import Report, check_component
-from uedp_bench.testing.subjects import Subject, subjects_of
+from uedp_bench.testing.checks import (
+    Check,
+    NotApplicable,
+    Outcome,
+    Subject,
+    all_checks,
+    subjects_of,
+)
+from uedp_bench.testing.suite import (
+    Report,
+    check_component,
+    checks_for,
+    parametrize_with_checks,
+)
 
 __all__ = [
     "Check",

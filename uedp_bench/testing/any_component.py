@@ -14,8 +14,7 @@ from typing import Any
 from uedp_bench.components.component import Params
 from uedp_bench.errors import InputError
 from uedp_bench.spec.descriptions import describe_class
-from uedp_bench.testing.checks import NotApplicable, check
-from uedp_bench.testing.subjects import Subject
+from uedp_bench.testing.checks import NotApplicable, Subject, check
 
 SLOW = ("torch", "transformers", "spacy", "sklearn", "scipy", "pandas", "mlflow", "datasets")
 """Packages that take long to import."""

@@ -32,9 +32,8 @@ from uedp_bench.one_run.scoring import score
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.identity import Identity
 from uedp_bench.spec.spec import parse_spec
-from uedp_bench.testing.checks import NotApplicable
+from uedp_bench.testing.checks import NotApplicable, Subject
 from uedp_bench.testing.small_parameters import SOURCE, fitted, known_params, known_partners
-from uedp_bench.testing.subjects import Subject
 
 ROWS = 6
 """Rows that two releases are asked about when they are compared."""
