@@ -23,8 +23,8 @@ from typing import Any
 
 from uedp_bench.contracts.recorded_identity import identity_of
 from uedp_bench.contracts.results import Result
-from uedp_bench.leaderboard.bundles import line_of, write_bundle
 from uedp_bench.leaderboard.loading import load_results
+from uedp_bench.leaderboard.sources import line_of, write_bundle
 
 REFERENCE = Path(__file__).parents[1] / "leaderboard" / "results"
 STEPS = ("read", "build", "serve")
@@ -83,8 +83,7 @@ def step(name: str, folder: Path) -> dict[str, Any]:
         loaded = timed("reading", loader.load)
         out["results"] = len(loaded.copies)
         if name == "build":
-            from uedp_bench.leaderboard.leaving_out import without_culprits
-            from uedp_bench.leaderboard.site import build
+            from uedp_bench.leaderboard.site import build, without_culprits
 
             show = partial(build, out=folder / "site")
             built, _ = timed("pages", lambda: without_culprits(loaded, show))

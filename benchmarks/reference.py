@@ -30,8 +30,8 @@ from pathlib import Path
 import yaml
 
 from uedp_bench.contracts.results import RunSpec
-from uedp_bench.leaderboard.bundles import SUFFIX
 from uedp_bench.leaderboard.loading import load_results
+from uedp_bench.leaderboard.sources import SUFFIX
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.settings import parse_setting
 from uedp_bench.spec.spec import Spec, apply_setting, parse_spec

@@ -18,20 +18,22 @@ from uedp_bench.leaderboard.cell_text import (
     seeds_text,
     stat_text,
 )
-from uedp_bench.leaderboard.headline import NOTHING
-from uedp_bench.leaderboard.older_code import NOTE as OLDER_NOTE
-from uedp_bench.leaderboard.older_code import OLDER
-from uedp_bench.leaderboard.rows import Row, Stat, headline
-from uedp_bench.leaderboard.table_columns import flattering, heading, natural, value_text
-from uedp_bench.leaderboard.upper_end import (
+from uedp_bench.leaderboard.comparisons import (
     BETTER,
+    EXPLANATION,
     WHY,
+    Verdict,
     better_than_unprotected,
     choice_note,
     is_unprotected,
     references,
+    verdicts,
 )
-from uedp_bench.leaderboard.verdicts import EXPLANATION, Verdict, verdicts
+from uedp_bench.leaderboard.installed import NOTE as OLDER_NOTE
+from uedp_bench.leaderboard.installed import OLDER
+from uedp_bench.leaderboard.over_seeds import NOTHING
+from uedp_bench.leaderboard.rows import Row, Stat, headline
+from uedp_bench.leaderboard.table_columns import flattering, heading, natural, value_text
 
 
 @dataclass(frozen=True)

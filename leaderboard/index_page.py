@@ -5,9 +5,11 @@ Numbers have six significant digits (the downloads have all); infinity is the st
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from itertools import islice
 from typing import Any
 
@@ -30,6 +32,12 @@ from uedp_bench.leaderboard.cell_text import (
     seeds_text,
     stat_text,
 )
+from uedp_bench.leaderboard.comparisons import (
+    better_than_unprotected,
+    is_unprotected,
+    references,
+    verdicts,
+)
 from uedp_bench.leaderboard.plots import (
     FRAME,
     MARKS,
@@ -48,8 +56,6 @@ from uedp_bench.leaderboard.table_columns import (
     presets,
     short,
 )
-from uedp_bench.leaderboard.upper_end import better_than_unprotected, is_unprotected, references
-from uedp_bench.leaderboard.verdicts import verdicts
 
 _SAFE = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -335,3 +341,45 @@ def _bound(bound: LowerBound, row: Row) -> dict[str, Any]:
 
 def _plain(values: Mapping[str, Any]) -> dict[str, str]:
     return {key: value if isinstance(value, str) else repr(value) for key, value in values.items()}
+
+
+MOST_IN_PAGE = 2000
+"""Rows of a table whose page holds them all."""
+
+ROWS = 500
+"""Rows of a piece."""
+
+
+class Pieces:
+    """The pieces of a table; none where its page holds its rows.
+
+    Args:
+        rows, results: see `TableData`.
+    """
+
+    def __init__(self, rows: Sequence[Row], results: Mapping[str, Result]) -> None:
+        self._rows, self._results = rows, results
+        many = len(rows) > MOST_IN_PAGE
+        self.names = [f"assets/rows-{at + 1:03}.js" for at in range(-(-len(rows) // ROWS) * many)]
+        """Their files, from the site's root."""
+
+    def files(self) -> dict[str, Callable[[], Iterator[str]]]:
+        """Makers of all pieces, by file name."""
+        return {name: partial(self._piece, at) for at, name in enumerate(self.names)}
+
+    @cached_property
+    def _table(self) -> TableData:
+        return TableData(self._rows, self._results)
+
+    def _piece(self, at: int) -> Iterator[str]:
+        text = embedded(list(self._table.rows(at * ROWS, (at + 1) * ROWS)))
+        quoted = json.dumps(text, ensure_ascii=False)
+        yield f"(window.uedpRows ||= []).push(JSON.parse({quoted}));\n"
+
+
+def embedded(value: Any) -> str:
+    """JSON that may stand in a script element: no value of it can end the element."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+    for mark in "<>&\u2028\u2029":
+        text = text.replace(mark, f"\\u{ord(mark):04x}")
+    return text

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from uedp_bench.contracts.results import Result
 from uedp_bench.errors import InputError
-from uedp_bench.leaderboard.headline import disagreements
+from uedp_bench.leaderboard.over_seeds import disagreements
 from uedp_bench.leaderboard.sources import Copy, Folder, Location, Outcome, Source
 
 Progress = Callable[[int, int], None]

@@ -14,9 +14,9 @@ from typing import Any
 
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.leaderboard.cell_text import number
+from uedp_bench.leaderboard.comparisons import references
 from uedp_bench.leaderboard.rows import Row, Stat, headline
 from uedp_bench.leaderboard.run_pages.figures import axis, colour, layout, plain
-from uedp_bench.leaderboard.upper_end import references
 
 Column = Mapping[str, Any]
 

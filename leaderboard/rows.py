@@ -23,11 +23,16 @@ from uedp_bench.contracts.results import (
     SkippedAttack,
 )
 from uedp_bench.errors import UnknownNameError
-from uedp_bench.leaderboard import headline as headlines
-from uedp_bench.leaderboard.member_evidence import common_ceilings, judgements, leaks
-from uedp_bench.leaderboard.older_code import is_older
-from uedp_bench.leaderboard.promises_over_seeds import highest_bounds, same_point, worst_guarantees
-from uedp_bench.leaderboard.result_metrics import result_metrics
+from uedp_bench.leaderboard import over_seeds as headlines
+from uedp_bench.leaderboard.installed import is_older, result_metrics
+from uedp_bench.leaderboard.over_seeds import (
+    common_ceilings,
+    highest_bounds,
+    judgements,
+    leaks,
+    same_point,
+    worst_guarantees,
+)
 from uedp_bench.one_run.public_sizes import NOTE
 
 

@@ -26,10 +26,9 @@ from uedp_bench.contracts.results import Result
 from uedp_bench.errors import InputError, UedpBenchError
 from uedp_bench.io.printable import plain
 from uedp_bench.io.scratch import scratch_folder
-from uedp_bench.leaderboard.leaving_out import reason_line, trouble, without_culprits
 from uedp_bench.leaderboard.loading import Loaded, Loader, Progress
+from uedp_bench.leaderboard.site import SiteFolder, reason_line, trouble, without_culprits
 from uedp_bench.leaderboard.site_files import Contents, Files
-from uedp_bench.leaderboard.site_folder import SiteFolder
 from uedp_bench.leaderboard.sources import Copy
 
 _VERSION = '<meta name="version" content="">'

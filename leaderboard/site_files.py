@@ -29,19 +29,24 @@ from uedp_bench.contracts.results import Result
 from uedp_bench.io.package_digest import package_digest
 from uedp_bench.leaderboard.boards import boards, real_first, title
 from uedp_bench.leaderboard.cell_text import NONE, guarantees_text, stat_text
-from uedp_bench.leaderboard.front.finding import first_page, leading, leading_metric, names
-from uedp_bench.leaderboard.front.page import front_context
-from uedp_bench.leaderboard.glossary.page import glossary_context
-from uedp_bench.leaderboard.index_page import TableData, first_board, page_data, run_page
-from uedp_bench.leaderboard.public_results import published
+from uedp_bench.leaderboard.comparisons import better_than_unprotected, sentences, warnings
+from uedp_bench.leaderboard.findings import first_page, leading, leading_metric, names
+from uedp_bench.leaderboard.front_page import front_context
+from uedp_bench.leaderboard.glossary import glossary_context
+from uedp_bench.leaderboard.index_page import (
+    Pieces,
+    TableData,
+    embedded,
+    first_board,
+    page_data,
+    run_page,
+)
 from uedp_bench.leaderboard.rows import Known, Row, aggregate
 from uedp_bench.leaderboard.run_pages.in_words import Sentence
 from uedp_bench.leaderboard.run_pages.run_page import run_context
 from uedp_bench.leaderboard.table import csv_parts, json_parts, to_csv, to_json
 from uedp_bench.leaderboard.table_columns import metric_columns
-from uedp_bench.leaderboard.table_pieces import Pieces, embedded
-from uedp_bench.leaderboard.upper_end import better_than_unprotected, warnings
-from uedp_bench.leaderboard.verdicts import sentences
+from uedp_bench.leaderboard.validation.publishing import published
 from uedp_bench.version import __version__
 
 

@@ -17,10 +17,10 @@ import regex
 from uedp_bench.io.printable import plain
 from uedp_bench.leaderboard.board_cells import Sheet, sheets
 from uedp_bench.leaderboard.cell_text import PER_DISTANCE
-from uedp_bench.leaderboard.column_names import column_prefix, quoted
+from uedp_bench.leaderboard.comparisons import BETTER, warnings
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.rows import Row, Stat, aggregate, select
-from uedp_bench.leaderboard.upper_end import BETTER, warnings
+from uedp_bench.leaderboard.table_columns import column_prefix, quoted
 
 if TYPE_CHECKING:
     from rich.console import Group

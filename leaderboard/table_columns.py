@@ -14,9 +14,32 @@ from typing import Any
 
 from uedp_bench.components.metric import Kind, Metric
 from uedp_bench.leaderboard.cell_text import number
-from uedp_bench.leaderboard.column_names import column_prefix
-from uedp_bench.leaderboard.glossary.page import places
+from uedp_bench.leaderboard.glossary import places
 from uedp_bench.leaderboard.rows import Row, Stat, headline
+
+RESERVED = ("utility", "cost", "diagnostics", "claimed", "stated", "proven", "at_least", "params",
+            "floor", "epsilon_at", "headline", "learned")  # fmt: skip
+"""Beginnings of other columns than those of attacks."""
+
+
+def column_prefix(attack: str) -> str:
+    """Beginning of the columns of an attack, whatever it is called.
+
+    No two attacks have one prefix, and no attack that of a kind.
+    """
+    name = quoted(attack)
+    return f"%{name}" if name in RESERVED else name
+
+
+def quoted(name: str) -> str:
+    """A name as a part of a column's name, where a dot divides: no two names become one.
+
+    A dot between a figure and another stays, for names of rates have it: tpr_at_0.1pct_fpr.
+    """
+    return _DIVIDES.sub("%2E", name.replace("%", "%25"))
+
+
+_DIVIDES = re.compile(r"(?<!\d)\.|\.(?!\d)")
 
 
 def metric_columns(rows: Sequence[Row]) -> list[dict[str, Any]]:

@@ -8,30 +8,38 @@ and that its guarantees are what its events are worth. That the events happened 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import TracebackType
 
+from uedp_bench.components import registry
 from uedp_bench.contracts.mechanism import ServingMechanism, TrainingMechanism
 from uedp_bench.contracts.results import MOST_SAMPLES, Result
 from uedp_bench.errors import InputError
+from uedp_bench.grid.workers import TIMEOUT, KeptProcess, Tell
 from uedp_bench.leaderboard.boards import is_generated
-from uedp_bench.leaderboard.bundles import SUFFIX, Line, bundle_of, has_header, line_of, read_lines
 from uedp_bench.leaderboard.loading import difference, numbers_of
-from uedp_bench.leaderboard.sources import Folder
-from uedp_bench.leaderboard.validation.before_publishing import (
-    check_publishing,
-    private_text_notes,
+from uedp_bench.leaderboard.sources import (
+    SUFFIX,
+    Folder,
+    Line,
+    bundle_of,
+    has_header,
+    line_of,
+    read_lines,
 )
-from uedp_bench.leaderboard.validation.ceilings import check_ceilings
-from uedp_bench.leaderboard.validation.claims import check_claims
-from uedp_bench.leaderboard.validation.components import check_components, components
-from uedp_bench.leaderboard.validation.consistency import check_consistency, check_provenance
-from uedp_bench.leaderboard.validation.declarations import check_declarations
-from uedp_bench.leaderboard.validation.identity import HASH, check_identity
-from uedp_bench.leaderboard.validation.leakage_details import check_backing
-from uedp_bench.leaderboard.validation.proofs import check_proofs
-from uedp_bench.leaderboard.validation.ranges import check_ranges
-from uedp_bench.leaderboard.validation.read_result import read
+from uedp_bench.leaderboard.validation.claims import check_claims, check_selection
+from uedp_bench.leaderboard.validation.components import check_backing, check_components, components
+from uedp_bench.leaderboard.validation.consistency import (
+    check_consistency,
+    check_provenance,
+    check_ranges,
+)
+from uedp_bench.leaderboard.validation.identity import HASH, check_declarations, check_identity
+from uedp_bench.leaderboard.validation.proofs import check_ceilings, check_proofs
+from uedp_bench.leaderboard.validation.publishing import check_publishing, private_text_notes
 from uedp_bench.leaderboard.validation.report import (
     MOST_SAID,
     Problem,
@@ -40,9 +48,9 @@ from uedp_bench.leaderboard.validation.report import (
     note,
     place_of,
     plain,
+    read,
     shown,
 )
-from uedp_bench.leaderboard.validation.selections import check_selection
 
 
 def check_samples(result: Result) -> Iterator[Problem]:
@@ -210,3 +218,81 @@ def _form(file: Path | Line, result: Result) -> list[Problem]:
     if file.name != "result.json" or file.absolute().parent.name == result.id:
         return []
     return [note("id", f"is not the name of its folder, {plain(file.absolute().parent.name)!r}")]
+
+
+SECONDS = 120.0
+"""Time for one file; the slowest reference results take four."""
+
+BYTES = 4 * 2**30
+"""Memory beside what the process starts with, where the system can limit it."""
+
+Check = Callable[[Path | Line], Report]
+
+
+class Guard:
+    """Calls a check in another process, which is started again after it had to be stopped.
+
+    Args:
+        check: a function of a module.
+        plugins: files to import in the process.
+        seconds: time limit for one file.
+    """
+
+    def __init__(
+        self, check: Check, plugins: Sequence[Path] = (), seconds: float = SECONDS
+    ) -> None:
+        imports = ("uedp_bench.leaderboard.validate",)
+        self._process = KeptProcess(_Checks(check, tuple(plugins)), seconds, imports=imports)
+        self._seconds = seconds
+
+    def __enter__(self) -> Guard:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        raised: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._process.end()
+
+    def __call__(self, file: Path | Line) -> Report:
+        """The report of the check, or one that says how the check ended too early."""
+        reports: list[Report] = []
+        what = "ended the process that checks it, for want of memory perhaps"
+        with suppress(OSError):  # for want of memory, too
+            crash = self._process.do(file, reports.append)
+            if crash is None:
+                return reports[0]
+            if crash.kind == TIMEOUT:
+                what = f"takes more than {self._seconds:g} seconds"
+        problem = error("", f"could not be checked: it {what}; no honest result does")
+        return Report(path=place_of(file), problems=(problem,))
+
+
+@dataclass(frozen=True)
+class _Checks:
+    """The work of the other process: a report for every file."""
+
+    check: Check
+    plugins: tuple[Path, ...]
+
+    def start(self) -> None:
+        registry.load_plugins(self.plugins)
+        _limit_memory()
+
+    def __call__(self, file: Path | Line, tell: Tell) -> bool:
+        tell(self.check(file))
+        return True
+
+
+def _limit_memory() -> None:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    with suppress(ValueError, OSError):  # macOS has no such file, and refuses
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+        limit = pages * resource.getpagesize() + BYTES
+        resource.setrlimit(resource.RLIMIT_AS, (limit if hard < 0 else min(limit, hard), hard))

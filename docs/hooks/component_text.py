@@ -21,7 +21,7 @@ from uedp_bench.contracts.mechanism import (
 from uedp_bench.contracts.model import TextModel
 from uedp_bench.contracts.release import Channel, Published, Updates
 from uedp_bench.contracts.transcript import Transcript
-from uedp_bench.leaderboard.glossary.page import papers, threat_model
+from uedp_bench.leaderboard.glossary import papers, threat_model
 from uedp_bench.spec.descriptions import describe_component
 from uedp_bench.spec.spec import parse_spec
 from uedp_bench.spec.spec_files import packaged_specs, read_spec

@@ -20,10 +20,10 @@ from uedp_bench import account
 from uedp_bench.accounting.events import Protected
 from uedp_bench.accounting.ledger import proven_at
 from uedp_bench.contracts.results import Result
-from uedp_bench.leaderboard.bundles import SUFFIX, bundle_of
 from uedp_bench.leaderboard.cell_text import bounds_text, guarantees_text
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.rows import Row, Stat, aggregate
+from uedp_bench.leaderboard.sources import SUFFIX, bundle_of
 from uedp_bench.statistics.intervals import seed_estimate
 
 ROOT = Path(__file__).resolve().parents[2]

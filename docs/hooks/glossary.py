@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from uedp_bench.leaderboard.glossary.page import GUARANTEES, MEASURES, Term
+from uedp_bench.leaderboard.glossary import GUARANTEES, MEASURES, Term
 
 PAGE = Path(__file__).resolve().parents[1] / "glossary.md"
 

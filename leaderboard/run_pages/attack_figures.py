@@ -13,9 +13,7 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from uedp_bench.contracts.results import Estimate
-from uedp_bench.leaderboard.run_pages.canary_figures import exposures, references
-from uedp_bench.leaderboard.run_pages.detail_shapes import Details, Metrics, shaped
-from uedp_bench.leaderboard.run_pages.detail_tables import Table, table
+from uedp_bench.leaderboard.run_pages.detail_tables import Details, Metrics, Table, shaped, table
 from uedp_bench.leaderboard.run_pages.figures import (
     SYMBOLS,
     Figure,
@@ -30,7 +28,7 @@ from uedp_bench.leaderboard.run_pages.figures import (
     stack,
     thinned,
 )
-from uedp_bench.leaderboard.run_pages.roc_figures import rocs
+from uedp_bench.leaderboard.run_pages.score_figures import exposures, references, rocs
 
 _NAMES = {"pca": "PCA", "tsne": "t-SNE"}
 

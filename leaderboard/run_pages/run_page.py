@@ -21,18 +21,22 @@ from uedp_bench.contracts.results import Result, Sample
 from uedp_bench.leaderboard.boards import is_generated
 from uedp_bench.leaderboard.cell_text import number, stat_text
 from uedp_bench.leaderboard.index_page import run_page
-from uedp_bench.leaderboard.older_code import is_older
-from uedp_bench.leaderboard.result_metrics import result_metrics
+from uedp_bench.leaderboard.installed import is_older, result_metrics
 from uedp_bench.leaderboard.rows import Row
-from uedp_bench.leaderboard.run_pages import guarantee_cards, run_figures
+from uedp_bench.leaderboard.run_pages import run_figures, summary
 from uedp_bench.leaderboard.run_pages.attack_figures import attack_figures
-from uedp_bench.leaderboard.run_pages.detail_shapes import shaped
-from uedp_bench.leaderboard.run_pages.detail_tables import Table, table, tables, text, words
+from uedp_bench.leaderboard.run_pages.detail_tables import (
+    Table,
+    repeat,
+    shaped,
+    table,
+    tables,
+    text,
+    words,
+)
 from uedp_bench.leaderboard.run_pages.figures import Figure
-from uedp_bench.leaderboard.run_pages.in_short import floor_cells
 from uedp_bench.leaderboard.run_pages.in_words import Sentence, in_words
-from uedp_bench.leaderboard.run_pages.metrics_by_seed import Reading, readings, tiles
-from uedp_bench.leaderboard.run_pages.spec_text import repeat
+from uedp_bench.leaderboard.run_pages.summary import Reading, floor_cells, readings, tiles
 from uedp_bench.one_run.public_sizes import NOTE
 
 MOST = 5
@@ -172,10 +176,10 @@ def run_context(result: Result, row: Row, beside: Sequence[Sentence] = ()) -> di
         "source_generated": is_generated(result.spec),
         "summary": tiles(result, row),
         "finished": len(row.seeds),
-        "cards": [guarantee_cards.card(one, row.epsilon_at) for one in result.guarantees],
+        "cards": [summary.card(one, row.epsilon_at) for one in result.guarantees],
         "curves": figures.add(run_figures.curves(result)),
-        "bounds": guarantee_cards.bounds(result.lower_bounds),
-        "events": guarantee_cards.events(result.events),
+        "bounds": summary.bounds(result.lower_bounds),
+        "events": summary.events(result.events),
         "raw_events": json.dumps(
             [event.model_dump(mode="json") for event in result.events], indent=1, ensure_ascii=False
         ),

@@ -1,15 +1,19 @@
-"""The components that a spec names, as they are installed here."""
+"""Components that a spec names, as installed here, and what attacks say of their stored numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from pydantic import ValidationError
+
 from uedp_bench.components import registry
 from uedp_bench.components.component import Component
+from uedp_bench.contracts.leakage import Attack, StoredLeakage
+from uedp_bench.contracts.recorded_identity import parts_of
 from uedp_bench.contracts.results import ComponentSpec, Result, RunSpec
 from uedp_bench.errors import InputError, UedpBenchError, UnknownNameError
-from uedp_bench.leaderboard.validation.report import Problem, error, note, plain, shown
+from uedp_bench.leaderboard.validation.report import Problem, error, note, place, plain, shown
 from uedp_bench.spec.named_files import path_mark
 
 
@@ -99,3 +103,37 @@ def check_components(result: Result) -> Iterator[Problem]:
             yield error(f"{named.where}.params", str(reason))
         except Exception as reason:  # a validator raised it, which may be anybody's code
             yield error(f"{named.where}.params", f"{type(reason).__name__}: {reason}")
+
+
+def check_backing(result: Result) -> Iterator[Problem]:
+    """Problems where numbers of attacks do not follow from what the file keeps of them.
+
+    Attacks that left nothing behind (what they need was not there) have no numbers either.
+    """
+    parts = parts_of(result)
+    versions = {} if parts is None else {part.name: part.version for part in parts.attacks}
+    for named in components(result.spec):
+        if named.component is None or not issubclass(named.component, Attack):
+            continue
+        name = named.ref.name
+        stored = StoredLeakage(
+            metrics=result.leakage.get(name, {}),
+            details=result.details.get(name, {}),
+            lower_bounds={
+                at: bound for at, bound in enumerate(result.lower_bounds) if bound.attack == name
+            },
+            delta=result.spec.delta,
+            version=versions.get(name),
+        )
+        if not (stored.metrics or stored.lower_bounds):
+            continue
+        try:
+            for where, what in named.component.create(named.ref.params).contradictions(stored):
+                field, _, rest = where.partition(".")
+                own = field in ("details", "leakage")
+                yield error(f"{field}.{name}.{rest}" if own else where, what)
+        except ValidationError as wrong:
+            for each in wrong.errors(include_url=False, include_context=False)[:5]:
+                yield error(place(("details", name, *each["loc"])), each["msg"])
+        except InputError:
+            continue  # of its parameters, which `check_components` looks at

@@ -11,15 +11,15 @@ from references import REFERENCE
 
 from uedp_bench.cli.main import run_cli
 from uedp_bench.contracts.results import Result, RunError, write_result
-from uedp_bench.leaderboard.bundles import read_lines
+from uedp_bench.leaderboard import validate
 from uedp_bench.leaderboard.loading import load_results
-from uedp_bench.leaderboard.validation import checking_process
+from uedp_bench.leaderboard.sources import read_lines
 
 
 @pytest.fixture(autouse=True)
 def _checked_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Honest results need no process of their own, which takes seconds to start."""
-    monkeypatch.setattr(checking_process, "Guard", lambda check, plugins: nullcontext(check))
+    monkeypatch.setattr(validate, "Guard", lambda check, plugins: nullcontext(check))
 
 
 @pytest.fixture

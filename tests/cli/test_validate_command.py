@@ -14,8 +14,7 @@ from typer.testing import CliRunner
 
 from uedp_bench.cli.leaderboard import validate_command
 from uedp_bench.components import registry
-from uedp_bench.leaderboard.validate import check
-from uedp_bench.leaderboard.validation.checking_process import Guard
+from uedp_bench.leaderboard.validate import Guard, check
 from uedp_bench.leaderboard.validation.report import Report
 
 HISTORIC = Path(__file__).parents[1] / "historic_results"

@@ -19,10 +19,10 @@ from uedp_bench.components import registry, review
 from uedp_bench.contracts.results import LowerBound, Result
 from uedp_bench.contracts.unreviewed import unreviewed, unreviewed_of_result
 from uedp_bench.errors import PrivacyError
-from uedp_bench.leaderboard.front.choosing import _epsilons
+from uedp_bench.leaderboard.front_page import _epsilons
 from uedp_bench.leaderboard.rows import aggregate
-from uedp_bench.leaderboard.run_pages.guarantee_cards import card
 from uedp_bench.leaderboard.run_pages.in_words import in_words
+from uedp_bench.leaderboard.run_pages.summary import card
 from uedp_bench.leaderboard.site_files import first_rows
 from uedp_bench.leaderboard.table import to_csv, to_markdown
 from uedp_bench.leaderboard.validate import check

@@ -13,7 +13,7 @@ from uedp_bench.components.registry import attacks
 from uedp_bench.contracts.results import Result, parse_result, read_result
 from uedp_bench.leaderboard.board_cells import sheets
 from uedp_bench.leaderboard.rows import aggregate
-from uedp_bench.leaderboard.run_pages.in_lines import result_lines
+from uedp_bench.leaderboard.run_pages.in_words import result_lines
 from uedp_bench.leaderboard.site_files import Contents
 from uedp_bench.leaderboard.validate import check
 from uedp_bench.one_run.execution import Execution

@@ -7,7 +7,7 @@ import re
 from board_results import promise, seeds
 
 from uedp_bench.components.registry import mechanisms
-from uedp_bench.leaderboard.glossary.page import (
+from uedp_bench.leaderboard.glossary import (
     TERMS,
     entries,
     glossary_context,

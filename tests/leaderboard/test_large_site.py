@@ -11,15 +11,14 @@ import pytest
 
 from uedp_bench.components import registry
 from uedp_bench.contracts.results import Result
-from uedp_bench.leaderboard import table_pieces
-from uedp_bench.leaderboard.bundles import line_of
-from uedp_bench.leaderboard.index_page import page_data
+from uedp_bench.leaderboard import index_page
+from uedp_bench.leaderboard.index_page import Pieces, page_data
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.rows import Row, aggregate
 from uedp_bench.leaderboard.site import build
 from uedp_bench.leaderboard.site_files import code_digest
+from uedp_bench.leaderboard.sources import line_of
 from uedp_bench.leaderboard.table import csv_parts, json_parts, to_csv, to_json
-from uedp_bench.leaderboard.table_pieces import Pieces
 
 STORED = Path(__file__).parents[2] / "leaderboard" / "results"
 
@@ -32,8 +31,8 @@ def results() -> list[Result]:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces of two rows, where there are more than three."""
-    monkeypatch.setattr(table_pieces, "MOST_IN_PAGE", 3)
-    monkeypatch.setattr(table_pieces, "ROWS", 2)
+    monkeypatch.setattr(index_page, "MOST_IN_PAGE", 3)
+    monkeypatch.setattr(index_page, "ROWS", 2)
 
 
 def many(results: list[Result], count: int) -> list[Row]:
@@ -126,8 +125,8 @@ def test_another_version_of_a_component_is_other_code(
 def test_what_is_made_out_of_order_is_the_same(results: list[Result]) -> None:
     rows, by_id = many(results, 7), {one.id: one for one in results}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_pieces, "MOST_IN_PAGE", 1)
-        patch.setattr(table_pieces, "ROWS", 3)
+        patch.setattr(index_page, "MOST_IN_PAGE", 1)
+        patch.setattr(index_page, "ROWS", 3)
         files = Pieces(rows, by_id).files()
         names = sorted(files)
         forward = {name: "".join(files[name]()) for name in names}

@@ -12,10 +12,9 @@ from references import REFERENCE
 
 from uedp_bench.contracts.results import Result, read_result, write_result
 from uedp_bench.leaderboard import site_files
-from uedp_bench.leaderboard.bundles import write_bundle
 from uedp_bench.leaderboard.loading import Loader, load_results
 from uedp_bench.leaderboard.serve import LiveSite
-from uedp_bench.leaderboard.sources import Folder
+from uedp_bench.leaderboard.sources import Folder, write_bundle
 
 OF_ALL = {"index.html", "table.html", "glossary.html", "results.json", "results.csv"}
 

@@ -13,17 +13,17 @@ from board_results import promise, seeds
 from uedp_bench.contracts.results import Estimate
 from uedp_bench.leaderboard.board_cells import sheets
 from uedp_bench.leaderboard.boards import boards
-from uedp_bench.leaderboard.index_page import page_data
-from uedp_bench.leaderboard.rows import aggregate
-from uedp_bench.leaderboard.site_files import Contents, first_rows
-from uedp_bench.leaderboard.table import to_csv, to_json, to_markdown, to_text
-from uedp_bench.leaderboard.upper_end import (
+from uedp_bench.leaderboard.comparisons import (
     BETTER,
     better_than_unprotected,
     choice_note,
     references,
     warnings,
 )
+from uedp_bench.leaderboard.index_page import page_data
+from uedp_bench.leaderboard.rows import aggregate
+from uedp_bench.leaderboard.site_files import Contents, first_rows
+from uedp_bench.leaderboard.table import to_csv, to_json, to_markdown, to_text
 from uedp_bench.python_api.html import sheet_html
 
 NOTHING = (promise("proven", math.inf),)

@@ -11,8 +11,8 @@ from uedp_bench.cli.main import run_cli
 from uedp_bench.contracts.results import Result
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.validate import check
-from uedp_bench.leaderboard.validation import before_publishing
-from uedp_bench.leaderboard.validation.before_publishing import (
+from uedp_bench.leaderboard.validation import publishing
+from uedp_bench.leaderboard.validation.publishing import (
     check_publishing,
     private_text_notes,
 )
@@ -68,8 +68,8 @@ def test_no_reference_result_names_anybody(sound):
 
 
 def test_accounts_machines_addresses_and_places_are_noted(sound, monkeypatch, tmp_path):
-    monkeypatch.setattr(before_publishing.getpass, "getuser", lambda: "zaphod")
-    monkeypatch.setattr(before_publishing.socket, "gethostname", lambda: "heart-of-gold")
+    monkeypatch.setattr(publishing.getpass, "getuser", lambda: "zaphod")
+    monkeypatch.setattr(publishing.socket, "gethostname", lambda: "heart-of-gold")
     provenance = {
         **sound.provenance, "machine": "Heart-of-Gold, 2 cores", "by": "zaphod", "x": "zaphodia",
         "mail": "trillian@example.org", "data": "read from /srv/mail/all.csv",
@@ -85,8 +85,8 @@ def test_accounts_machines_addresses_and_places_are_noted(sound, monkeypatch, tm
 
 
 def test_names_that_are_nobodys_are_not_searched(sound, monkeypatch):
-    monkeypatch.setattr(before_publishing.getpass, "getuser", lambda: "root")
-    monkeypatch.setattr(before_publishing.socket, "gethostname", lambda: "gpu")
+    monkeypatch.setattr(publishing.getpass, "getuser", lambda: "root")
+    monkeypatch.setattr(publishing.socket, "gethostname", lambda: "gpu")
     found = changed(sound, provenance={**sound.provenance, "x": "root and a gpu"})
     assert not list(check_publishing(found))
 

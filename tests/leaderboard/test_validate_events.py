@@ -11,7 +11,7 @@ from tiny import NOISELESS, USER_DP, plugged, runs
 from uedp_bench.contracts.results import Result, read_result, write_result
 from uedp_bench.leaderboard.board_cells import sheets
 from uedp_bench.leaderboard.rows import aggregate
-from uedp_bench.leaderboard.run_pages.guarantee_cards import events as event_table
+from uedp_bench.leaderboard.run_pages.summary import events as event_table
 from uedp_bench.leaderboard.validate import check
 from uedp_bench.one_run.execution import Execution
 from uedp_bench.one_run.runner import execute

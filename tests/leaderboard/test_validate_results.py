@@ -9,7 +9,7 @@ import pytest
 from references import REFERENCE, bundle_names
 from tiny import NOISELESS, ROUNDS, SPIES, USER_DP, plugged, runs
 
-from uedp_bench.leaderboard.bundles import Line
+from uedp_bench.leaderboard.sources import Line
 from uedp_bench.leaderboard.validate import check, find
 from uedp_bench.leaderboard.validation.report import Report
 from uedp_bench.one_run.execution import Execution

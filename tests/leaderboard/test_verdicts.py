@@ -11,13 +11,18 @@ import pytest
 from board_results import members, promise, seeds
 
 from uedp_bench.leaderboard.board_cells import sheets
+from uedp_bench.leaderboard.comparisons import (
+    FOUND_ELSEWHERE,
+    LEAKS,
+    NOTHING_SHOWN,
+    is_unprotected,
+    verdicts,
+)
 from uedp_bench.leaderboard.index_page import page_data
 from uedp_bench.leaderboard.rows import aggregate
-from uedp_bench.leaderboard.run_pages.in_lines import result_lines
+from uedp_bench.leaderboard.run_pages.in_words import result_lines
 from uedp_bench.leaderboard.site_files import Contents
 from uedp_bench.leaderboard.table import to_csv, to_json
-from uedp_bench.leaderboard.upper_end import is_unprotected
-from uedp_bench.leaderboard.verdicts import FOUND_ELSEWHERE, LEAKS, NOTHING_SHOWN, verdicts
 
 NOTHING = (promise("proven", math.inf),)
 PROVEN = (promise("proven", 4.0),)

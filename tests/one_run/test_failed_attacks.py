@@ -12,11 +12,11 @@ from uedp_bench.cli.main import run_cli
 from uedp_bench.contracts.results import FailedAttack, Result, SkippedAttack, read_result
 from uedp_bench.errors import InputError
 from uedp_bench.grid.scheduler import Runs, jobs_of, resume
-from uedp_bench.leaderboard.public_results import published
 from uedp_bench.leaderboard.rows import aggregate
-from uedp_bench.leaderboard.run_pages.in_lines import result_lines
+from uedp_bench.leaderboard.run_pages.in_words import result_lines
 from uedp_bench.leaderboard.table import to_json
 from uedp_bench.leaderboard.validation.consistency import check_consistency
+from uedp_bench.leaderboard.validation.publishing import published
 from uedp_bench.one_run.execution import Execution
 from uedp_bench.one_run.rehearsal import rehearse
 from uedp_bench.one_run.runner import execute

@@ -6,8 +6,8 @@ from functools import cache
 from pathlib import Path
 
 from uedp_bench.contracts.results import Result
-from uedp_bench.leaderboard.bundles import SUFFIX, Line, read_lines
 from uedp_bench.leaderboard.loading import load_results
+from uedp_bench.leaderboard.sources import SUFFIX, Line, read_lines
 
 REFERENCE = Path(__file__).parents[2] / "leaderboard" / "results"
 

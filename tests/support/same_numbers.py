@@ -21,7 +21,7 @@ import torch
 
 from uedp_bench.contracts.results import Result
 from uedp_bench.contracts.run_context import Speed
-from uedp_bench.leaderboard.older_code import versions_of
+from uedp_bench.leaderboard.installed import versions_of
 from uedp_bench.models import fast
 from uedp_bench.one_run.execution import Execution
 from uedp_bench.one_run.runner import execute

@@ -61,8 +61,7 @@ def validated(files: Sequence[Path], plugins: Sequence[Path], *, as_json: bool =
         as_json: say it as JSON.
     """
     from uedp_bench.components.registry import load_plugins
-    from uedp_bench.leaderboard.validate import check, find, without_twins
-    from uedp_bench.leaderboard.validation.checking_process import Guard
+    from uedp_bench.leaderboard.validate import Guard, check, find, without_twins
     from uedp_bench.leaderboard.validation.report import Report
 
     load_plugins(plugins)  # a bad plug-in is reported here, not in the other process
@@ -144,8 +143,8 @@ def pack_command(runs: Runs, out: Out, plugin: PluginFiles = None) -> None:
     \b
     uedp-bench leaderboard pack runs/mine --out leaderboard/results/mine.jsonl.gz
     """  # noqa: D301
-    from uedp_bench.leaderboard.bundles import SUFFIX, write_bundle
     from uedp_bench.leaderboard.loading import load_results
+    from uedp_bench.leaderboard.sources import SUFFIX, write_bundle
 
     if not out.name.removesuffix(SUFFIX) or not out.name.endswith(SUFFIX):
         raise InputError(f"--out {out}: the name of a bundle ends with {SUFFIX}")
@@ -194,7 +193,7 @@ def leaderboard_command(
     if as_json + as_markdown + as_csv > 1:
         raise InputError("--json, --markdown and --csv: choose one")
     from uedp_bench.leaderboard import table
-    from uedp_bench.leaderboard.leaving_out import without_culprits
+    from uedp_bench.leaderboard.site import without_culprits
 
     loader = loader_of(results, experiment, tracking_uri)
     loaded = loader.load().unambiguous()

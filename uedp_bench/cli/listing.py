@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from uedp_bench.contracts.results import Result
-    from uedp_bench.leaderboard.bundles import Line
+    from uedp_bench.leaderboard.sources import Line
 
 _KINDS = "mechanisms|attacks|tasks|sources|models|events"
 
@@ -227,7 +227,7 @@ def show_command(run: What, out: Out = Path("runs"), as_json: AsJson = False) ->
     if as_json:
         print_json(result.model_dump(mode="json"))
         return
-    from uedp_bench.leaderboard.run_pages.in_lines import result_lines
+    from uedp_bench.leaderboard.run_pages.in_words import result_lines
 
     for line in result_lines(result):
         echo(line)
@@ -264,8 +264,7 @@ def _result(run: str, out: Path) -> Result:
 
 def _lines(out: Path, run: str) -> Iterator[Line]:
     """Lines of all bundles of a folder; the text of those alone whose id begins so."""
-    from uedp_bench.leaderboard.bundles import SUFFIX, read_lines
-    from uedp_bench.leaderboard.sources import Folder
+    from uedp_bench.leaderboard.sources import SUFFIX, Folder, read_lines
 
     for file in Folder(out, may_come=True).find():
         for line in read_lines(Path(file.name)) if file.name.endswith(SUFFIX) else ():

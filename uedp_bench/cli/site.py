@@ -130,9 +130,8 @@ def build_command(
     uedp-bench leaderboard build --results runs/mine --results leaderboard/results --out site
     uedp-bench leaderboard build --experiment uedp-bench --tracking-uri http://mlflow:5000 --out site
     """  # noqa: D301, E501
-    from uedp_bench.leaderboard.leaving_out import without_culprits
     from uedp_bench.leaderboard.rows import select
-    from uedp_bench.leaderboard.site import build
+    from uedp_bench.leaderboard.site import build, without_culprits
 
     loader = loader_of(results, experiment, tracking_uri)
     with _bar("reading results") as progress:

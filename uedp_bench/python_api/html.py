@@ -7,8 +7,8 @@ from html import escape
 
 from uedp_bench.io.printable import plain
 from uedp_bench.leaderboard.board_cells import Sheet
-from uedp_bench.leaderboard.run_pages.in_short import Short
-from uedp_bench.leaderboard.upper_end import BETTER
+from uedp_bench.leaderboard.comparisons import BETTER
+from uedp_bench.leaderboard.run_pages.summary import Short
 
 
 def sheet_html(sheet: Sheet) -> str:

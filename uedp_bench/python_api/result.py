@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from uedp_bench.contracts.results import Result as Recorded
 from uedp_bench.leaderboard.rows import aggregate
-from uedp_bench.leaderboard.run_pages.in_lines import result_lines
-from uedp_bench.leaderboard.run_pages.in_short import in_short
+from uedp_bench.leaderboard.run_pages.in_words import result_lines
+from uedp_bench.leaderboard.run_pages.summary import in_short
 from uedp_bench.python_api.html import short_html
 
 

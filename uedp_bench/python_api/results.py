@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from uedp_bench.contracts.results import Result as Recorded
 from uedp_bench.leaderboard.board_cells import sheets
-from uedp_bench.leaderboard.column_names import column_prefix, quoted
+from uedp_bench.leaderboard.comparisons import warnings
 from uedp_bench.leaderboard.loading import load_results as read_all
 from uedp_bench.leaderboard.rows import Row, aggregate
 from uedp_bench.leaderboard.table import columns_of, to_text
-from uedp_bench.leaderboard.upper_end import warnings
+from uedp_bench.leaderboard.table_columns import column_prefix, quoted
 from uedp_bench.python_api.html import sheet_html
 from uedp_bench.python_api.result import Result
 

@@ -14,9 +14,9 @@ from whole_results import HOSTILE, details, everything
 from uedp_bench.contracts.results import Estimate
 from uedp_bench.leaderboard.run_pages import run_figures
 from uedp_bench.leaderboard.run_pages.attack_figures import attack_figures
-from uedp_bench.leaderboard.run_pages.canary_figures import _null_shares
 from uedp_bench.leaderboard.run_pages.detail_tables import ROWS, table, tables, text
 from uedp_bench.leaderboard.run_pages.figures import line, plain, thinned
+from uedp_bench.leaderboard.run_pages.score_figures import _null_shares
 
 
 def figures_of(result):

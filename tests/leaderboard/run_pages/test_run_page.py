@@ -16,9 +16,9 @@ from whole_results import HOSTILE, everything, failed, minimal, spec
 from uedp_bench.contracts.results import ComponentSpec, Result
 from uedp_bench.leaderboard.index_page import run_page
 from uedp_bench.leaderboard.rows import aggregate
-from uedp_bench.leaderboard.run_pages.guarantee_cards import protected
+from uedp_bench.leaderboard.run_pages.detail_tables import COMMAND, repeat, spec_yaml
 from uedp_bench.leaderboard.run_pages.run_page import run_context
-from uedp_bench.leaderboard.run_pages.spec_text import COMMAND, repeat, spec_yaml
+from uedp_bench.leaderboard.run_pages.summary import protected
 from uedp_bench.leaderboard.site import build
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.spec import parse_spec

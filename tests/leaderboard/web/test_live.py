@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from uedp_bench.contracts.results import ComponentSpec, Estimate, Result, RunSpec, write_result
-from uedp_bench.leaderboard import table_pieces
+from uedp_bench.leaderboard import index_page
 from uedp_bench.leaderboard.loading import Loader
 from uedp_bench.leaderboard.serve import LiveServer
 from uedp_bench.leaderboard.sources import Folder
@@ -44,8 +44,8 @@ def test_an_open_page_follows_results_and_keeps_its_view(
     server, runs, visit, accessible, monkeypatch
 ):
     # Rows come in scripts of one each, which are made when the page asks for them.
-    monkeypatch.setattr(table_pieces, "MOST_IN_PAGE", 1)
-    monkeypatch.setattr(table_pieces, "ROWS", 1)
+    monkeypatch.setattr(index_page, "MOST_IN_PAGE", 1)
+    monkeypatch.setattr(index_page, "ROWS", 1)
     page = visit(server.url + "table.html", "view=table&q=uedp&metric=utility.perplexity")
     page.get_by_role("heading", name="Waiting for results").wait_for()
     accessible(page)

@@ -10,7 +10,7 @@ from whole_results import HOSTILE, everything, failed, minimal
 
 from uedp_bench.contracts.results import Result
 from uedp_bench.leaderboard.loading import load_results
-from uedp_bench.leaderboard.run_pages.spec_text import COMMAND, spec_yaml
+from uedp_bench.leaderboard.run_pages.detail_tables import COMMAND, spec_yaml
 from uedp_bench.leaderboard.site import build
 
 QUICKSTART = Path(__file__).parents[3] / "leaderboard" / "results" / "quickstart"

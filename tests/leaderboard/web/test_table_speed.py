@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 from references import reference_results, shown_results
 
-from uedp_bench.leaderboard import table_pieces
+from uedp_bench.leaderboard import index_page
 from uedp_bench.leaderboard.rows import aggregate
-from uedp_bench.leaderboard.site import build
+from uedp_bench.leaderboard.site import SiteFolder, build
 from uedp_bench.leaderboard.site_files import Contents, files_of_all
-from uedp_bench.leaderboard.site_folder import SiteFolder
 
 
 @pytest.fixture(scope="module")
@@ -83,8 +82,8 @@ def test_first_rows_are_there_before_two_thousand_are_read(many, browser):
 
 
 def test_rows_in_pieces_are_the_rows_of_the_table(tmp_path, visit, monkeypatch):
-    monkeypatch.setattr(table_pieces, "MOST_IN_PAGE", 3)
-    monkeypatch.setattr(table_pieces, "ROWS", 4)
+    monkeypatch.setattr(index_page, "MOST_IN_PAGE", 3)
+    monkeypatch.setattr(index_page, "ROWS", 4)
     results = [one for one in shown_results() if one.spec.task.name == "next-word"][:40]
     build(results, tmp_path / "site")
     page = visit(tmp_path / "site" / "table.html", "view=table")

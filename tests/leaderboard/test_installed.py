@@ -1,4 +1,4 @@
-"""Rows of earlier versions of what computes are marked, and those of the present are not."""
+"""Declarations of a result: its own, else those of its components."""
 
 from __future__ import annotations
 
@@ -8,14 +8,56 @@ import json
 
 import pytest
 from board_results import seeds
+from references import reference_results
 
-from uedp_bench.components.registry import mechanisms
-from uedp_bench.contracts.results import Result
+from uedp_bench.api import Metric
+from uedp_bench.components.metric import COSTS, Declared
+from uedp_bench.components.registry import attacks, mechanisms
+from uedp_bench.contracts.results import Headline, Result
 from uedp_bench.leaderboard.board_cells import sheets
-from uedp_bench.leaderboard.older_code import NOTE, OLDER, is_older, versions_of
+from uedp_bench.leaderboard.installed import NOTE, OLDER, is_older, result_metrics, versions_of
 from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.table import to_csv
 from uedp_bench.version import ENGINE
+
+LIST = (Metric("auc", better="lower", no_leak=0.5, low=0.0, high=1.0),)
+
+
+def test_stored_results_have_declared_metrics_within_their_limits():
+    for result in reference_results():
+        metrics = result_metrics(result)
+        parts = [("utility", "", result.utility)]
+        parts += [("leakage", *each) for each in result.leakage.items()]
+        for kind, attack, values in parts:
+            for name, estimate in values.items():
+                one = metrics.metric(kind, name, attack)
+                assert (one.name, bool(one.about)) == (name, True), (attack, name)
+                assert one.low <= estimate.value <= one.high, (attack, name)
+
+
+def test_an_older_result_is_read_by_its_components():
+    result = next(one for one in reference_results() if "membership" in one.leakage)
+    assert result.metrics is None
+    assert result_metrics(result).leakage["membership"] == attacks.get("membership").metrics
+    assert result_metrics(result).metric("cost", "train_seconds") == COSTS[0]
+
+
+def test_own_declarations_go_before_those_of_components():
+    result = next(one for one in reference_results() if "membership" in one.leakage)
+    own = Declared(utility=(Metric("perplexity", "own"),), leakage={"membership": LIST})
+    carried = result_metrics(result.model_copy(update={"metrics": own, "headline": None}))
+    assert carried.metric("utility", "perplexity").label == "own"
+    assert carried.metric("leakage", "auc", "membership").label == "auc"
+
+
+def test_the_headline_ranks_in_its_direction_whatever_is_declared():
+    result = reference_results()[0]
+    for name in ("of_a_stranger", "x" * 10_000):
+        ranked = Headline(metric=name, larger_is_better=True)
+        strange = result.model_copy(update={"headline": ranked})
+        one = result_metrics(strange).metric("utility", name)
+        assert (one.better, one.main, one.name) == ("higher", True, name)
+
 
 PRESENT = {
     "engine": ENGINE,

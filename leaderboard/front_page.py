@@ -1,4 +1,4 @@
-"""Choice of a mechanism: the rows that prove something, with the leakage that remains."""
+"""Contents of the front page: findings, sets of rows, and the choice of a mechanism."""
 
 from __future__ import annotations
 
@@ -6,21 +6,25 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
+from urllib.parse import urlencode
 
-from uedp_bench.leaderboard.boards import generated, identity
-from uedp_bench.leaderboard.cell_text import guarantee_text, number, stat_text
-from uedp_bench.leaderboard.front.finding import (
+from uedp_bench.leaderboard.boards import boards, generated, identity, real_first, title
+from uedp_bench.leaderboard.cell_text import guarantee_text
+from uedp_bench.leaderboard.comparisons import better_than_unprotected
+from uedp_bench.leaderboard.finding_rules import findings
+from uedp_bench.leaderboard.findings import (
     Board,
+    Finding,
     first_page,
     leading,
     leading_metric,
+    leaks,
+    measured_text,
     names,
     where,
 )
-from uedp_bench.leaderboard.glossary.words import UNITS
-from uedp_bench.leaderboard.rows import Row, Stat
-from uedp_bench.leaderboard.table_columns import floor_text
-from uedp_bench.leaderboard.upper_end import better_than_unprotected
+from uedp_bench.leaderboard.glossary import UNITS
+from uedp_bench.leaderboard.rows import Row
 
 BUDGETS = (1, 2, 4, 8, 16)
 """Epsilons that readers choose from."""
@@ -101,7 +105,7 @@ def _rows(board: Board, at: int) -> Iterator[dict[str, Any]]:
             "id": row.group,
             "name": called[row.group],
             "page": first_page(row),
-            "utility": _text(metric.percent, metric.unit, stat, (metric.low, metric.high)),
+            "utility": measured_text(metric, stat),
             "learned": row.learned,
             "e": _epsilons(row),
             "better": row.group in better,
@@ -123,21 +127,61 @@ def _epsilons(row: Row) -> dict[str, tuple[float | None, str]]:
     return least
 
 
-def leaks(row: Row) -> Iterator[tuple[str, str]]:
-    """Main metric of every attack, beside its value where nothing leaks."""
-    for attack, values in row.leakage.items():
-        metrics = [row.metrics.metric("leakage", name, attack) for name in values]
-        main = [one for one in metrics if one.better and one.main]
-        if main:
-            one = min(main, key=lambda one: row.metrics.place("leakage", one.name, attack))
-            text = _text(one.percent, one.unit, values[one.name], (one.low, one.high))
-            floor = f"; {floor_text(one)} where nothing leaks" if one.no_leak is not None else ""
-            yield f"{attack}: {one.label}", f"{text}{floor}"
-    most = max(row.bounds, key=lambda one: one.epsilon, default=None)
-    if most is not None and most.epsilon > 0:
-        yield f"{most.attack}: ε at least", f"{number(most.epsilon)} ({most.unit})"
+MOST_SETS = 12
+"""Sets of rows that the page lists; the table has all."""
 
 
-def _text(percent: bool, unit: str, stat: Stat, limits: tuple[float, float]) -> str:
-    text = stat_text(stat, 100.0 if percent else 1.0, False, limits)
-    return f"{text} %" if percent else f"{text} {unit}".strip()
+def front_context(rows: Sequence[Row]) -> dict[str, Any]:
+    """The template's values, and under `choices` what readers choose from."""
+    ordered = real_first(boards(rows))
+    return {
+        "findings": [_shown(one) for one in findings(ordered)],
+        "counts": {
+            "rows": len(rows),
+            "runs": sum(len(row.runs) for row in rows),
+            "mechanisms": len({part.name for row in rows for part in row.spec.mechanism}),
+            "attacks": len({attack for row in rows for attack in row.leakage}),
+            "sets": len(ordered),
+        },
+        "sets": [_set(board) for board in sorted(ordered, key=_size)[:MOST_SETS]],
+        "choices": choices(ordered),
+    }
+
+
+def _size(board: Sequence[Row]) -> tuple[bool, int, int]:
+    """Real text first, then most mechanisms, then most rows."""
+    return generated(board), -len({row.label for row in board}), -len(board)
+
+
+def _set(board: Sequence[Row]) -> dict[str, Any]:
+    spec = board[0].spec
+    return {
+        "title": title(board),
+        "name": where(board),
+        "model": spec.model.name,
+        "generated": generated(board),
+        "rows": len(board),
+        "mechanisms": sorted({row.label for row in board}),
+        "link": _table(board),
+    }
+
+
+def _table(board: Sequence[Row]) -> str:
+    """The table with the rows of a board."""
+    spec = board[0].spec
+    state = {"task": spec.task.name, "source": spec.source.name, "set": identity(board)}
+    return f"table.html#{urlencode(state)}"
+
+
+def _shown(finding: Finding) -> dict[str, Any]:
+    spec = finding.board[0].spec
+    return {
+        "key": finding.key,
+        "title": finding.title,
+        "parts": [(text, at % 2 == 1) for at, text in enumerate(finding.parts)],
+        "plot": finding.plot,
+        "generated": finding.generated,
+        "where": f"{where(finding.board)}, {spec.model.name}",
+        "table": _table(finding.board),
+        "rows": len(finding.board),
+    }

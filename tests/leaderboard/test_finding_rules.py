@@ -8,8 +8,9 @@ import pytest
 from board_results import INVENTED, bound, promise, seeds
 
 from uedp_bench.accounting.events import DECLARED
+from uedp_bench.leaderboard import finding_rules
 from uedp_bench.leaderboard.boards import boards
-from uedp_bench.leaderboard.front import rules
+from uedp_bench.leaderboard.findings import LONG_LABEL, Dot, DotPlot, Mark, spread
 from uedp_bench.leaderboard.rows import aggregate
 
 NOTHING = promise("proven", math.inf)
@@ -34,7 +35,7 @@ def refuted(claimed, least, **more):
 
 
 def test_a_refuted_claim_has_its_number_and_the_bound_that_no_chance_fails():
-    (one,) = found(rules.refuted_claims, refuted(0.5, 1.5))
+    (one,) = found(finding_rules.refuted_claims, refuted(0.5, 1.5))
     assert one.sentence == (
         "uedp claims ε = 0.50 for a person. The attack audit shows that ε is at least 1.50 "
         "(99.9999 % sure): the claim does not hold."
@@ -50,14 +51,14 @@ def test_a_refuted_claim_has_its_number_and_the_bound_that_no_chance_fails():
 def test_a_claim_that_a_user_declared_is_no_claim_of_a_paper():
     claim = promise("claimed", 0.5, status="refuted", reason="audit", accountant=DECLARED)
     row = seeds("it", 60.0, guarantees=(claim,), lower_bounds=(bound(3.0, 1.5),))
-    (one,) = found(rules.refuted_claims, row)
+    (one,) = found(finding_rules.refuted_claims, row)
     assert "for a person (declared by the user). The attack" in one.sentence
 
 
 def test_a_claim_that_stands_is_none_whatever_attacks_found():
     stands = seeds("uedp", 500.0, guarantees=(promise("claimed", 0.5),),
                    lower_bounds=(bound(2.0, 1.5),))  # fmt: skip
-    assert found(rules.refuted_claims, stands) == []
+    assert found(finding_rules.refuted_claims, stands) == []
 
 
 def test_best_for_persons_is_between_public_text_and_no_protection():
@@ -68,15 +69,17 @@ def test_best_for_persons_is_between_public_text_and_no_protection():
         for score, epsilon in ((60.0, 9.0), (70.0, 8.0))
     )  # fmt: skip
     board = (bare(floors=floors), one, other)
-    (best,) = found(rules.best_for_persons, *board)
+    (best,) = found(finding_rules.best_for_persons, *board)
     # Better rows promise too little.
     assert best.rows[0].spec.mechanism[0].params == {"z": 8.0}
     assert best.strength == pytest.approx(0.5, abs=0.01)
     assert "at a proven ε of 8.00 for a person, user-dp reaches perplexity 70.0" in best.sentence
     assert "Public text alone gives 90.0, ordinary training 50.0" in best.sentence
     records = seeds("dp-sgd", 60.0, guarantees=(promise("proven", 1.0, "record"),), floors=floors)
-    assert found(rules.best_for_persons, bare(floors=floors), records) == []
-    assert found(rules.best_for_persons, bare(), one) == []  # nothing says what public text gives
+    assert found(finding_rules.best_for_persons, bare(floors=floors), records) == []
+    assert (
+        found(finding_rules.best_for_persons, bare(), one) == []
+    )  # nothing says what public text gives
 
 
 def test_the_cheapest_row_at_the_floor_of_exposure_proves_something_and_learned_something():
@@ -87,38 +90,42 @@ def test_the_cheapest_row_at_the_floor_of_exposure_proves_something_and_learned_
     cheap, dear = row("user-dp", 60.0, 1.6, proven), row("uedp-group", 80.0, 1.5, proven)
     unproven, idle = row("deidentify", 55.0, 1.5), row("uedp", 500.0, 1.4, proven)
     leaky = row("dp-sgd", 52.0, 2.5, proven)
-    (one,) = found(rules.leak_at_the_floor, bare(), cheap, dear, unproven, idle, leaky)
+    (one,) = found(finding_rules.leak_at_the_floor, bare(), cheap, dear, unproven, idle, leaky)
     assert one.rows[0].label == "user-dp"
     assert "1.62 bits (proven ε = 4.00 for a person), where ordinary training has 9.02 bits" in (
         one.sentence
     )
     assert "It costs perplexity 60.0 instead of 50.0." in one.sentence
     assert [mark.label for mark in one.plot.marks] == ["where nothing leaks"]
-    assert found(rules.leak_at_the_floor, bare(), unproven, idle, leaky) == []
+    assert found(finding_rules.leak_at_the_floor, bare(), unproven, idle, leaky) == []
     quiet = seeds("noiseless", 50.0, 1.5, guarantees=(NOTHING,))
-    assert found(rules.leak_at_the_floor, quiet, cheap) == []  # there was nothing to stop
+    assert found(finding_rules.leak_at_the_floor, quiet, cheap) == []  # there was nothing to stop
 
 
 def test_a_protection_without_a_proof_leaks_where_it_surely_does():
     entity = (NOTHING, promise("proven", math.inf, "entity"))
     leaky = seeds("deidentify + noiseless", 55.0, 8.0, guarantees=entity)
-    (one,) = found(rules.unproven_leaks, bare(), leaky)
+    (one,) = found(finding_rules.unproven_leaks, bare(), leaky)
     assert "(secret-sharer) is 8.02 bits, where ordinary training has 9.02 bits and 1.44" in (
         one.sentence
     )
     quiet = seeds("deidentify", 55.0, 1.5, guarantees=entity)
-    assert found(rules.unproven_leaks, bare(), quiet) == []
+    assert found(finding_rules.unproven_leaks, bare(), quiet) == []
     both = (promise("proven", 8.0), entity[1])
-    assert found(rules.unproven_leaks, bare(), seeds("it", 60.0, 8.0, guarantees=both)) == []
+    assert (
+        found(finding_rules.unproven_leaks, bare(), seeds("it", 60.0, 8.0, guarantees=both)) == []
+    )
     trained = seeds("fedavg", 60.0, 8.0, guarantees=(NOTHING,))
-    assert found(rules.unproven_leaks, bare(), trained) == []  # promises no more than training
-    assert found(rules.unproven_leaks, leaky) == []
+    assert (
+        found(finding_rules.unproven_leaks, bare(), trained) == []
+    )  # promises no more than training
+    assert found(finding_rules.unproven_leaks, leaky) == []
 
 
 def test_learned_nothing_has_the_floor_that_is_hardest_to_beat():
     claim = promise("claimed", 0.5, "user-entity")
     idle = seeds("uedp", 400.0, guarantees=(claim,), floors={"unigrams": 200.0, "bigrams": 100.0})
-    (one,) = found(rules.learned_nothing, idle)
+    (one,) = found(finding_rules.learned_nothing, idle)
     assert one.sentence == (
         "At the ε = 0.50 that it claims for a person with an entity, uedp learns nothing of "
         "next-word on conll2003: perplexity 400, where counting pairs of words reaches 100."
@@ -126,15 +133,19 @@ def test_learned_nothing_has_the_floor_that_is_hardest_to_beat():
     assert one.strength == pytest.approx(4.0, abs=0.01)
     able = seeds("uedp", 80.0, guarantees=(claim,))
     hardly = seeds("uedp", 400.0, guarantees=(promise("claimed", 500.0),))
-    assert found(rules.learned_nothing, able) == found(rules.learned_nothing, hardly) == []
-    assert found(rules.learned_nothing, seeds("public-only", 400.0)) == []
+    assert (
+        found(finding_rules.learned_nothing, able)
+        == found(finding_rules.learned_nothing, hardly)
+        == []
+    )
+    assert found(finding_rules.learned_nothing, seeds("public-only", 400.0)) == []
 
 
 def test_a_private_row_above_the_unprotected_one_is_no_price_of_privacy():
     floors = {"public-only": 90.0}
     private = seeds("user-dp", 40.0, 1.6, guarantees=(promise("proven", 4.0),), floors=floors)
-    assert found(rules.best_for_persons, bare(floors=floors), private) == []
-    (one,) = found(rules.under_trained, bare(floors=floors), private)
+    assert found(finding_rules.best_for_persons, bare(floors=floors), private) == []
+    (one,) = found(finding_rules.under_trained, bare(floors=floors), private)
     assert one.sentence == (
         "next-word on conll2003: user-dp reaches perplexity 40.0, ordinary training 50.0. It is "
         "better than the unprotected row: the unprotected row is under-trained, and nothing there "
@@ -142,8 +153,10 @@ def test_a_private_row_above_the_unprotected_one_is_no_price_of_privacy():
     )
     assert [row.label for row in one.rows] == ["user-dp", "noiseless"]
     near = seeds("user-dp", 50.0, guarantees=(promise("proven", 4.0),))
-    assert found(rules.under_trained, bare(), near) == []  # within the interval
-    assert found(rules.under_trained, bare(), seeds("deidentify", 40.0)) == []  # promises nothing
+    assert found(finding_rules.under_trained, bare(), near) == []  # within the interval
+    assert (
+        found(finding_rules.under_trained, bare(), seeds("deidentify", 40.0)) == []
+    )  # promises nothing
 
 
 def test_the_card_of_the_price_says_what_attacks_still_find():
@@ -153,9 +166,9 @@ def test_the_card_of_the_price_says_what_attacks_still_find():
         seeds("user-dp", 60.0, exposure, guarantees=proven, floors=floors)
         for exposure in (1.6, None)
     )
-    (one,) = found(rules.best_for_persons, bare(floors=floors), attacked)
+    (one,) = found(finding_rules.best_for_persons, bare(floors=floors), attacked)
     assert "Attacks still find: secret-sharer: exposure 1.62 ±0.02 bits; 1.44 where" in one.sentence
-    (one,) = found(rules.best_for_persons, bare(floors=floors), alone)
+    (one,) = found(finding_rules.best_for_persons, bare(floors=floors), alone)
     assert one.sentence.endswith("No attack was run on it.")
 
 
@@ -163,16 +176,16 @@ def test_the_card_of_the_price_says_what_attacks_still_find():
 def test_a_model_that_diverged_is_no_finding(score):
     claim = promise("claimed", 0.5)
     known = boards(aggregate(seeds("uedp", score, guarantees=(claim,))))
-    assert rules.findings(known) == []
+    assert finding_rules.findings(known) == []
 
 
 def test_one_seed_is_no_finding():
     claim = (promise("claimed", 0.5),)
     runs = seeds("uedp", 400.0, guarantees=claim)
     for count, keys in ((1, []), (2, ["learned-nothing"])):
-        assert [one.key for one in rules.findings(boards(aggregate(runs[:count])))] == keys
+        assert [one.key for one in finding_rules.findings(boards(aggregate(runs[:count])))] == keys
     several = [*bare(), *seeds("deidentify", 55.0, 8.0)[:1]]
-    assert rules.findings(boards(aggregate(several))) == []
+    assert finding_rules.findings(boards(aggregate(several))) == []
 
 
 # ------------------------------------------------------------------------------------ all together
@@ -184,12 +197,12 @@ def test_every_rule_gives_its_strongest_finding_and_real_text_comes_first():
         *refuted(0.01, 5.0, source=INVENTED),
         *seeds("uedp", 500.0, guarantees=(promise("claimed", 0.5),), apart={"z": 3}),
     ]))  # fmt: skip
-    found = rules.findings(known)
+    found = finding_rules.findings(known)
     assert [one.key for one in found] == ["refuted-claim", "learned-nothing"]
     assert (found[0].generated, found[0].strength) == (False, pytest.approx(3.0))
     only = boards(aggregate(refuted(0.01, 5.0, source=INVENTED)))
-    assert rules.findings(only)[0].generated
-    assert rules.findings([]) == []
+    assert finding_rules.findings(only)[0].generated
+    assert finding_rules.findings([]) == []
 
 
 def test_numbers_of_sentences_are_those_at_odd_places():
@@ -204,8 +217,8 @@ def test_numbers_of_sentences_are_those_at_odd_places():
         *bare(floors=floors, source=INVENTED),
         *seeds("user-dp", 40.0, guarantees=(proven,), floors=floors, source=INVENTED),
     ]))  # fmt: skip
-    found = rules.findings(known)
-    assert len(found) == len(rules.RULES)
+    found = finding_rules.findings(known)
+    assert len(found) == len(finding_rules.RULES)
     for one in found:
         numbers = one.parts[1::2]
         assert 2 <= len(numbers) <= 3
@@ -219,7 +232,49 @@ def test_numbers_that_are_no_numbers_stop_no_page():
     endless = seeds("uedp", math.inf, math.inf, guarantees=(claim,))
     huge = seeds("noiseless", 1.7e308, 1.7e308, guarantees=(NOTHING,), floors={"f": 1e-300})
     tiny = seeds("user-dp", -1.7e308, -1.7e308, guarantees=(claim, promise("proven", 1.0)))
-    for one in rules.findings(boards(aggregate([*endless, *huge, *tiny]))):
+    for one in finding_rules.findings(boards(aggregate([*endless, *huge, *tiny]))):
         for placed in one.plot.placed:
             assert 0.0 <= placed.at <= 100.0
         assert all(0.0 <= at <= 100.0 for _, at in one.plot.ticks)
+
+
+def plot(*values, marks=()):
+    return DotPlot("axis", tuple(Dot("", value, str(value)) for value in values),
+                   tuple(Mark("", value, "") for value in marks))  # fmt: skip
+
+
+def test_values_are_in_order_and_more_than_a_decade_is_logarithmic():
+    near, far = plot(20.0, 30.0, 40.0), plot(1.0, 10.0, 100.0)
+    assert (near.logarithmic, far.logarithmic) == (False, True)
+    for one in (near, far):
+        places = [placed.at for placed in one.placed]
+        assert places == sorted(places)
+        assert places[1] == pytest.approx((places[0] + places[2]) / 2)
+        assert places[0] > 0
+        assert places[-1] < 100
+    assert [text for text, _ in far.ticks] == ["1", "3", "10", "30", "100"]
+    assert [text for text, _ in near.ticks] == ["20", "30", "40"]
+    assert not plot(0.0, 100.0).logarithmic
+
+
+def test_intervals_end_with_the_axis_and_marks_stand_on_it():
+    dot = Dot("", 20.0, "", low=-1e9, high=25.0)
+    one = DotPlot("", (dot, Dot("", 30.0, "")), (Mark("", 40.0, ""),))
+    wide, alone = one.placed
+    assert wide.left == 0.0
+    assert wide.left + wide.width > wide.at
+    assert (alone.left, alone.width) == (alone.at, 0.0)
+    assert one.lines[0][1] > alone.at
+    assert [placed.at for placed in plot(5.0).placed] == [50.0]
+
+
+def test_a_long_label_is_cut_between_parameters():
+    long = "user-dp (" + ", ".join(f"parameter{at}={at}" for at in range(9)) + ")"
+    assert Dot(long, 1.0, "").short == "user-dp (parameter0=0, parameter1=1, …)"
+    assert Dot("user-dp (rounds=3)", 1.0, "").short == "user-dp (rounds=3)"
+    assert len(Dot("x" * 99, 1.0, "").short) == LONG_LABEL
+
+
+def test_the_subject_stays_where_there_are_too_many():
+    dots = [Dot(str(at), at, "", tone="subject" if at == 7 else "plain") for at in range(9)]
+    assert [dot.label for dot in spread(dots, 3)] == ["0", "1", "7"]

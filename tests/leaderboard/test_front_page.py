@@ -10,8 +10,7 @@ from board_results import INVENTED, promise, seeds
 
 from uedp_bench.contracts.results import ComponentSpec
 from uedp_bench.leaderboard.boards import boards
-from uedp_bench.leaderboard.front.choosing import choices
-from uedp_bench.leaderboard.front.page import front_context
+from uedp_bench.leaderboard.front_page import choices, front_context
 from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.site_files import named
 

@@ -12,11 +12,13 @@ from uedp_bench.components.metric import Metric
 from uedp_bench.contracts.results import LowerBound
 from uedp_bench.leaderboard.board_cells import measured
 from uedp_bench.leaderboard.cell_text import SURE, number, strictest_against
-from uedp_bench.leaderboard.front.choosing import leaks
-from uedp_bench.leaderboard.front.dot_plot import Dot, DotPlot, Mark, spread
-from uedp_bench.leaderboard.front.finding import (
+from uedp_bench.leaderboard.comparisons import BETTER, WHY, better_than_unprotected, unprotected
+from uedp_bench.leaderboard.findings import (
     Board,
+    Dot,
+    DotPlot,
     Finding,
+    Mark,
     Rule,
     axis,
     dot,
@@ -25,14 +27,15 @@ from uedp_bench.leaderboard.front.finding import (
     leading,
     leading_metric,
     leading_text,
+    leaks,
     names,
+    spread,
     strongest,
     where,
 )
-from uedp_bench.leaderboard.glossary.words import FLOORS, UNITS
+from uedp_bench.leaderboard.glossary import FLOORS, UNITS
 from uedp_bench.leaderboard.rows import Row, Stat, headline
 from uedp_bench.leaderboard.table_columns import value_text
-from uedp_bench.leaderboard.upper_end import BETTER, WHY, better_than_unprotected, unprotected
 
 MOST_DOTS = 8
 """Rows that a plot shows."""

@@ -13,9 +13,8 @@ from references import REFERENCE, bundle_lines, bundle_names, bundle_results
 
 from uedp_bench.contracts.results import Result, parse_result, write_result
 from uedp_bench.errors import InputError
-from uedp_bench.leaderboard.bundles import HEADER, line_of, write_bundle
 from uedp_bench.leaderboard.loading import Loader, load_results
-from uedp_bench.leaderboard.sources import MOST_FAULTY, Folder
+from uedp_bench.leaderboard.sources import HEADER, MOST_FAULTY, Folder, line_of, write_bundle
 from uedp_bench.leaderboard.validate import check, find, without_twins
 from uedp_bench.leaderboard.validation.report import Report
 

@@ -1,1 +1,0 @@
-"""The glossary: what columns, words and mechanisms of the pages mean."""
