@@ -45,9 +45,9 @@ def stat_text(
     """Mean and interval over seeds; the mean alone where there is none, or `plain`.
 
     Args:
-        stat: None for a dash.
+        stat: value over seeds; None for a dash.
         scale: scale of the numbers that are printed.
-        plain: without the interval.
+        plain: True to leave the interval out.
         limits: limits of the metric; an interval that reaches from one to the other says nothing.
 
     Returns:
@@ -149,8 +149,8 @@ def bound_text(bound: LowerBound, guarantees: Sequence[Guarantee] = ()) -> str:
 
     Args:
         bound: lower bound from an attack.
-        guarantees: beside it. Where a claim among them is refuted, the text has the bound by which
-            it is: at the confidence that no chance may fail.
+        guarantees: guarantees of the same row. Where a claim among them is refuted, the text has
+            the bound that refutes it, at the confidence that no chance may fail.
     """
     point = "" if bound.spread is None else f"{_others(bound.spread, bound.sentences)}; "
     assumed = "; assumed" if bound.assumptions else ""

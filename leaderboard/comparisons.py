@@ -155,7 +155,7 @@ class Verdict:
     Attributes:
         row: row of the attack.
         attack: attack that tells members from non-members.
-        bare: row without protection that the same attack met; None where the board has none.
+        bare: unprotected row that the same attack met; None where the board has none.
     """
 
     row: Row

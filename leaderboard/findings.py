@@ -22,13 +22,13 @@ class Dot:
     """A value with its interval.
 
     Attributes:
-        label: name of its row.
-        value: finite.
+        label: name of the row.
+        value: finite value.
         text: the value as tables write it.
         low, high: ends of the interval; None where there is none.
-        page: page of the run that it leads to; empty for none.
-        tone: "subject", "bad" or "plain".
-        aside: a word more, such as "learned nothing".
+        page: page of the run behind the dot; empty for none.
+        tone: emphasis: "subject", "bad" or "plain".
+        aside: remark beside the value, such as "learned nothing".
     """
 
     label: str
@@ -75,7 +75,7 @@ class DotPlot:
     Attributes:
         axis: title of the axis, with its unit and better direction.
         dots: dots in the order of reading.
-        marks: lines across.
+        marks: lines across the plot.
     """
 
     axis: str
@@ -180,10 +180,10 @@ class Finding:
         key: key of the rule that found it.
         title: subject of the finding.
         parts: parts of the sentence; those at odd places are its numbers.
-        plot: the values that it compares.
-        board: the rows among which it was found.
-        rows: those that it speaks of, the one that matters first.
-        strength: larger is more striking, among findings of its rule.
+        plot: plot of the values that the sentence compares.
+        board: rows that the rule compared.
+        rows: rows that the sentence speaks of, the one that matters first.
+        strength: rank among findings of one rule; larger is more striking.
     """
 
     key: str

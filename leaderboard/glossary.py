@@ -59,12 +59,12 @@ class Entry:
 
     Attributes:
         name: name in tables.
-        summary: its first sentence; empty where it is not installed.
+        summary: first sentence of the docstring; empty where it is not installed.
         source: declared source.
-        papers: papers that its source names, with addresses.
-        module: module of its code.
-        code: the file within the repository; empty for others than ours.
-        docs: its page within the repository; empty for others than ours.
+        papers: papers that the source names, with addresses.
+        module: module of the code.
+        code: file within the repository; empty for components of others.
+        docs: page within the repository; empty for components of others.
         threat: threat model of a mechanism.
     """
 
@@ -83,8 +83,8 @@ def entries(names: Sequence[str], registry: Registry[Any], pages: str = "") -> l
 
     Args:
         names: names in results.
-        registry: registry of their kind.
-        pages: the folder of their pages, in the repository; empty for one without.
+        registry: registry of the components.
+        pages: folder of their pages in the repository; empty where they have none.
     """
     return [_entry(name, registry, pages) for name in sorted(set(names))]
 
@@ -165,8 +165,8 @@ class Term:
     """A word with its meaning.
 
     Attributes:
-        key: key of its place on the page of the glossary.
-        name: the word.
+        key: anchor of the term on the page of the glossary.
+        name: the term.
         about: explanation.
     """
 
@@ -266,7 +266,7 @@ def glossary_context(rows: Sequence[Row], columns: Sequence[Mapping[str, Any]]) 
 
     Args:
         rows: rows of the leaderboard.
-        columns: columns of its metrics, as the table has them, each with its `place`.
+        columns: columns of the rows' metrics, as the table has them, each with its `place`.
     """
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for column in columns:

@@ -20,7 +20,7 @@ def result_metrics(result: Result, *, installed: bool = False) -> Declared:
 
     Args:
         result: result of a run.
-        installed: trust the components that are installed before the result.
+        installed: True to prefer the declarations of installed components to those of the result.
     """
     own, spec = result.metrics or Declared(), result.spec
     cost = [one for part in spec.mechanism for one in _registered(mechanisms, part.name)]
@@ -71,7 +71,7 @@ def is_older(identity: Any) -> bool:
     Nothing is known of components that are not installed, nor without an identity.
 
     Args:
-        identity: what a result records of it (`provenance.identity`).
+        identity: identity that the result records (`provenance.identity`).
     """
     if not isinstance(identity, Mapping):
         return False

@@ -24,8 +24,8 @@ class Loaded:
 
     Attributes:
         copies: copy of each result, by id.
-        problems: files that are no results.
-        clashes: ids of which two results cannot both stand.
+        problems: lines about files that are no results.
+        clashes: lines about ids of which two results cannot both stand.
         notes: remarks for readers.
     """
 
@@ -69,7 +69,7 @@ class Loader:
     """Reads results from several places, and again only what has changed since the last time.
 
     Args:
-        sources: in any order; it does not matter for what is loaded.
+        sources: places to read, in any order; the order does not matter for what is loaded.
     """
 
     def __init__(self, sources: Iterable[Source]) -> None:
@@ -146,8 +146,8 @@ def load_results(folders: Iterable[Path]) -> list[Result]:
     """All results below the folders, each id once.
 
     Args:
-        folders: searched to any depth for `result.json` and bundles; or bundles, with or without
-            their suffix.
+        folders: folders to search to any depth for `result.json` and bundles; or bundles, with or
+            without their suffix.
 
     Raises:
         InputError: if a folder does not exist or a file is not a valid result.

@@ -43,7 +43,7 @@ def learned(
 
     Args:
         results: finished runs that differ in the seed.
-        ranked_by: the headline.
+        ranked_by: headline of the results.
         interval: interval of the headline over seeds; None where it has no ends.
 
     Returns:
@@ -119,7 +119,7 @@ def leaks(runs: Sequence[Judgement]) -> bool:
     agree; the true positive rate by exact limits of both rates, of the users of all seeds together.
 
     Args:
-        runs: seeds of one row, at least one.
+        runs: judgements of the seeds of one row, at least one.
     """
     areas = [metrics[AREA] for metrics, _ in runs]
     if all(area.low is not None and area.low > 0.5 for area in areas):

@@ -272,15 +272,15 @@ def scale(
     """An axis for values and the ends of their intervals.
 
     Args:
-        values: finite or not.
-        log: the axis may be logarithmic; it is where positive values span over a decade.
-        zero: it begins at zero if it is not.
-        ends: get room beside the values, but never so much that the values huddle.
+        values: values of the rows, finite or not.
+        log: True if the axis may be logarithmic; it is where positive values span over a decade.
+        zero: True to begin a linear axis at zero.
+        ends: ends of intervals; they get room, but never so much that the values huddle.
 
     Returns:
-        `frame`: of Plotly; `edges`: places of the values that have none, by value; `wall`: where
-        infinity begins; `least`: the end of the axis, where a logarithm has none; `cut`: True if
-        some interval leaves it.
+        `frame`: Plotly's axis; `edges`: places of the values that have none, by value; `wall`:
+        place where infinity begins; `least`: end of a logarithmic axis; `cut`: True if some
+        interval leaves the axis.
     """
     positive = [one for one in values if 0.0 < one < math.inf]
     logarithmic = (

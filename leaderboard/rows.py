@@ -70,24 +70,24 @@ class Row(_Frozen):
     Attributes:
         group: id of the spec without its seed.
         label: mechanism names joined by ' + '.
-        spec: spec of the first run; its seed says nothing here.
+        spec: spec of the first run, whose seed says nothing of the row.
         headline: metric that ranks the row, as its results declare; None if unknown.
         floors: values of the headline metric that need next to nothing of the private text.
-        learned: True if the row is surely better than its floors: all its seeds are, or its
-            interval over seeds is; None where that is not known.
+        learned: True if the row is surely better than its floors: all seeds are, or the interval
+            over seeds is; None where that is not known.
         corpus, vocabulary: fingerprints; None where no run finished. Utility compares only where
             the task, the source and both are equal.
-        metrics: declarations of its metrics.
-        guarantees: over seeds, the largest epsilon of each kind and unit; a claim that any run
-            refutes is refuted, and a proof that any run lacks or refuses is no proof of the row.
-        lower_bounds: over seeds and attacks, the largest of each unit and point, at the confidence
+        metrics: declarations of the row's metrics.
+        guarantees: guarantees with the largest epsilon over seeds, by kind and unit; a claim that
+            any run refutes is refuted, and a proof that any run lacks or refuses is none.
+        lower_bounds: largest bounds over seeds and attacks, by unit and point, at the confidence
             that is left once the choice is paid for.
         ceilings: largest honest values of metrics of `leakage` that the proofs of all seeds allow.
-        leaks: by attack that tells users of the training data from others, True if it does so by
-            more than chance.
-        epsilon_at: of metric DP, epsilon between the words of some pairs, by what the pair is.
-        public_sizes: units that were declared, that train, and that a round plans and expects, of
-            the first run that noted them.
+        leaks: True by attack if it tells users of the training data from others by more than
+            chance.
+        epsilon_at: epsilon of metric DP between the words of some pairs, by kind of pair.
+        public_sizes: numbers of units that were declared, that train, and that a round plans and
+            expects, of the first run that noted them.
         older_code: True if any run was made by an earlier version of what computes.
         selection: choice of hyper-parameters; empty where trained models were not compared.
         runs: all runs of the group, by seed.
@@ -161,8 +161,8 @@ def aggregate(
     Args:
         results: results in any order.
         paths: paths of their files, by id.
-        known_rows: of a call before with the same paths; rows of the same results are not made
-            again, and the new ones are kept in it.
+        known_rows: rows of earlier calls with the same paths; rows of the same results are not
+            made again, and new ones are added.
     """
     failed = any(r.status != "finished" for r in results)
     finished = [r for r in results if r.status == "finished"] if failed else []

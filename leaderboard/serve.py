@@ -38,7 +38,7 @@ class SiteOnDemand:
     """A site whose results come and go, and whose files are made when they are asked for.
 
     Args:
-        folder: an empty one; what was made lies there.
+        folder: empty folder for the pages that are made.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -99,8 +99,8 @@ class LiveSite:
     """A site that follows its results, and makes a file when somebody asks for it.
 
     Args:
-        loader: reads the results.
-        folder: an empty one.
+        loader: loader of the results.
+        folder: empty folder for the pages that are made.
     """
 
     def __init__(self, loader: Loader, folder: Path) -> None:
@@ -127,7 +127,7 @@ class LiveSite:
         Files that are no results are said once, and read again once they change.
 
         Args:
-            progress: is told how many results are read.
+            progress: receiver of the number of results that are read.
 
         Returns:
             Lines for the user, with those of results that could not be shown since the last call.
@@ -206,8 +206,8 @@ class LiveServer:
     """Serves a live site; a context that ends with the server stopped and the folder removed.
 
     Args:
-        loader: reads the results.
-        port: 0 for any that is free.
+        loader: loader of the results.
+        port: port to listen at; 0 for any that is free.
 
     Raises:
         InputError: if the port cannot be had.
@@ -251,8 +251,8 @@ class LiveServer:
         What cannot be read now is said once, and tried again.
 
         Args:
-            say: gets a line for every change.
-            seconds: between two looks; longer where a look takes long itself.
+            say: receiver of a line for every change.
+            seconds: pause between two looks; longer where a look takes long itself.
         """
         trouble, wait = "", seconds
         while not self._stop.wait(wait):

@@ -27,9 +27,10 @@ class SiteFolder:
     """Writes files of a site, one after the other, each of them whole or not at all.
 
     Args:
-        path: the folder; made where it does not exist.
+        path: folder of the site; made where it does not exist.
         names: names of all files that the site is going to have.
-        force: write into a folder of others, too. Its files stay, but for those of our names.
+        force: True to write into a folder of others, too. Its files stay, but for those of our
+            names.
 
     Raises:
         InputError: if the folder holds other files than a site of ours, or is no folder.
@@ -78,10 +79,10 @@ class SiteFolder:
 
         Args:
             name: name of the file, from the root of the site.
-            text: text of it, or its parts, which are not held in memory together.
+            text: text of the file, or its parts, which are not held in memory together.
 
         Returns:
-            Its SHA-256.
+            SHA-256 of the text.
         """
         path = self._path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -157,9 +158,9 @@ def build(
 
     Args:
         results: results of any runs, each id once, in any order.
-        out: the site's folder; made where it does not exist.
-        force: write into a folder that holds files of others, too; these stay.
-        progress: is told how many files are done.
+        out: folder of the site; made where it does not exist.
+        force: True to write into a folder that holds files of others, too; these stay.
+        progress: receiver of the number of files that are done.
 
     Raises:
         ValueError: if a result's id is no safe name of a file.
@@ -188,9 +189,8 @@ def without_culprits(
     Each result is tried alone only where all of them together have failed.
 
     Args:
-        loaded: the results.
-        show: makes a table or pages of results; whatever it has done of some, it does again of
-            fewer.
+        loaded: results that were read.
+        show: function that makes a table or pages of results, and may be called again with fewer.
 
     Raises:
         InputError: if each of them can be shown alone, and all of them together cannot.

@@ -81,10 +81,10 @@ class FirstRows:
 
     Attributes:
         title: title of the set.
-        metric: metric that ranks it.
-        rows: name, page, what is proven, value of the metric, if it learned nothing, and if it is
-            better than the unprotected row.
-        left: rows of the set that are not among them.
+        metric: metric that ranks the set.
+        rows: name, page, proof, value of the metric, and marks of rows that learned nothing or
+            are better than the unprotected row.
+        left: number of the set's further rows.
     """
 
     title: str
@@ -143,9 +143,9 @@ class SiteFile:
     """A file of a site.
 
     Attributes:
-        key: of all that it is made of: results, code and registered components. As long as it is
-            the same, so is the file.
-        make: the file.
+        key: digest of all that the file is made of: results, code and registered components. As
+            long as it is the same, so is the file.
+        make: function that makes the file.
     """
 
     key: str
@@ -157,8 +157,8 @@ class Files:
     """The files of a site.
 
     Attributes:
-        rows, runs: on the site.
-        files: by name; the index is the last: it leads to all others.
+        rows, runs: numbers of rows and of runs on the site.
+        files: files by name; the index is the last: it leads to all others.
     """
 
     rows: int
@@ -170,7 +170,7 @@ class Contents:
     """The files of results that come and go; what has not changed is not made again.
 
     Args:
-        live: pages ask the server that they come from for changes.
+        live: True for pages that ask their server for changes.
     """
 
     def __init__(self, *, live: bool = False) -> None:

@@ -36,10 +36,10 @@ class Line:
     """A result in a bundle, as text.
 
     Attributes:
-        bundle: path of the file.
+        bundle: path of the bundle.
         number: number of the line, from 1.
         id: id of the result, as the line begins.
-        text: JSON, not yet checked.
+        text: JSON of the result, not yet checked.
     """
 
     bundle: Path
@@ -99,8 +99,8 @@ def write_bundle(results: Iterable[Result], path: Path) -> None:
     """Writes a bundle whole or not at all; the same results make the same bytes.
 
     Args:
-        results: each id once, in any order.
-        path: path of the file.
+        results: results to write, each id once, in any order.
+        path: path of the bundle.
     """
     with (
         new_file(path) as file,
@@ -122,8 +122,8 @@ class Copy:
     """A result, and where it was read.
 
     Attributes:
-        result: the whole of it.
-        place: the path of a file, a line of a bundle, or the name of an MLflow run.
+        result: whole result.
+        place: path of a file, line of a bundle, or name of an MLflow run.
     """
 
     result: Result
@@ -146,7 +146,7 @@ class Location:
     Attributes:
         name: name of the file, or of MLflow's run.
         place: name in messages.
-        signature: another one means another content.
+        signature: mark of the content, which changes with it.
     """
 
     name: str
@@ -173,8 +173,8 @@ class Folder:
     """Every `result.json` and every bundle below a folder, at any depth; or one bundle.
 
     Attributes:
-        path: the folder; or a bundle, with or without its suffix.
-        may_come: it need not exist yet.
+        path: folder; or a bundle, with or without its suffix.
+        may_come: True if it need not exist yet.
     """
 
     path: Path
@@ -247,8 +247,8 @@ class Experiment:
 
     Args:
         name: name of the experiment.
-        uri: uri of MLflow's tracking store.
-        seconds: lifetime of a listing.
+        uri: address of MLflow's tracking store.
+        seconds: lifetime of a listing of runs.
     """
 
     def __init__(self, name: str, uri: str, seconds: float = 10.0) -> None:

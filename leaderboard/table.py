@@ -259,7 +259,7 @@ def columns_of(row: Row, warning: str | None) -> dict[str, Any]:
 
     Args:
         row: row of a leaderboard.
-        warning: what `upper_end.warnings` says of it there.
+        warning: sentence of `comparisons.warnings` on the row; empty for none.
     """
     fields = _object(row, warning)
     line = {name: fields[name] for name in ("mechanism", "task", "source", "model", "group")}

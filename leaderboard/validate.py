@@ -156,7 +156,7 @@ def find(paths: Iterable[Path]) -> Iterator[Path | Line | Report]:
     """Everything to check, each once: files given, lines of bundles, and both below folders given.
 
     Yields:
-        A report in place of a folder without any, and of a bundle with what is wrong with it.
+        Files and lines; a report in place of a folder without any, and of a bundle that is wrong.
     """
     seen: set[Path] = set()
     for path in paths:
@@ -233,7 +233,7 @@ class Guard:
     """Calls a check in another process, which is started again after it had to be stopped.
 
     Args:
-        check: a function of a module.
+        check: check of one file, a function at the top of a module.
         plugins: files to import in the process.
         seconds: time limit for one file.
     """

@@ -31,7 +31,7 @@ class Table:
         head: labels of the columns.
         rows: cells.
         kinds: kinds of the columns: "number", "long" for sentences, or "".
-        left_out: rows that are not shown.
+        left_out: number of rows that are not shown.
     """
 
     caption: str
@@ -242,7 +242,7 @@ class Repeat:
         command: command that runs `spec.yaml`.
         needs: files and packages needed first, in words.
         set: parameters of the mechanism that differ from their defaults, as text.
-        parameters: all of them with their meaning.
+        parameters: all parameters with their meaning.
     """
 
     yaml: str

@@ -29,12 +29,12 @@ class Figure:
     """A figure and its numbers.
 
     Attributes:
-        title: a few words.
-        about: what it shows, and how to read it; also what a screen reader says.
+        title: title in a few words.
+        about: description and way of reading, which screen readers say, too.
         figure: `data` and `layout` as Plotly takes them.
-        table: its numbers.
+        table: numbers of the figure.
         note: further remarks for readers.
-        draws: keys of details that it shows, so that tables need not.
+        draws: keys of details that the figure shows, so that tables need not.
     """
 
     title: str

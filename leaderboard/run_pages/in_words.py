@@ -31,7 +31,7 @@ class Leak:
 
     Attributes:
         nothing: value where nothing leaks.
-        surely: the interval lies above that.
+        surely: True if the interval lies above that value.
     """
 
     attack: str

@@ -61,7 +61,7 @@ class Samples:
 
     Attributes:
         planted: texts that attacks planted and the release gives back.
-        read: texts beside what attacks read of them.
+        read: private texts beside the readings of attacks.
     """
 
     planted: tuple[Table, ...]
@@ -159,8 +159,8 @@ def run_context(result: Result, row: Row, beside: Sequence[Sentence] = ()) -> di
     """The template's values, and under `data` what its script draws.
 
     Args:
-        result: the run.
-        row: row of the leaderboard, to which the run belongs.
+        result: result of the run.
+        row: row of the leaderboard to which the run belongs.
         beside: sentences on the row's place in its table.
     """
     figures = _Figures()

@@ -41,12 +41,12 @@ class Card:
     """A guarantee as readers see it.
 
     Attributes:
-        kind: claimed, stated or proven.
+        kind: kind of the guarantee: claimed, stated or proven.
         epsilon: epsilon as text, "refused" where there is none.
         unit: protected unit.
         status: status in words, with `tone` as its colour.
         reason: reason of the status.
-        facts: labels and values.
+        facts: labels and values of the conditions.
     """
 
     kind: str
@@ -149,9 +149,9 @@ class Reading:
 
     Attributes:
         label: label of the metric.
-        about: one sentence, or nothing.
-        value, interval: of this run, as text with the unit.
-        over: mean and interval over seeds, and how many.
+        about: description in one sentence, or empty.
+        value, interval: value and interval of the run, as text with the unit.
+        over: mean and interval over seeds, with their number.
         better: better direction, in words.
     """
 
@@ -174,10 +174,10 @@ def readings(
 
     Args:
         metrics: declarations of the run.
-        kind: "utility" or "leakage".
+        kind: kind of the metrics, "utility" or "leakage".
         values: values of one run.
-        over: over the seeds of its row.
-        attack: attack that measured them.
+        over: values over the seeds of the run's row.
+        attack: attack that measured the values.
     """
     names = sorted(values, key=lambda name: metrics.place(kind, name, attack))
     return tuple(
@@ -273,8 +273,8 @@ class Short:
 
     Attributes:
         title: mechanism, task, source, model and seed.
-        sentences: sentences at the top of its page.
-        tables: utility with its floors, guarantees, leakage and cost, as far as there are any.
+        sentences: sentences at the top of the page.
+        tables: tables of utility with floors, guarantees, leakage and cost, as far as present.
     """
 
     title: str
@@ -286,8 +286,8 @@ def in_short(result: Result, row: Row) -> Short:
     """Summary of a run.
 
     Args:
-        result: the run.
-        row: row of the leaderboard, to which it belongs.
+        result: result of the run.
+        row: row of the leaderboard to which the run belongs.
     """
     spec = result.spec
     title = (

@@ -205,8 +205,8 @@ def _marks(
     Args:
         at: places of the guarantees in the file.
         stored: guarantees in the file.
-        judged: the same, refuted where a bound lies above them.
-        sure: True if what they promise at every delta is known.
+        judged: the stored guarantees, refuted where a bound lies above them.
+        sure: True if their epsilon is known at every delta.
     """
     for number, claim, verdict in zip(at, stored, judged, strict=True):
         where = f"guarantees.{number}.status"

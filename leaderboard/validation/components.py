@@ -21,10 +21,11 @@ class Named(NamedTuple):
     """A component of a spec.
 
     Attributes:
-        where: its field in the result ("spec.mechanism.0").
-        kind: registry of its name.
-        component: its class; None where it is not installed, or does not load.
-        reason: why there is no class.
+        where: field in the result ("spec.mechanism.0").
+        ref: name and parameters in the spec.
+        kind: registry of the name.
+        component: class of the component; None where it is not installed, or does not load.
+        reason: reason why there is no class.
     """
 
     where: str

@@ -146,9 +146,9 @@ def check_roc(where: str, points: list[Any], beside: Any) -> Iterator[Problem]:
     """A ROC curve: (false, true) positive rates from one corner to the other.
 
     Args:
-        where: its place.
+        where: place of the curve.
         points: points in the file.
-        beside: its AUC, a number or an estimate; anything else is none.
+        beside: AUC of the curve, a number or an estimate; anything else is none.
     """
     if not points or not all(map(_is_point, points)):
         yield error(where, "is no list of pairs of rates")

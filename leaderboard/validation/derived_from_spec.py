@@ -32,7 +32,7 @@ class Unknown:
     """A reason why something does not follow.
 
     Attributes:
-        impossible: the parameters allow no run at all.
+        impossible: True if the parameters allow no run at all.
     """
 
     reason: str
@@ -115,10 +115,10 @@ def sizes_of(
     """Sizes of the training split, and of that of the task's second source.
 
     Args:
-        source: only one that generates its corpus is asked.
+        source: source of the run; only one that generates its corpus is asked.
         held_out: users whom attacks keep out of the split; None for an unknown number.
-        task: may name a second source.
-        clients: dealing of the rows.
+        task: task of the run, which may name a second source.
+        clients: dealing of the rows to clients.
     """
     second, shares = second_source(task), _shares(clients)
     downstream = (

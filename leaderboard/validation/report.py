@@ -32,9 +32,9 @@ class Problem(_Frozen):
     """One thing that is wrong with a result, or that could not be checked.
 
     Attributes:
-        where: the field, its parts joined by dots; empty for the file.
-        what: a sentence with the value and what is allowed.
-        severity: "note" where nothing is known to be wrong: what could not be checked, and why.
+        where: field, its parts joined by dots; empty for the file.
+        what: sentence with the value and what is allowed.
+        severity: "error", or "note" for what could not be checked, with the reason.
     """
 
     where: str
@@ -48,7 +48,7 @@ class Report(_Frozen):
     Attributes:
         path: path of the file, as named by the caller; with the line of a bundle before it.
         id: id of the result, where it has a usable one.
-        problems: errors first.
+        problems: problems of the file, errors first.
         publication_notes: sentences for whoever publishes the file.
         numbers: numbers of a finished run, by which results of one id are told apart.
     """
@@ -125,7 +125,7 @@ class Reading:
     """Contents of a file.
 
     Attributes:
-        result: None where it is no result.
+        result: result in the file; None where it holds none.
         problems: problems of the file and of its schema.
     """
 

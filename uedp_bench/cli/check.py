@@ -126,7 +126,7 @@ class Finding:
     """One thing that was looked at.
 
     Attributes:
-        what: was looked at.
+        what: name of what was examined.
         state: "bad" where something does not work that somebody asked for.
         said: finding in words, with the remedy where it is bad.
     """

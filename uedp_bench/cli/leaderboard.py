@@ -58,7 +58,7 @@ def validated(files: Sequence[Path], plugins: Sequence[Path], *, as_json: bool =
     Args:
         files: results, bundles and folders.
         plugins: files of components to load first.
-        as_json: say it as JSON.
+        as_json: True to print JSON.
     """
     from uedp_bench.components.registry import load_plugins
     from uedp_bench.leaderboard.validate import Guard, check, find, without_twins

@@ -44,12 +44,12 @@ class AdversarialLearner(Learner):
     The rows of four more users are in the split valid.
 
     Args:
-        other: the user whose points are others, for a neighbour; None for nobody.
-        gentle: no gradient is long, for mechanisms that clip nothing.
+        other: user whose points differ, for a neighbour; None for nobody.
+        gentle: True for short gradients, for mechanisms that clip nothing.
 
     Attributes:
-        asked: rows that were read.
-        differentiated: those that were read where gradients are computed.
+        batched_rows: rows that were read.
+        differentiated: rows that were read where gradients are computed.
     """
 
     row_size = WIDTH

@@ -161,7 +161,7 @@ def release_of(capability: type, corpus: Corpus, *, tells: bool) -> Release:
     """Build a release with one capability.
 
     Args:
-        capability: one of `offered`.
+        capability: capability among `offered`.
         corpus: corpus with everything planted, whose train split may leak.
         tells: True to tell everything, False to tell nothing.
     """

@@ -48,7 +48,7 @@ class Subject:
     """A component with everything that its checks need to know.
 
     Attributes:
-        component: its class. Where it is not registered yet, it is registered under its name.
+        component: class of the component; it is registered under its name unless it is already.
         params: parameters of a run that is over in a second; parameters that are not named are
             made small where their names are common (`rounds`, `epochs`), and else have their
             defaults.
@@ -131,7 +131,7 @@ def subjects_of(what: str, **more: Any) -> tuple[Subject, ...]:
     """The components that a text names: FILE, MODULE:CLASS, KIND/NAME or NAME.
 
     Args:
-        what: see above. A file is imported, and all that it registers is checked.
+        what: text in one of these forms. A file is imported, and all that it registers is checked.
         more: fields of each `Subject`.
 
     Raises:
@@ -215,8 +215,8 @@ class Check:
     Attributes:
         name: name of the function.
         kinds: kinds of components that it is for.
-        ask: raises an `AssertionError` with a sentence where the promise is broken, and
-            `NotApplicable` where there is nothing to ask.
+        ask: function that raises an `AssertionError` with a sentence where the promise is broken,
+            and `NotApplicable` where there is nothing to ask.
         about: purpose of the check: the first sentence of the function's docstring.
     """
 

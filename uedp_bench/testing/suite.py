@@ -79,8 +79,8 @@ def check_component(
     """Run all checks of a component's kind; a check that fails ends nothing.
 
     Args:
-        component: its class, or a `Subject` where it needs parameters or partners.
-        heard: is called after each check.
+        component: class of the component, or a `Subject` where it needs parameters or partners.
+        heard: function to call after each check.
 
     Raises:
         InputError: if its subject is wrong.

@@ -25,7 +25,7 @@ def write_component(kind: str, name: str, folder: Path, *, package: bool = False
     """Write a component and its test; nothing that exists is overwritten.
 
     Args:
-        kind: "mechanism", "attack", "task", "source" or "model".
+        kind: kind of the component: "mechanism", "attack", "task", "source" or "model".
         name: name of the component: lower-case words joined by hyphens.
         folder: folder of the files, or of the package.
         package: True to write a package that registers by an entry point, not a lone file.
