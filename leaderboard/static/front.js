@@ -3,10 +3,6 @@
 (function () {
   const { element, decoded } = window.uedp;
   const { hash } = window.location;
-  if (hash.includes("=") && !hash.startsWith("#choose=")) {
-    window.location.replace(`table.html${hash}`); // a link from when the table was here
-    return;
-  }
   const form = document.getElementById("choice");
   if (!form) {
     return;

@@ -102,33 +102,8 @@
 
   at("copy-link").addEventListener("click", async () => {
     const text = window.location.href.replace(/#.*$/s, "") + link();
-    if (await copy(text)) {
-      at("link-told").textContent = "Link copied.";
-      return;
-    }
-    const field = element("input", { type: "text", readonly: true, "aria-label": "Link to this view" });
-    field.value = text;
-    at("link-told").replaceChildren("Copy this link: ", field);
-    field.focus();
-    field.select();
+    at("link-told").textContent = (await copy(text)) ? "Link copied." : `Copy this link: ${text}`;
   });
-
-  const plain = (value) => (Number.isFinite(value) || value === null ? value : value > 0 ? "inf" : "-inf");
-
-  /** Everything that the page knows of a row: metrics by kind or attack, and name. */
-  function object(row) {
-    const { guarantees, bounds, values, seeds, facets, kinds, text, texts, epsilons, id, set: place, ...rest } = row;
-    // Names are anybody's: "__proto__" is one, too.
-    const groups = { utility: Object.create(null), leakage: Object.create(null), cost: Object.create(null), diagnostics: Object.create(null) };
-    for (const [key, { value, low, high, n }] of Object.entries(values)) {
-      const { kind, attack, name } = columnOf.get(key);
-      const measured = Object.entries(seeds).filter(([, each]) => key in each).map(([seed, each]) => [seed, plain(each[key])]);
-      const group = kind === "leakage" ? (groups.leakage[attack] ??= Object.create(null)) : groups[kind];
-      group[name] = { value: plain(value), low: plain(low), high: plain(high), n, seeds: Object.fromEntries(measured) };
-    }
-    const promise = ({ under, ...one }) => ({ ...one, epsilon: plain(one.epsilon), curve: one.curve.map((point) => ({ ...point, epsilon: plain(point.epsilon) })) });
-    return { group: id, ...rest, comparable: sets[place].title, ...groups, guarantees: guarantees.map(promise), lower_bounds: bounds.map(promise) };
-  }
 
   /** A row's columns and cells, named as in the file of all results. */
   function line(row) {
@@ -163,11 +138,9 @@
     return csv([names, ...lines.map((cells) => names.map((name) => cells[name]))]);
   }
 
-  for (const [kind, type, write] of [["csv", "text/csv", table], ["json", "application/json", (rows) => `${JSON.stringify(rows.map(object), null, 1)}\n`]]) {
-    at(`download-${kind}`).addEventListener("click", () => {
-      save(`uedp-bench.${kind}`, type, write(inOrder()));
-      at("download-told").textContent = `uedp-bench.${kind}: ${inOrder().length} rows.`;
-    });
-  }
+  at("download-csv").addEventListener("click", () => {
+    save("uedp-bench.csv", "text/csv", table(inOrder()));
+    at("download-told").textContent = `uedp-bench.csv: ${inOrder().length} rows.`;
+  });
   subscribe(draw);
 })();

@@ -24,10 +24,7 @@
     document.documentElement.dataset.theme = name;
     // DataTables' own dark colours hang on this class.
     document.documentElement.classList.toggle("dark", name === "dark");
-    const button = document.getElementById("theme");
-    if (button) {
-      button.textContent = name === "dark" ? "Light theme" : "Dark theme";
-    }
+    document.getElementById("theme")?.replaceChildren(name === "dark" ? "Light theme" : "Dark theme");
     document.dispatchEvent(new CustomEvent("uedp:theme", { detail: name }));
   }
 

@@ -84,10 +84,7 @@ def test_the_rows_that_qualify_come_best_first_and_the_choice_is_a_link(front, v
     assert page.evaluate("uedp.shown().length") == 7
 
 
-def test_links_from_when_the_table_was_here_lead_to_it(front, visit):
-    page = visit(front, "view=compare&task=next-word")
-    page.wait_for_url("**/table.html#view=compare&task=next-word")
-    # What somebody made up is no trouble.
-    page.goto(front.as_uri() + "#choose=nobody:%E0:9")
+def test_a_link_that_somebody_made_up_is_no_trouble(front, visit):
+    page = visit(front, "choose=nobody:%E0:9")
     page.locator("#choice").wait_for()
     assert page.get_by_label("Protect", exact=True).input_value() == "record"
