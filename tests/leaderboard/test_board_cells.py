@@ -5,13 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 
 import pytest
 
-from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.accounting.events import Protected
+from uedp_bench.accounting.guarantee import CurvePoint, Guarantee
 from uedp_bench.contracts.results import Estimate, LowerBound, Result
 from uedp_bench.leaderboard.board_cells import sheets
-from uedp_bench.leaderboard.rows import aggregate
+from uedp_bench.leaderboard.cell_text import number, stat_text
+from uedp_bench.leaderboard.rows import Stat, aggregate
 from uedp_bench.leaderboard.table import to_csv, to_json, to_markdown, to_text
 
 
@@ -131,3 +134,72 @@ def test_no_column_of_a_table_is_cut(width):
             for word in cell.split():
                 # Words that no table has room for are broken, and not cut.
                 assert word in text or len(word) > 24, (cell, word)
+
+
+def cell(rows, column):
+    sheet = sheets(rows)[0]
+    return sheet.cells[0][sheet.columns.index(column)]
+
+
+@pytest.mark.parametrize(
+    ("spread", "each", "sentences", "text"),
+    [
+        (3, 1, 3, "8.00 user-entity (3 others' sentences)"),
+        (3, 2, 6, "8.00 user-entity (3 others, 6 sentences)"),
+        (3, 1, None, "8.00 user-entity (3 others)"),
+        (1, 1, 1, "8.00 user-entity (1 other's sentence)"),
+        (0, 1, 0, "8.00 user-entity (no others)"),
+    ],
+)
+def test_a_proven_curve_names_its_point(spread, each, sentences, text):
+    curve = (
+        CurvePoint(spread=spread, sentences=sentences, epsilon=8.0),
+        CurvePoint(spread=99, epsilon=500.0),
+    )
+    point = Protected(spread=spread, sentences_per_user=each)
+    proof = guarantee(unit="user-entity", protected=point, curve=curve)
+    rows = aggregate([result("a", 1, guarantees=(proof,))])
+    assert cell(rows, "proven ε") == text
+    (line,) = csv.DictReader(io.StringIO(to_csv(rows)))
+    assert line["proven.user-entity.add-or-remove.protected.spread"] == str(spread)
+    everybody = guarantee(unit="user-entity", epsilon=500.0, curve=curve)
+    assert cell(aggregate([result("a", 1, guarantees=(everybody,))]), "proven ε") == (
+        "500 user-entity"
+    )
+
+
+def test_a_selection_is_a_note():
+    entry = {"unit": "user", "charged": True, "reason": ""}
+    record = {"settings": 6, "scores": "validation", "method": "composition", "guarantees": [entry]}
+    rows = aggregate([result("a", 1, selection=record)])
+    note = "selection: a: best of 6 settings, compared on validation text; charged: composition"
+    assert note in sheets(rows)[0].notes
+    assert json.loads(to_json(rows))[0]["selection"] == record
+    (line,) = csv.DictReader(io.StringIO(to_csv(rows)))
+    assert json.loads(line["selection"]) == record
+    not_charged = {**record, "method": "", "guarantees": [{**entry, "charged": False,
+                                                           "reason": "because"}]}  # fmt: skip
+    notes = sheets(aggregate([result("a", 1, selection=not_charged)]))[0].notes
+    assert any(note.endswith("not charged (user): because") for note in notes)
+    nothing = sheets(aggregate([result("a", 1, selection={**record, "method": "",
+                                                          "guarantees": []})]))  # fmt: skip
+    assert any("proven" in note for note in nothing[0].notes)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (0.00123, "0.0012"), (0.5, "0.50"), (12.34, "12.3"), (1234.5, "1,234"),
+     (math.inf, "∞"), (-0.25, "-0.25"), (1e-9, "1.00e-09"), (1.7e308, "1.70e+308")],
+)  # fmt: skip
+def test_numbers(value, text):
+    assert number(value) == text
+
+
+def test_missing_metric_is_a_dash():
+    assert stat_text(None) == "–"
+
+
+def test_equal_seeds_have_no_crooked_interval():
+    """The mean of equal numbers is theirs but for its last digit."""
+    equal = Stat(value=0.3775510204081633, low=0.37755102040816313, high=0.37755102040816346, n=3)
+    assert stat_text(equal, 100) == "37.8 ±0.0"
