@@ -51,7 +51,7 @@ class _Retrainings(_Scores):
 
 
 class StoredAudit(BaseModel):
-    """What the details of an audit say of its scores."""
+    """Scores and counts in the details of a stored audit."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
     canaries: int

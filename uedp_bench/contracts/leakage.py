@@ -58,7 +58,7 @@ class Leakage:
 
 @dataclass(frozen=True)
 class StoredLeakage:
-    """What a stored result, which may be anybody's, holds of one attack.
+    """Numbers and details of one attack in a stored result, which may be anybody's.
 
     Attributes:
         metrics: metrics of the attack; empty if only bounds are stored.
