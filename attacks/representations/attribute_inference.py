@@ -44,7 +44,11 @@ from uedp_bench.attacks.representations.empirical_privacy import (
     describe,
     empirical_privacy,
 )
-from uedp_bench.attacks.representations.people import draw_people, infer_by_language_model
+from uedp_bench.attacks.representations.people import (
+    draw_people,
+    infer_by_language_model,
+    risk_by_representations,
+)
 from uedp_bench.attacks.representations.perceptron import (
     Examples,
     Perceptron,
@@ -209,11 +213,14 @@ class AttributeInference(Attack[AttributeInferenceParams]):
 
     One attacker for each attribute is fitted on the released train split, chosen by the valid
     split and scored on the released test split. `empirical_privacy_released` is that of the
-    paper's attacker, who learns from representations as they are. With `attacker: llm`, a language
-    model reads the published text of people instead.
+    paper's attacker, who learns from representations as they are. Where attributes are facts about
+    people, the rows of a person are put together, too, and `reidentification_risk` says how far
+    what was inferred correctly singles people out. With `attacker: llm`, a language model reads the
+    published text of people instead.
     """
 
     name = "attribute-inference"
+    version = 2
     source = (
         "Lyu, He and Li 2020, Differentially Private Representation for NLP, sections 4.2 to 4.6; "
         "Coavoux et al. 2018"
@@ -296,6 +303,10 @@ class AttributeInference(Attack[AttributeInferenceParams]):
         metrics, details = empirical_privacy(attackers, self._mean(names, corpus), rng)
         metrics |= accuracies(attackers, rng)
         gaps, groups = fairness(release, corpus, test, rng)
+        logits = [
+            one.models[one.view].logits(_inputs_as(one.view, test.inputs)) for one in attackers
+        ]
+        risk, people = risk_by_representations(attackers, logits, (corpus, test.rows), run)
         details["rows"] = {"train": len(train), "valid": len(valid), "test": len(test)}
         details["attributes"] = {one.name: describe(one, rng) for one in attackers}
         if self.params.projection != "none":
@@ -306,7 +317,7 @@ class AttributeInference(Attack[AttributeInferenceParams]):
                 _label(release, corpus, test),
                 (self.params.projection_rows, run.shared(self.name, "projection")),
             )
-        return Leakage(metrics | gaps, details | groups)
+        return Leakage(metrics | gaps | risk, details | groups | people)
 
     def _private(self, release: Release, corpus: Corpus) -> tuple[str, ...]:
         """Attributes to infer: what a classifier is there to predict only where it is named."""

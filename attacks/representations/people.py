@@ -1,7 +1,7 @@
-"""Private attributes of people, inferred by a language model that reads what they wrote.
+"""Private attributes of people, and the risk that what was inferred singles a person out.
 
-The attack of Staab et al. 2024 (Beyond Memorization, section 4) with the source's classes as
-choices, and the risk that what was inferred singles a person out.
+The attack of Staab et al. 2024 (Beyond Memorization, section 4) by a language model that reads what
+people wrote, with the source's classes as choices.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from uedp_bench.attacks.representations.empirical_privacy import (
 from uedp_bench.attacks.representations.released_rows import original_rows
 
 if TYPE_CHECKING:
-    from uedp_bench.api import Corpus, FloatArray, IntArray, Release, Run
+    from uedp_bench.api import BoolArray, Corpus, FloatArray, IntArray, Release, Run
     from uedp_bench.attacks._language_model import LanguageModelParams
     from uedp_bench.attacks.representations.empirical_privacy import Means
 
@@ -72,13 +72,7 @@ def draw_people(
     Raises:
         InputError: if fewer than two people have a known value.
     """
-    rows = np.flatnonzero(corpus.where("train") & (corpus.origin >= 0) & (corpus.users >= 0))
-    values = np.full((corpus.user_count, len(names)), -1, dtype=np.int64)
-    for column, name in enumerate(names):
-        size, codes = len(corpus.attribute_names[name]), corpus.attributes[name][rows]
-        pairs = corpus.users[rows][codes >= 0] * size + codes[codes >= 0]
-        counts = np.bincount(pairs, minlength=corpus.user_count * size).reshape(-1, size)
-        values[:, column] = np.where(counts.any(axis=1), counts.argmax(axis=1), -1)
+    values, _ = _values(corpus, names, corpus.where("train"))
     able = np.flatnonzero((values >= 0).any(axis=1))
     if len(able) < 2:
         raise InputError(
@@ -87,6 +81,27 @@ def draw_people(
         )
     chosen = np.sort(able[np.argsort(rng.random(corpus.user_count)[able])[:most]])
     return People(names, chosen, values[chosen], values[able])
+
+
+def _values(
+    corpus: Corpus, names: tuple[str, ...], chosen: BoolArray
+) -> tuple[IntArray, BoolArray]:
+    """Facts about people from some rows.
+
+    Returns:
+        (users, attributes) the most frequent known value, -1 for none, and (users, attributes) True
+        where rows of one user have several.
+    """
+    rows = np.flatnonzero(chosen & (corpus.origin >= 0) & (corpus.users >= 0))
+    values = np.full((corpus.user_count, len(names)), -1, dtype=np.int64)
+    several = np.zeros(values.shape, dtype=bool)
+    for column, name in enumerate(names):
+        size, codes = len(corpus.attribute_names[name]), corpus.attributes[name][rows]
+        pairs = corpus.users[rows][codes >= 0] * size + codes[codes >= 0]
+        counts = np.bincount(pairs, minlength=corpus.user_count * size).reshape(-1, size)
+        values[:, column] = np.where(counts.any(axis=1), counts.argmax(axis=1), -1)
+        several[:, column] = (counts > 0).sum(axis=1) > 1
+    return values, several
 
 
 def _texts_of(people: People, shown: Corpus, corpus: Corpus) -> list[list[str]]:
@@ -165,20 +180,70 @@ def risks(first: IntArray, people: People) -> FloatArray:
 
 
 def _risk_metrics(
-    published: IntArray, original: IntArray, people: People, run: Run
+    published: IntArray, original: IntArray | None, people: People, run: Run
 ) -> dict[str, Estimate]:
-    """Risk of re-identification by first guesses, and that by guesses about somebody else."""
+    """Risk of re-identification by first guesses, and that by guesses about somebody else.
+
+    Args:
+        published: (people, attributes) first guesses from what was published.
+        original: the same from original text; None where nobody read it.
+        people: with their true values.
+        run: of the attack.
+    """
     rng = run.shared(_ATTACK, "risk")
     everybody = np.arange(len(people.users))
     shuffled = [
         risks(published[rng.permutation(everybody)], people).mean() for _ in range(_SHUFFLES)
     ]
-    return {
-        "reidentification_risk": mean_estimate(risks(published, people), rng),
-        "reidentification_risk_unprotected": mean_estimate(risks(original, people), rng),
+    metrics = {"reidentification_risk": mean_estimate(risks(published, people), rng)}
+    if original is not None:
+        risk = mean_estimate(risks(original, people), rng)
+        metrics["reidentification_risk_unprotected"] = risk
+    return metrics | {
         "reidentification_risk_shuffled": Estimate(value=float(np.mean(shuffled))),
         "reidentification_risk_chance": Estimate(value=1.0 / len(people.population)),
     }
+
+
+def risk_by_representations(
+    attackers: Sequence[Inferred],
+    logits: Sequence[FloatArray],
+    seen: tuple[Corpus, IntArray],
+    run: Run,
+) -> tuple[dict[str, Estimate], dict[str, Any]]:
+    """Risk of re-identification by what all rows of a person together give away.
+
+    The evidence of a person's rows is added up, as if they were independent (naive Bayes).
+
+    Args:
+        attackers: one an attribute.
+        logits: (rows, classes) of each.
+        seen: the original corpus, all splits, and (rows,) its rows that were attacked.
+        run: of the attack.
+
+    Returns:
+        Metrics, and details of people. Both are empty where a row has no user, or attributes are
+        no facts about people: rows of one user have several values.
+    """
+    corpus, rows = seen
+    names, owners = tuple(one.name for one in attackers), corpus.users[rows]
+    values, several = _values(corpus, names, np.ones(len(corpus), dtype=bool))
+    users = np.unique(owners)
+    if users[0] < 0 or len(users) < 2 or several.any():
+        return {}, {}
+    place = np.searchsorted(users, owners)
+    first = np.empty((len(users), len(names)), dtype=np.int64)
+    for column, (one, each) in enumerate(zip(attackers, logits, strict=True)):
+        prior = one.models[one.view].prior
+        evidence = np.tile(prior, (len(users), 1))
+        np.add.at(evidence, place, each - prior)
+        first[:, column] = evidence.argmax(axis=1)
+    people = People(names, users, values[users], values[(values >= 0).any(axis=1)])
+    right: dict[str, float] = {}
+    for name, guess, truth in zip(names, first.T, people.truth.T, strict=True):
+        right[name] = float((guess == truth)[truth >= 0].mean())
+    details = {"people": len(users), "accuracy_of_people": right}
+    return _risk_metrics(first, None, people, run), details
 
 
 def infer_by_language_model(

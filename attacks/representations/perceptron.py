@@ -65,6 +65,7 @@ class Perceptron:
         mean, scale: (d,) of the standardisation.
         device: torch device name.
         losses: valid loss (nats a row) after each epoch; the first is that of the prior.
+        prior: (classes or labels,) logits without any input.
     """
 
     module: nn.Module
@@ -72,6 +73,7 @@ class Perceptron:
     scale: FloatArray
     device: str
     losses: tuple[float, ...]
+    prior: FloatArray
 
     @property
     def epoch(self) -> int:
@@ -147,7 +149,7 @@ def fit(
         if epoch - int(np.argmin(losses)) >= params.patience:
             break
     module.load_state_dict(best)
-    return Perceptron(module, mean, scale, run.device, tuple(losses))
+    return Perceptron(module, mean, scale, run.device, tuple(losses), prior)
 
 
 def _network(width: int, prior: FloatArray, hidden: int, generator: torch.Generator) -> nn.Module:

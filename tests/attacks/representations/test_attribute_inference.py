@@ -21,7 +21,7 @@ from encoders import (
 from uedp_bench.attacks.representations.attribute_inference import AttributeInference
 from uedp_bench.contracts.leakage import Leakage
 from uedp_bench.contracts.release import Release
-from uedp_bench.corpus import Corpus, IntArray, concatenate
+from uedp_bench.corpus import SPLITS, Corpus, IntArray, concatenate
 from uedp_bench.errors import InputError
 
 QUICK = {"hidden": 32, "epochs": 20, "learning_rate": 0.01}
@@ -245,3 +245,46 @@ def test_noise_that_all_coordinates_share_hides_nothing_from_a_centring_attacker
     assert plain.metrics["accuracy_sex"].value < 0.75
     kept = found.metrics["empirical_privacy_released"].value
     assert kept == plain.metrics["empirical_privacy"].value
+
+
+def test_rows_of_a_person_together_single_the_person_out() -> None:
+    """A row hints at two facts, ten rows tell both, and 12 people share each pair of values."""
+    people, each = 72, 10
+    users = np.repeat(np.arange(people), each)
+    facts = {"sex": users % 2, "age": users // 2 % 3}
+    split = np.where(users < 48, SPLITS.index("train"), SPLITS.index("valid"))
+    split[users >= 60] = SPLITS.index("test")
+    corpus = Corpus(
+        texts=tuple(f"text number {i}" for i in range(len(users))),
+        groups={"user": users},
+        split=split,
+        attributes=facts,
+        attribute_names={"sex": ("f", "m"), "age": ("20", "30", "40")},
+    )
+    hints = np.stack([users % 2, *(facts["age"] == age for age in range(3))], axis=1)
+    table = 2.0 * hints + np.random.default_rng(0).normal(size=hints.shape)
+    found = attack(TableEncoder(table), corpus)
+    assert found.details["people"] == 12
+    for name in facts:
+        assert (
+            found.details["accuracy_of_people"][name]
+            == 1.0
+            > found.metrics[f"accuracy_{name}"].value
+        )
+    assert found.metrics["reidentification_risk"].value == pytest.approx(6 / people)
+    assert found.metrics["reidentification_risk_chance"].value == 1 / people
+    shuffled = found.metrics["reidentification_risk_shuffled"].value
+    assert 1 / people < shuffled < 3 / people
+    blind = attack(TableEncoder(noise(corpus, 1)), corpus)
+    assert blind.metrics["reidentification_risk"].value < 3 / people
+
+
+def test_attributes_of_rows_single_nobody_out() -> None:
+    corpus = authors(0)
+    by_row = replace(corpus, attributes=corpus.attributes | {"age": corpus.labels})
+    nobody = replace(corpus, groups={"user": np.full(len(corpus), -1)})
+    assert "reidentification_risk" in attack(TableEncoder(noise(corpus, 1)), corpus).metrics
+    for other in (by_row, nobody):
+        found = attack(TableEncoder(noise(other, 1)), other)
+        assert not [name for name in found.metrics if name.startswith("reidentification")]
+        assert "people" not in found.details
