@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field, model_validator
 
-from uedp_bench.api import CorpusStats, Events, InputError, PublicUnits, TrainingMechanism
+from uedp_bench.api import CorpusStats, Events, InputError, PublicUnits
 from uedp_bench.api.events import (
     AnyEvent,
     BandedFactorization,
@@ -25,6 +25,7 @@ from uedp_bench.api.events import (
 from uedp_bench.api.text import owner_numbers, users_of
 from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED
 from uedp_bench.mechanisms.private_training.parameters import FederatedParams
+from uedp_bench.mechanisms.private_training.target import TargetMechanism, TargetParams
 from uedp_bench.mechanisms.private_training.users import (
     capped_weights,
     public_users,
@@ -51,11 +52,11 @@ MOST_BANDS = 16
 """Bands where none are asked for: each costs a copy of the weights in float64."""
 
 
-class DPFTRLParams(FederatedParams):
+class DPFTRLParams(FederatedParams, TargetParams):
     """Parameters of rounds of cohorts in turns, and of the matrix."""
 
     rounds: int = Field(default=60, ge=1, le=1_000_000, description="rounds T")
-    noise_multiplier: float = Field(
+    noise_multiplier: float | None = Field(
         default=1.0,
         ge=0,
         description="z: noise over clip before the matrix correlates it, with columns of norm 1",
@@ -83,7 +84,7 @@ class DPFTRLParams(FederatedParams):
         return self
 
 
-class DPFTRL(TrainingMechanism[DPFTRLParams]):
+class DPFTRL(TargetMechanism[DPFTRLParams]):
     """Cohorts take part in turns; the noise of a round takes off part of that of rounds before."""
 
     name = "dp-ftrl"
@@ -95,12 +96,16 @@ class DPFTRL(TrainingMechanism[DPFTRLParams]):
 
     def plan(self, stats: CorpusStats) -> Events:
         """All rounds as one event, for a user alone and for a user together with an entity."""
+        return self.planned(stats, self.noise(stats))
+
+    def planned(self, stats: CorpusStats, noise: float) -> Events:
+        """See `TargetMechanism`."""
         schedule = self._schedule(public_users(self.params, stats, self.name))
         return self._events((
             BandedFactorization(
                 rounds=self.params.rounds,
                 coefficients=self._coefficients(schedule.separation),
-                noise_multiplier=self.params.noise_multiplier,
+                noise_multiplier=noise,
                 separation=schedule.separation,
                 participations=schedule.participations,
                 population=schedule.population,
@@ -135,7 +140,7 @@ class DPFTRL(TrainingMechanism[DPFTRLParams]):
         """Trains on the users of the training split, one cohort a round."""
         from uedp_bench.api.training import BandedNoise, Federation, train_federated
 
-        p, units = self.params, users_of(corpus)
+        p, units, noise = self.params, users_of(corpus), self.noise(run.stats)
         users = public_users(p, run.stats, self.name)
         # If more users train than declared, more than users - 1 others might mention an entity.
         schedule = replace(self._schedule(users), population=max(users, len(units)))
@@ -146,8 +151,8 @@ class DPFTRL(TrainingMechanism[DPFTRLParams]):
                 units=units,
                 sampler=self._sampler(corpus, units, schedule, run),
                 local=p.local("mean"),
-                bound=p.bound(p.clip, p.noise_multiplier, users / schedule.separation),
-                noise=BandedNoise(coefficients, p.noise_multiplier),
+                bound=p.bound(p.clip, noise, users / schedule.separation),
+                noise=BandedNoise(coefficients, noise),
                 # Expected users of a cohort, a public constant.
                 denominator=users / schedule.separation,
                 server=p.server(),

@@ -14,12 +14,12 @@ from uedp_bench.api import (
     Index,
     InputError,
     PublicUnits,
-    TrainingMechanism,
     equals,
 )
 from uedp_bench.api.events import AnyEvent, Claim, Gaussian, PoissonSampled, PrivacyEvent, Repeated
 from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED, ClipParams
 from uedp_bench.mechanisms.private_training.parameters import DECAY_TAKES, check_decay, decay_of
+from uedp_bench.mechanisms.private_training.target import TargetMechanism, TargetParams
 
 if TYPE_CHECKING:
     from torch import nn
@@ -35,7 +35,7 @@ ASSUMPTIONS = (
 )
 
 
-class DPSGDParams(ClipParams):
+class DPSGDParams(ClipParams, TargetParams):
     """Parameters of DP-SGD."""
 
     records: int | None = Field(
@@ -43,7 +43,9 @@ class DPSGDParams(ClipParams):
     )
     batch_size: int = Field(default=512, ge=1, description="expected records a step")
     steps: int = Field(default=300, ge=1, description="steps")
-    noise_multiplier: float = Field(default=0.8, ge=0, description="noise over the clip bound")
+    noise_multiplier: float | None = Field(
+        default=0.8, ge=0, description="noise over the clip bound"
+    )
     clip: float = Field(default=1.0, gt=0, description="l2 bound on a record's gradient")
     learning_rate: float = Field(default=0.01, gt=0, description="learning rate of the optimiser")
     optimizer: Literal["sgd", "adam", "adamw", "lamb"] = Field(
@@ -72,7 +74,7 @@ class DPSGDParams(ClipParams):
         return AdamServer(rate) if self.optimizer == "adam" else SgdServer(rate)
 
 
-class DPSGD(TrainingMechanism[DPSGDParams]):
+class DPSGD(TargetMechanism[DPSGDParams]):
     """DP-SGD on Poisson-sampled rows; the noisy sum is divided by the expected batch size."""
 
     name = "dp-sgd"
@@ -84,11 +86,15 @@ class DPSGD(TrainingMechanism[DPSGDParams]):
 
     def plan(self, stats: CorpusStats) -> Events:
         """One Poisson-sampled Gaussian a step."""
-        p = self.params
-        p.count_noise(p.noise_multiplier, p.batch_size)
-        gaussian = Gaussian(noise_multiplier=p.noise_multiplier)
+        noise = self.noise(stats)
+        self.params.count_noise(noise, self.params.batch_size)
+        return self.planned(stats, noise)
+
+    def planned(self, stats: CorpusStats, noise: float) -> Events:
+        """See `TargetMechanism`."""
+        gaussian = Gaussian(noise_multiplier=noise)
         step = PoissonSampled(rate=self._rate(stats), event=gaussian)
-        return self._events((Repeated(count=p.steps, event=step),))
+        return self._events((Repeated(count=self.params.steps, event=step),))
 
     def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
         """The moments accountant, as in the paper."""
@@ -124,7 +130,7 @@ class DPSGD(TrainingMechanism[DPSGDParams]):
             train_federated,
         )
 
-        p = self.params
+        p, noise = self.params, self.noise(run.stats)
         rows = np.flatnonzero(corpus.where("train"))
         trained = train_federated(
             Federation(
@@ -132,8 +138,8 @@ class DPSGD(TrainingMechanism[DPSGDParams]):
                 units=Index(np.arange(len(rows) + 1), rows),
                 sampler=PoissonSampler(len(rows), self._rate(run.stats)),
                 local=LocalTraining(),
-                bound=p.bound(p.clip, p.noise_multiplier, p.batch_size),
-                noise=IndependentGaussian(p.noise_multiplier),
+                bound=p.bound(p.clip, noise, p.batch_size),
+                noise=IndependentGaussian(noise),
                 denominator=float(p.batch_size),
                 server=p.server(),
             ),

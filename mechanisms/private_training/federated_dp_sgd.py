@@ -18,7 +18,6 @@ from uedp_bench.api import (
     InputError,
     IntArray,
     PublicUnits,
-    TrainingMechanism,
 )
 from uedp_bench.api.events import (
     AnyEvent,
@@ -33,6 +32,7 @@ from uedp_bench.api.text import clients_of, owner_numbers, row_numbers
 from uedp_bench.contracts.clients import MOST_CLIENTS
 from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED
 from uedp_bench.mechanisms.private_training.parameters import ServerParams
+from uedp_bench.mechanisms.private_training.target import TargetMechanism, TargetParams
 
 if TYPE_CHECKING:
     from torch import nn
@@ -58,7 +58,7 @@ MOST_PARTS = 100_000
 INCREMENTAL = ("a record is used in one round alone, which is fixed by a public draw of its own",)
 
 
-class FederatedDPSGDParams(ServerParams):
+class FederatedDPSGDParams(ServerParams, TargetParams):
     """Parameters of DP-SGD inside of clients."""
 
     records: int | None = Field(
@@ -87,7 +87,7 @@ class FederatedDPSGDParams(ServerParams):
         description="fraction of a client's records that a round uses, every record in one round "
         "alone; default: every round uses all of them",
     )  # fmt: skip
-    noise_multiplier: float = Field(
+    noise_multiplier: float | None = Field(
         default=1.0, ge=0, description="noise of every step over the clip bound, at each client"
     )
     clip: float = Field(default=1.0, gt=0, description="l2 bound on a record's gradient")
@@ -128,7 +128,7 @@ class FederatedDPSGDParams(ServerParams):
         return FlatBound(self.clip) if self.clip_policy == "flat" else PerLayerBound(self.clip)
 
 
-class FederatedDPSGD(TrainingMechanism[FederatedDPSGDParams]):
+class FederatedDPSGD(TargetMechanism[FederatedDPSGDParams]):
     """Clients run DP-SGD on their own rows, with noise of their own; the server averages.
 
     No record lies with two clients, so that clients compose in parallel and the worst of them
@@ -144,8 +144,12 @@ class FederatedDPSGD(TrainingMechanism[FederatedDPSGDParams]):
 
     def plan(self, stats: CorpusStats) -> Events:
         """All clients as one event of disjoint parts."""
+        return self.planned(stats, self.noise(stats))
+
+    def planned(self, stats: CorpusStats, noise: float) -> Events:
+        """See `TargetMechanism`."""
         p = self.params
-        gaussian = Gaussian(noise_multiplier=p.noise_multiplier)
+        gaussian = Gaussian(noise_multiplier=noise)
         # Without rows of their own, rounds repeat each other.
         rounds, times = (1, p.rounds) if p.data_per_round is None else (p.rounds, 1)
         clients: list[tuple[AnyEvent, ...]] = [
@@ -165,7 +169,7 @@ class FederatedDPSGD(TrainingMechanism[FederatedDPSGDParams]):
         if p.local_steps is not None:
             return ()
         passes = p.local_epochs * (p.rounds if p.data_per_round is None else 1)
-        return (federated_ner_claim(self._records(stats), passes, p.noise_multiplier),)
+        return (federated_ner_claim(self._records(stats), passes, self.noise(stats)),)
 
     def units(self, stats: CorpusStats) -> PublicUnits:
         """Records of all clients; coins fall at their rate whoever is there."""
@@ -227,7 +231,7 @@ class FederatedDPSGD(TrainingMechanism[FederatedDPSGDParams]):
             rates=tuple(rate for rate, _ in steps),
             steps=tuple(count for _, count in steps),
             bound=p.bound(),
-            noise_multiplier=p.noise_multiplier,
+            noise_multiplier=self.noise(run.stats),
             denominator=float(p.batch_size),
             server=partial(AdamServer if p.optimizer == "adam" else SgdServer, p.learning_rate),
             seed=run.seed,

@@ -91,12 +91,13 @@ class UeDPGroup(TrainingMechanism[UeDPGroupParams]):
     unit = "user-entity"
     fresh_noise = True
     data_set = ("sentences_per_user",)
+    takes_delta = True
     source = "docs/mechanisms/uedp-group.md"
     Params = UeDPGroupParams
 
     def plan(self, stats: CorpusStats) -> Events:
         """One round of sentence sampling a round."""
-        p, users, noise = self.params, self._users(stats), self._noise()
+        p, users, noise = self.params, self._users(stats), self.noise(stats)
         p.count_noise(noise, self._expected(users))
         event = self._round(users)(p.sampling_rate, noise)
         return self._events((Repeated(count=p.rounds, event=event),))
@@ -126,7 +127,7 @@ class UeDPGroup(TrainingMechanism[UeDPGroupParams]):
         rows, users = np.sort(capped.rows), self._users(run.stats)
         run.note(sentences_dropped_by_cap=len(units.rows) - len(rows))
         # A public constant: the expected number of sentences of a round, at most.
-        expected, noise = self._expected(users), self._noise()
+        expected, noise = self._expected(users), self.noise(run.stats)
         trained = train_federated(
             Federation(
                 rounds=p.rounds,
@@ -162,7 +163,7 @@ class UeDPGroup(TrainingMechanism[UeDPGroupParams]):
     def _expected(self, users: int) -> float:
         return self.params.sampling_rate * self.params.sentences_per_user * users
 
-    def _noise(self) -> float:
+    def noise(self, stats: CorpusStats) -> float:
         """Noise on the sum, in units of the clip bound of one sentence."""
         from uedp_bench.accounting.noise_search import sentence_noise
 

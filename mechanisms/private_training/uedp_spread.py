@@ -130,6 +130,7 @@ class UeDPSpread(TrainingMechanism[UeDPSpreadParams]):
     unit = "user-entity"
     fresh_noise = True
     data_set = ("sentences_per_user",)
+    takes_delta = True
     source = "docs/mechanisms/uedp-spread.md"
     Params = UeDPSpreadParams
 
@@ -193,8 +194,11 @@ class UeDPSpread(TrainingMechanism[UeDPSpreadParams]):
             spread=p.protected_spread, sentences_per_user=p.protected_sentences_per_user
         )
 
-    def _noise(self, users: int) -> float:
+    def noise(self, stats: CorpusStats) -> float:
         """Noise on the sum, in units of the clip bound of a user."""
+        return self._noise(public_users(self.params, stats, self.name))
+
+    def _noise(self, users: int) -> float:
         from uedp_bench.accounting.noise_search import group_noise
 
         p = self.params

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, model_validator
 
-from uedp_bench.api import CorpusStats, Events, PublicUnits, TrainingMechanism, equals
+from uedp_bench.api import CorpusStats, Events, PublicUnits, equals
 from uedp_bench.api.events import AnyEvent, Claim, Gaussian, PrivacyEvent, PrivacyUnit, Repeated
 from uedp_bench.api.text import Unit, users_of
 from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED
@@ -22,6 +22,7 @@ from uedp_bench.mechanisms.private_training.released_noise import (
     check_released,
     nothing_proven,
 )
+from uedp_bench.mechanisms.private_training.target import TargetMechanism, TargetParams
 from uedp_bench.mechanisms.private_training.users import (
     capped_weights,
     check_round,
@@ -45,10 +46,10 @@ ASSUMPTIONS = (
 )
 
 
-class UserDPParams(FederatedParams, UnitParams):
+class UserDPParams(FederatedParams, UnitParams, TargetParams):
     """Parameters of DP-FedAvg."""
 
-    noise_multiplier: float = Field(
+    noise_multiplier: float | None = Field(
         default=0.9, ge=0, description="z: noise on the sum of clipped updates over the clip bound"
     )
     sampling: Literal["poisson", "fixed"] = Field(
@@ -77,6 +78,11 @@ class UserDPParams(FederatedParams, UnitParams):
     def _fits_the_noise(self) -> UserDPParams:
         if self.noise == "released":
             check_released(self.clip_policy)
+            if self.epsilon is not None:
+                raise ValueError(
+                    f"epsilon is {self.epsilon:g}, but nothing is proven of noise='released'; give "
+                    "noise_multiplier"
+                )
             if self.sampling != "poisson":
                 raise ValueError(
                     f"sampling is {self.sampling!r}, but the claim of noise='released' is that of "
@@ -85,7 +91,7 @@ class UserDPParams(FederatedParams, UnitParams):
         return self
 
 
-class UserDP(TrainingMechanism[UserDPParams]):
+class UserDP(TargetMechanism[UserDPParams]):
     """DP-FedAvg: estimator f_f (fixed denominator q W), flat, per-layer or adaptive clipping."""
 
     name = "user-dp"
@@ -107,13 +113,17 @@ class UserDP(TrainingMechanism[UserDPParams]):
 
     def plan(self, stats: CorpusStats) -> Events:
         """One sampled Gaussian a round."""
-        p = self.params
-        p.count_noise(p.noise_multiplier, p.users_per_round)
-        return self._events((self._rounds(stats, p.noise_multiplier),))
+        noise = self.noise(stats)
+        self.params.count_noise(noise, self.params.users_per_round)
+        return self.planned(stats, noise)
+
+    def planned(self, stats: CorpusStats, noise: float) -> Events:
+        """See `TargetMechanism`."""
+        return self._events((self._rounds(stats, noise),))
 
     def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
         """Poisson: the moments accountant; fixed-size rounds: as the federated secret sharer."""
-        z = self.params.noise_multiplier
+        z = self.noise(stats)
         if self.params.sampling == "poisson":
             return (
                 Claim(
@@ -162,7 +172,7 @@ class UserDP(TrainingMechanism[UserDPParams]):
         users = public_users(p, self._sizes(run.stats), self.name, p.unit)
         # q W with W <= |U|, a public constant whatever the cap.
         denominator = float(p.users_per_round)
-        local, std = p.local("mean"), p.noise_multiplier
+        local, std = p.local("mean"), self.noise(run.stats)
         bound = p.bound(p.clip, std, p.users_per_round)
         if p.noise == "released":
             local, bound, std = as_released(local, p.clip, std * p.clip, denominator)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import stat
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from tiny import SPIES, flags, plugged
 import uedp_bench as ub
 from tests.support import checkpoints as made
 from uedp_bench.cli.main import run_cli
+from uedp_bench.io.yaml_files import load_yaml
 from uedp_bench.one_run import planted_folder
 
 
@@ -30,9 +30,6 @@ def run(capsys, *arguments: str):
 def test_init_writes_a_spec_and_never_over_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
-    monkeypatch.setattr(
-        "uedp_bench.first_spec.suggestion.solve", lambda *_: SimpleNamespace(value=1.0)
-    )
     monkeypatch.chdir(tmp_path)
     file = mail(tmp_path).name
     code, out, _ = run(capsys, "init", file)
@@ -48,6 +45,16 @@ def test_init_writes_a_spec_and_never_over_one(
     Path("-mine.csv").rename(file)
     assert run(capsys, "init", file, "--out", "new/mine.yaml", "--user", "none")[0] == 0
     assert "user_column" not in Path("new/mine.yaml").read_text()
+    assert run(capsys, "init", file, "--out", "new/grid.yaml", "--epsilon", "8,1")[0] == 0
+    (private,) = [
+        item["params"]
+        for item in load_yaml(Path("new/grid.yaml").read_text())["mechanisms"]
+        if isinstance(item, dict) and item["name"] == "dp-sgd"
+    ]
+    assert private["epsilon"] == [1.0, 8.0]
+    for wrong in ("0", "1,x", "", "inf"):
+        code, _, err = run(capsys, "init", file, "--out", "new/x.yaml", "--epsilon", wrong)
+        assert (code, "--epsilon" in err, Path("new/x.yaml").exists()) == (2, True, False)
     code, _, err = run(capsys, "init", file, "--out", "new/mine.yaml/below.yaml")
     assert code == 2
     assert "--out new/mine.yaml/below.yaml" in err

@@ -6,7 +6,6 @@ import gzip
 import json
 from decimal import Decimal
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from own_files import chat, mail, reviews, tokens
@@ -18,27 +17,16 @@ from uedp_bench.first_spec.first_spec import first_spec
 from uedp_bench.first_spec.measured import languages
 from uedp_bench.grid.scheduler import jobs_of
 from uedp_bench.io.yaml_files import load_yaml
-from uedp_bench.one_run.planning.calibration import Target
-from uedp_bench.one_run.planning.planned_mechanisms import PlannedMechanism
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.spec import parse_spec
 
 
-@pytest.fixture(autouse=True)
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[PlannedMechanism, Target]]:
-    """What noise was asked for; finding it takes seconds, and other tests do."""
-    found: list[tuple[PlannedMechanism, Target]] = []
-
-    def solve(planned: PlannedMechanism, target: Target) -> SimpleNamespace:
-        found.append((planned, target))
-        return SimpleNamespace(value=1.25)
-
-    monkeypatch.setattr("uedp_bench.first_spec.suggestion.solve", solve)
-    return found
-
-
-def spec_of(file: Path, *, task: str | None = None, **given: str):
-    found = first_spec(file, given, task=task, public=(), names=("s.yaml", "runs/s"))
+def spec_of(
+    file: Path, *, task: str | None = None, epsilons: tuple[float, ...] = (8.0,), **given: str
+):
+    found = first_spec(
+        file, given, task=task, public=(), epsilons=epsilons, names=("s.yaml", "runs/s")
+    )
     return found, load_yaml(found.text)
 
 
@@ -60,20 +48,18 @@ def test_a_mailbox_with_semicolons_becomes_a_spec(tmp_path: Path) -> None:
     assert len(jobs_of(expand(parse_spec(data)), tmp_path / "out")) == 12
 
 
-def test_a_crowd_gets_a_mechanism_for_users_with_the_noise_that_is_needed(
-    tmp_path: Path, asked: list[tuple[PlannedMechanism, Target]]
-) -> None:
-    found, data = spec_of(chat(tmp_path, 1050, 700))
+def test_a_crowd_gets_a_mechanism_for_users_at_each_target(tmp_path: Path) -> None:
+    found, data = spec_of(chat(tmp_path, 1050, 700), epsilons=(1.0, 8.0))
     assert data["source"]["params"]["text_column"] == "message.body"
     assert data["source"]["params"]["user_column"] == "from.id"
     record, user = data["mechanisms"][-2:]
     assert (record["name"], user["name"]) == ("dp-sgd", "user-dp")
     assert user["params"]["users"] == found.suggestion.sizes.users
-    for part, (planned, target) in zip((record, user), asked, strict=True):
-        assert dict(planned.params) | {"noise_multiplier": 1.25} == part["params"]
-        assert (planned.name, target) == (part["name"], Target(8.0, 1e-5))
+    for part in (record, user):
+        assert part["params"]["epsilon"] == [1.0, 8.0]
+        assert "noise_multiplier" not in part["params"]
     assert data["delta"] == 1e-5
-    assert len(jobs_of(expand(parse_spec(data)), tmp_path / "out")) == 15
+    assert len(expand(parse_spec(data))) == 21
 
 
 def test_tags_and_classes_choose_the_task(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -221,6 +222,14 @@ PublicText = Annotated[
         "--public", metavar="FILE", help="Text that anybody may see, a sentence a line (repeat)."
     ),
 ]
+Epsilons = Annotated[
+    str,
+    typer.Option(
+        "--epsilon",
+        metavar="E,...",
+        help="Proven epsilons of private mechanisms, a row of the table each.",
+    ),
+]
 SpecFile = Annotated[
     Path | None,
     typer.Option("--out", metavar="SPEC.yaml", help="Where to write. [default: ./NAME.yaml]"),
@@ -237,6 +246,7 @@ def init_command(
     spans: Spans = None,
     split: Split = None,
     public: PublicText = None,
+    epsilon: Epsilons = "8",
     out: SpecFile = None,
     force: Force = False,
 ) -> None:
@@ -250,6 +260,7 @@ def init_command(
       uedp-bench init mail.csv
       uedp-bench init chat.jsonl --text message.text --user from.id
       uedp-bench init reviews.tsv --task text-classification --label stars
+      uedp-bench init mail.csv --epsilon 1,4,8
     """  # noqa: D301
     from uedp_bench.first_spec.first_spec import first_spec
 
@@ -264,7 +275,12 @@ def init_command(
     # A command line takes a name that begins with a dash for an option.
     name = f"./{target}" if str(target).startswith("-") else str(target)
     spec = first_spec(
-        path, named_columns, task=task, public=tuple(public or ()), names=(name, folder)
+        path,
+        named_columns,
+        task=task,
+        public=tuple(public or ()),
+        epsilons=_targets(epsilon),
+        names=(name, folder),
     )
     echo("found")
     for line in spec.facts:
@@ -282,6 +298,19 @@ def init_command(
     echo(f"wrote {target}: {names}; seeds 1, 2, 3")
     echo(f"next: {command} --dry-run    what would happen, and how long it takes")
     echo(f"      {command}")
+
+
+def _targets(text: str) -> list[float]:
+    """Epsilons of `--epsilon`, in order."""
+    try:
+        targets = sorted({float(word) for word in text.split(",")})
+    except ValueError:
+        targets = []
+    if not targets or not all(math.isfinite(target) and target > 0 for target in targets):
+        raise InputError(
+            f"--epsilon {text!r}: allowed are numbers above 0 with commas between, such as 1,4,8"
+        )
+    return targets
 
 
 Spec = Annotated[str, typer.Argument(metavar="SPEC", help="YAML file, or a packaged spec.")]

@@ -88,11 +88,14 @@ class Mechanism(Component[P]):
             only charged for if every mechanism declares it.
         data_set: parameters that decide by chance which private sentences count (caps). A
             guarantee for a user together with an entity is about those alone.
+        takes_delta: True if a parameter `epsilon` is the target that its noise is chosen for, at
+            `delta`, which a spec fills in with the delta of the run.
     """
 
     unit: ClassVar[PrivacyUnit | None] = None
     fresh_noise: ClassVar[bool] = False
     data_set: ClassVar[tuple[str, ...]] = ()
+    takes_delta: ClassVar[bool] = False
 
     @property
     def protects(self) -> PrivacyUnit | None:
@@ -113,6 +116,10 @@ class Mechanism(Component[P]):
 
     def units(self, stats: CorpusStats) -> PublicUnits | None:
         """Number of units that its guarantee is about; None if it depends on no such number."""
+        return None
+
+    def noise(self, stats: CorpusStats) -> float | None:
+        """Noise multiplier: as given, or chosen for a target epsilon; None of other mechanisms."""
         return None
 
     def readings(self) -> tuple[Reading, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -176,6 +176,7 @@ def first_spec(
     *,
     task: str | None,
     public: tuple[Path, ...],
+    epsilons: Sequence[float],
     names: tuple[str, str],
 ) -> FirstSpec:
     """Suggest a spec for a file, or for a folder that a source knows.
@@ -185,6 +186,7 @@ def first_spec(
         named: columns that the user named, by role; "none" for none.
         task: task that the user named.
         public: files of public text.
+        epsilons: epsilons of each private mechanism, one row each.
         names: names of the spec's file, and of the folder of results.
 
     Raises:
@@ -214,7 +216,7 @@ def first_spec(
         corpus = load(origin)
         measured = measure(corpus, most)
         sizes = sizes_of(all_of_it, chosen)
-    suggestion = suggest(chosen, corpus, measured, sizes)
+    suggestion = suggest(chosen, corpus, measured, sizes, epsilons)
     guesses = (f"{_why(chosen, task)}", *origin.guesses, *_units(measured), *_unknown(measured))
     guesses += tuple(f"left out: {line}" for line in suggestion.left_out)
     text = spec_text(suggestion, origin, measured, *names)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,14 +13,11 @@ from uedp_bench.errors import InputError
 from uedp_bench.first_spec.measured import Measured
 from uedp_bench.first_spec.origins import Origin
 from uedp_bench.first_spec.sizes import Sizes
-from uedp_bench.one_run.planning.calibration import Target, solve
-from uedp_bench.one_run.planning.planned_mechanisms import PlannedMechanism
 from uedp_bench.one_run.planting import counted_sizes, plant_all
 
 TASKS = ("next-word", "text-classification", "tagging")
 """Tasks for which a spec is suggested."""
 
-EPSILON = 8.0
 SEEDS = (1, 2, 3)
 RATES = {"next-word": 0.01, "tagging": 0.01, "text-classification": 0.1}
 """Learning rates of Adam; a linear classifier takes larger steps than a network."""
@@ -104,7 +101,9 @@ def task_of(origin: Origin, corpus: Corpus, wanted: str | None) -> str:
     return wanted
 
 
-def suggest(task: str, corpus: Corpus, measured: Measured, sizes: Sizes) -> Suggestion:
+def suggest(
+    task: str, corpus: Corpus, measured: Measured, sizes: Sizes, epsilons: Sequence[float]
+) -> Suggestion:
     """Suggest a spec for a corpus.
 
     Args:
@@ -112,6 +111,7 @@ def suggest(task: str, corpus: Corpus, measured: Measured, sizes: Sizes) -> Sugg
         corpus: corpus as its source loads it.
         measured: measurements of the corpus.
         sizes: sizes that fit.
+        epsilons: epsilons of each private mechanism.
     """
     wanted, left_out = _attacks(task, measured, sizes)
     attacks, unplanted = _that_plant(wanted, corpus)
@@ -122,7 +122,7 @@ def suggest(task: str, corpus: Corpus, measured: Measured, sizes: Sizes) -> Sugg
     )
     delta = 1e-5 if stats.rows < MANY else 1e-6
     mechanisms, none = _mechanisms(
-        task, stats, sizes, delta, public=measured.public > 0,
+        task, stats, sizes, epsilons, public=measured.public > 0,
         valid=bool(corpus.where("valid").any()),
     )  # fmt: skip
     mechanisms = _with_deidentified(mechanisms, corpus, measured)
@@ -199,8 +199,9 @@ def _attacks(
 
 
 def _mechanisms(
-    task: str, stats: CorpusStats, sizes: Sizes, delta: float, *, public: bool, valid: bool
-) -> tuple[tuple[Part, ...], tuple[str, ...]]:
+    task: str, stats: CorpusStats, sizes: Sizes, epsilons: Sequence[float],
+    *, public: bool, valid: bool,
+) -> tuple[tuple[Part, ...], tuple[str, ...]]:  # fmt: skip
     rate = RATES[task]
     parts = []
     if public:
@@ -218,7 +219,7 @@ def _mechanisms(
     record = {"records": rows, "batch_size": min(sizes.batch, rows), "steps": sizes.steps,
               "clip": 1.0, "learning_rate": rate / 2}  # fmt: skip
     parts.append(
-        _private("dp-sgd", record, delta, f"one row of {rows:,} is protected", "records", rows)
+        _private("dp-sgd", record, epsilons, f"one row of {rows:,} is protected", "records", rows)
     )
     if not sizes.users_per_round:
         why = (
@@ -230,7 +231,7 @@ def _mechanisms(
             "rounds": sizes.rounds, "rows_per_user": sizes.rows_per_user, "clip": 0.3,
             "server_optimizer": "adam", "server_learning_rate": rate / 2}  # fmt: skip
     remark = f"all rows of one user of {stats.users:,} are protected"
-    parts.append(_private("user-dp", user, delta, remark, "users", stats.users))
+    parts.append(_private("user-dp", user, epsilons, remark, "users", stats.users))
     return tuple(parts), ()
 
 
@@ -255,23 +256,17 @@ def _with_deidentified(
 
 
 def _private(
-    name: str, params: dict[str, Any], delta: float, remark: str, size: str, count: int
+    name: str, params: dict[str, Any], epsilons: Sequence[float], remark: str, size: str, count: int
 ) -> Part:
-    """A mechanism with the least noise that proves the target."""
-    planned = PlannedMechanism.from_settings(name, params | {"noise_multiplier": 1.0}, "calibrate")
-    noise = solve(planned, Target(EPSILON, delta)).value
-    sets = " ".join(
-        f"--set {key}={params[key]}"
-        for key in ("users", "users_per_round", "rounds", "records", "batch_size", "steps")
-        if key in params
-    )
+    """A mechanism with the least noise that proves each target."""
+    targets = [float(f"{epsilon:g}") for epsilon in epsilons]
     says = (
-        f"{remark}, at a proven epsilon of {EPSILON:g}",
+        f"{remark}, at a proven epsilon of {' or '.join(f'{epsilon:g}' for epsilon in targets)}",
         f"{size}: a public number. This one was counted from the file ({count:,} train after all "
         "cuts): by writing it here you declare it public",
-        f"noise: uedp-bench calibrate {name} --epsilon {EPSILON:g} --delta {delta:g} {sets}",
+        "noise: the least that proves it",
     )
-    return Part(name, {**params, "noise_multiplier": noise}, says)
+    return Part(name, {**params, "epsilon": targets if len(targets) > 1 else targets[0]}, says)
 
 
 def declared_classes(origin: Origin, corpus: Corpus) -> Origin:

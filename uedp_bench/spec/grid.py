@@ -53,7 +53,7 @@ def expand(spec: Spec, most: int | None = None) -> list[RunSpec]:
         combination
         for composition in spec.mechanisms
         for combination in itertools.product(
-            *(axes(ref, registry.mechanisms) for ref in composition)
+            *(axes(_at_delta(ref, spec.delta), registry.mechanisms) for ref in composition)
         )
     ]
     _check_seeds(spec.seeds, mechanisms)
@@ -70,6 +70,15 @@ def expand(spec: Spec, most: int | None = None) -> list[RunSpec]:
     ]  # fmt: skip
     unique = {run.model_dump_json(): run for run in runs}
     return list(unique.values())
+
+
+def _at_delta(ref: Ref, delta: float) -> Ref:
+    """The mechanism, its target epsilon at the delta of the run unless it has one of its own."""
+    if ref.params.get("epsilon") is None or "delta" in ref.params:
+        return ref
+    if not registry.mechanisms.get(ref.name).takes_delta:
+        return ref
+    return Ref(name=ref.name, params={**ref.params, "delta": delta})
 
 
 def _with_whole_train(

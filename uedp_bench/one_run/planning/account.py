@@ -13,8 +13,6 @@ from uedp_bench.accounting.banded_factorization import WithCurve
 from uedp_bench.accounting.by_unit import stated
 from uedp_bench.accounting.event_contract import MOST_COUNT, unknown_kind
 from uedp_bench.accounting.events import (
-    Gaussian,
-    GroupRound,
     PrivacyEvent,
     Protected,
     one_and_count,
@@ -106,19 +104,15 @@ def solved_noise(
     Raises:
         MissingSizeError: where a public size is needed and was not given.
     """
-    parts = mechanism.parts if isinstance(mechanism, PlannedPipeline) else (mechanism,)
-    chosen = {part.name for part in parts if part.chooses_noise}
-    if not chosen:
-        return {}
     sized, _ = _with_users(mechanism, points)
-    noise: dict[str, float] = {}
-    for event in sized.plan()[0]:
-        base, _ = one_and_count(event.event)
-        stage = event.stage or mechanism.name
-        if stage in chosen and isinstance(base, GroupRound | Gaussian):
-            name = NOISE if len(parts) == 1 else f"{stage}.{NOISE}"
-            noise[name] = base.noise_multiplier
-    return noise
+    parts = sized.parts if isinstance(sized, PlannedPipeline) else (sized,)
+    return {
+        NOISE if len(parts) == 1 else f"{part.name}.{NOISE}": part.component().noise(
+            part.public_sizes
+        )
+        for part in parts
+        if part.chooses_noise
+    }
 
 
 def prove(

@@ -20,7 +20,7 @@ from uedp_bench.components import registry
 from uedp_bench.components.component import possible_numbers
 from uedp_bench.components.review import is_reviewed
 from uedp_bench.contracts.learner import Rows
-from uedp_bench.contracts.mechanism import TrainingMechanism
+from uedp_bench.contracts.mechanism import Mechanism, TrainingMechanism
 from uedp_bench.errors import InputError, nearest
 from uedp_bench.one_run.pipeline import Pipeline, numbered
 from uedp_bench.one_run.planning.given_sizes import SIZES, GivenSizes, whole_number
@@ -106,11 +106,9 @@ class PlannedMechanism:
     @property
     def chooses_noise(self) -> bool:
         """True if it chooses its noise itself, for a target among its parameters."""
-        return (
-            {NOISE, "epsilon"} <= set(self.fields)
-            and not self.fields[NOISE].is_required()
-            and self.params.get(NOISE, self.fields[NOISE].default) is None
-        )
+        component = self.component()
+        takes = isinstance(component, Mechanism) and component.takes_delta
+        return takes and getattr(component.params, NOISE) is None
 
     def ending_at(self, spread: int) -> PlannedMechanism | None:
         """With as few users as a curve up to this spread needs; None where it needs them all.
