@@ -24,10 +24,13 @@ from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.models.fast import recurrence
 from uedp_bench.models.networks import causal_transformer, lstm
-from uedp_bench.models.networks.bert_masked import MaskedTransformer, fresh_head
 from uedp_bench.models.networks.lstm import LayerShape, NetworkShape, RecurrentNetwork
-from uedp_bench.models.networks.pooled_transformer import Projection
-from uedp_bench.models.networks.word_transformer import WordTransformer
+from uedp_bench.models.networks.transformer_encoders import (
+    MaskedTransformer,
+    Projection,
+    WordTransformer,
+    fresh_head,
+)
 from uedp_bench.tasks.language.language_model import LanguageReader
 from uedp_bench.tasks.masked_language.masked_model import MaskedReader
 

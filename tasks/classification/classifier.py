@@ -152,7 +152,7 @@ class ClassifierReader(Reader):
     def network(self, seed: int, head_seed: int) -> nn.Module:
         """See `Reader`."""
         from uedp_bench.models.networks.classifier import ClassifierNetwork, Given
-        from uedp_bench.models.networks.output_layer import take_head
+        from uedp_bench.models.networks.modules import take_head
 
         if self.vectors:
             encoder: Any = Given(self.vectors)

@@ -118,9 +118,8 @@ class LanguageReader(Reader):
 
     def losses(self, module: nn.Module, batch: Batch) -> Losses:
         """Cross-entropy of each row; dropout acts where the module is in training mode."""
-        from uedp_bench.models.fast.cross_entropy import token_nats
-        from uedp_bench.models.fast.output_nats import output_nats
-        from uedp_bench.models.networks.output_layer import OutputLayer
+        from uedp_bench.models.fast.output_nats import output_nats, token_nats
+        from uedp_bench.models.networks.modules import OutputLayer
 
         targets = batch["targets"]
         seeds = batch["seeds"] if module.training else None

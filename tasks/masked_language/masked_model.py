@@ -104,9 +104,8 @@ class MaskedReader(Reader):
 
     def losses(self, module: nn.Module, batch: Batch) -> Losses:
         """Cross-entropy of the hidden tokens of each row."""
-        from uedp_bench.models.fast.cross_entropy import token_nats
-        from uedp_bench.models.fast.output_nats import output_nats
-        from uedp_bench.models.networks.output_layer import OutputLayer
+        from uedp_bench.models.fast.output_nats import output_nats, token_nats
+        from uedp_bench.models.networks.modules import OutputLayer
 
         read = batch["tokens"], batch["lengths"], batch["places"]
         targets, network = batch["targets"], module

@@ -14,7 +14,7 @@ import numpy as np
 from uedp_bench.api import InputError, Utility
 from uedp_bench.api.capabilities import MaskFiller
 from uedp_bench.corpus import BoolArray, FloatArray, IntArray, or_alone
-from uedp_bench.models.word_pieces import pieces_of
+from uedp_bench.models.word_rows import pieces_of
 from uedp_bench.tasks.language.ngrams import NGramModel
 from uedp_bench.tasks.masked_language.masks import uniforms
 from uedp_bench.tasks.tokens.rows import TextRows

@@ -14,8 +14,7 @@ from uedp_bench.api.networks import Batch, Losses, Reader, load_weights, on_devi
 from uedp_bench.contracts.learner import LengthsOnDemand, example_ids
 from uedp_bench.corpus import BoolArray, Corpus, IntArray, Spans
 from uedp_bench.data.row_vectors import RowVectors
-from uedp_bench.models.word_pieces import VectorRows
-from uedp_bench.models.word_rows import Padding
+from uedp_bench.models.word_rows import Padding, VectorRows
 from uedp_bench.tasks.tagging.labels import label_names, mentions_of_labels
 from uedp_bench.tasks.tagging.targets import ENTITIES, annotation_of, word_labels
 from uedp_bench.tasks.tagging.words import WordRule, WordTable, with_words
@@ -140,7 +139,7 @@ class TaggerReader(Reader):
 
     def network(self, seed: int, head_seed: int) -> nn.Module:
         """See `Reader`."""
-        from uedp_bench.models.networks.output_layer import take_head
+        from uedp_bench.models.networks.modules import take_head
         from uedp_bench.models.networks.tagger import TaggerNetwork
 
         encoder = self.model.build_token_encoder(self.vocabulary, seed)

@@ -223,7 +223,7 @@ class Reader(ABC):
             InputError: if the folder has none, or lacks its vocabulary.
         """
         from uedp_bench.components.registry import models
-        from uedp_bench.models.module_set import load_modules
+        from uedp_bench.models.networks.modules import load_modules
 
         if not (file := folder / cls.FILE).is_file():
             raise InputError(f"{folder} holds no saved release: {cls.FILE} is missing")
@@ -323,7 +323,7 @@ class SupervisedRelease(TrainedRelease):
 
     def save(self, folder: Path) -> None:
         """Writes weights, vocabulary and how to read rows; `Reader.load` reads them."""
-        from uedp_bench.models.module_set import save_modules
+        from uedp_bench.models.networks.modules import save_modules
 
         reader = self.reader
         folder.mkdir(parents=True, exist_ok=True)

@@ -81,9 +81,8 @@ class PairReader(Reader):
     def losses(self, module: nn.Module, batch: Batch) -> Losses:
         """Cross-entropy of the target of each row and its end, given the text."""
         from uedp_bench.api.training import ModuleSet
-        from uedp_bench.models.fast.cross_entropy import token_nats
-        from uedp_bench.models.fast.output_nats import output_nats
-        from uedp_bench.models.networks.output_layer import OutputLayer
+        from uedp_bench.models.fast.output_nats import output_nats, token_nats
+        from uedp_bench.models.networks.modules import OutputLayer
 
         targets, lengths = batch["targets"], batch["lengths"]
         if isinstance(module, ModuleSet):
@@ -173,7 +172,7 @@ class TranslatorRelease(SupervisedRelease):
         import torch
 
         from uedp_bench.api.training import modules_of
-        from uedp_bench.models.networks.translation_search import Search, translated
+        from uedp_bench.models.networks.translators import Search, translated
 
         vocabulary, reader = self.vocabulary, self.reader
         search = Search(

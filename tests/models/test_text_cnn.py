@@ -16,8 +16,7 @@ from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import InputError
-from uedp_bench.models.networks.classifier import ClassifierNetwork
-from uedp_bench.models.networks.text_cnn import CNNLayout, TextCNN
+from uedp_bench.models.networks.classifier import ClassifierNetwork, CNNLayout, TextCNN
 from uedp_bench.models.text_cnn import TextCNN as TextCNNModel
 from uedp_bench.models.text_cnn import TextCNNParams
 

@@ -12,8 +12,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from uedp_bench.components.registry import models
 from uedp_bench.errors import InputError
-from uedp_bench.models.networks.tfidf import TfidfNetwork
-from uedp_bench.models.vocabularies.terms import SPECIALS, TermVocabulary
+from uedp_bench.models.networks.classifier import TfidfNetwork
+from uedp_bench.models.vocabularies.words import FIRST_TERM, TermVocabulary
 from uedp_bench.one_run.execution import Execution
 from uedp_bench.one_run.planting import forget_corpora
 from uedp_bench.one_run.runner import execute
@@ -38,7 +38,7 @@ def vectors(vocabulary: Any, module: Any, texts: list[str]) -> torch.Tensor:
     rows = [[vocabulary.begin, *ids, vocabulary.end] for ids in vocabulary.encode(texts)]
     lengths = torch.tensor([len(row) for row in rows])
     width = int(lengths.max())
-    padding = [row + [SPECIALS] * (width - len(row)) for row in rows]  # a term, if it were read
+    padding = [row + [FIRST_TERM] * (width - len(row)) for row in rows]  # a term, if it were read
     found: torch.Tensor = module(torch.tensor(padding), lengths)
     return found
 

@@ -17,11 +17,9 @@ from uedp_bench.components.component import Params
 from uedp_bench.contracts.model import TextEncoder, TokenEncoder, Vocabulary, WordRows
 from uedp_bench.corpus import FeatureArray, FloatArray
 from uedp_bench.models.networks.classifier import Given
-from uedp_bench.models.networks.pooled_transformer import Projection
-from uedp_bench.models.networks.word_transformer import GivenWords
+from uedp_bench.models.networks.transformer_encoders import GivenWords, Projection
 from uedp_bench.models.vocabularies.words import WordVocabulary
-from uedp_bench.models.word_pieces import VectorRows
-from uedp_bench.models.word_rows import Padding
+from uedp_bench.models.word_rows import Padding, VectorRows
 
 
 class _Mean(nn.Module):

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from uedp_bench.contracts.learner import Batch, Learner, Losses, example_ids
 from uedp_bench.contracts.release import Release
 from uedp_bench.corpus import Corpus, IntArray
-from uedp_bench.models.fast.cross_entropy import token_nats
+from uedp_bench.models.fast.output_nats import token_nats
 from uedp_bench.models.networks.causal_transformer import TransformerNetwork
 from uedp_bench.models.networks.lstm import Dropout, LayerShape, NetworkShape, RecurrentNetwork
-from uedp_bench.models.networks.pooled_transformer import PooledTransformer, Projection
+from uedp_bench.models.networks.transformer_encoders import PooledTransformer, Projection
 
 WORDS = 23
 

@@ -1,11 +1,11 @@
 """Training: rounds of a federation, and its policies. Importing this module loads torch."""
 
-from uedp_bench.models.module_set import ModuleSet as ModuleSet
-from uedp_bench.models.module_set import load_modules as load_modules
-from uedp_bench.models.module_set import modules_of as modules_of
-from uedp_bench.models.module_set import save_modules as save_modules
 from uedp_bench.models.networks.modules import ArgMax as ArgMax
 from uedp_bench.models.networks.modules import Branches as Branches
+from uedp_bench.models.networks.modules import ModuleSet as ModuleSet
+from uedp_bench.models.networks.modules import load_modules as load_modules
+from uedp_bench.models.networks.modules import modules_of as modules_of
+from uedp_bench.models.networks.modules import save_modules as save_modules
 from uedp_bench.training.adaptive_bound import AdaptiveBound as AdaptiveBound
 from uedp_bench.training.bounds import Bound as Bound
 from uedp_bench.training.bounds import Count as Count

@@ -63,7 +63,7 @@ class AWDLSTM(WordModel[AWDLSTMParams], TextEncoder[AWDLSTMParams]):
 
     def build_encoder(self, vocabulary: Vocabulary | None, seed: int) -> nn.Module:
         """See `TextEncoder`."""
-        from uedp_bench.models.networks.lstm_encoder import ConcatPooling
+        from uedp_bench.models.networks.recurrent_encoders import ConcatPooling
 
         if vocabulary is None:
             raise TypeError(f"{self.name} reads a vocabulary of words")

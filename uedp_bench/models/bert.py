@@ -29,14 +29,14 @@ from uedp_bench.text.vector_cache import cached_vectors
 if TYPE_CHECKING:
     from torch import nn
 
-    from uedp_bench.models.networks.bert_masked import MaskedTransformer
-    from uedp_bench.models.networks.pooled_transformer import (
+    from uedp_bench.models.networks.transformer_encoders import (
+        MaskedTransformer,
         PaddedTransformer,
         PooledTransformer,
         Projection,
+        WordTransformer,
     )
-    from uedp_bench.models.networks.word_transformer import WordTransformer
-    from uedp_bench.models.word_pieces import PieceRows, VectorRows
+    from uedp_bench.models.word_rows import PieceRows, VectorRows
 
     M = TypeVar("M", bound=PaddedTransformer)
 
@@ -79,7 +79,7 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams], MaskedLanguageMode
     def vocabulary(self, texts: Sequence[str], *, origin: str, private: bool) -> MaskedVocabulary:
         """The pretrained tokenizer (the texts are not used), or one trained on the texts."""
         if self.params.configuration is not None:
-            from uedp_bench.models.vocabularies.wordpiece import train_wordpiece
+            from uedp_bench.models.vocabularies.tokenizer import train_wordpiece
 
             size = self.params.vocabulary_size or TOKENS[self.params.configuration]
             return TokenizerVocabulary(train_wordpiece(texts, size), origin=origin, private=private)
@@ -91,7 +91,7 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams], MaskedLanguageMode
 
     def words(self, texts: Sequence[str]) -> list[list[str]]:
         """Words of each text before they are cut into pieces: in lower case, signs apart."""
-        from uedp_bench.models.vocabularies.wordpiece import words_of_bert
+        from uedp_bench.models.vocabularies.tokenizer import words_of_bert
 
         return words_of_bert(texts)
 
@@ -132,7 +132,7 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams], MaskedLanguageMode
         key = (version("transformers"), identity, pooling, limit, device.split(":")[0], SHAPES)
 
         def compute(some: list[str]) -> FeatureArray:
-            from uedp_bench.models.networks.pooled_transformer import pooled_features
+            from uedp_bench.models.networks.transformer_encoders import pooled_features
 
             network = _frozen_network(where, identity, pooling, device)
             vocabulary = self.vocabulary([], origin="", private=False)
@@ -151,7 +151,7 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams], MaskedLanguageMode
             InputError: if the pretrained encoder cannot be read, or has fewer tokens than its
                 tokenizer.
         """
-        from uedp_bench.models.networks.pooled_transformer import PooledTransformer
+        from uedp_bench.models.networks.transformer_encoders import PooledTransformer
 
         if self.frozen():
             return self._projection(self.feature_size(), seed)
@@ -168,7 +168,7 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams], MaskedLanguageMode
         device: str,
     ) -> WordRows:
         """See `TokenEncoder`: pieces past `max_tokens`, or past `max_length`, are left out."""
-        from uedp_bench.models.word_pieces import read_pieces
+        from uedp_bench.models.word_rows import read_pieces
 
         limit = min(n for n in (max_tokens, self.max_length()) if n is not None)
         if self.frozen():
@@ -190,7 +190,7 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams], MaskedLanguageMode
             InputError: if the pretrained encoder cannot be read, or has fewer tokens than its
                 tokenizer; if a pooling is asked for.
         """
-        from uedp_bench.models.networks.word_transformer import GivenWords, WordTransformer
+        from uedp_bench.models.networks.transformer_encoders import GivenWords, WordTransformer
 
         if self.params.pooling != "cls":
             raise InputError(
@@ -211,8 +211,11 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams], MaskedLanguageMode
                 tokenizer, or a head of another kind than BERT's; if it is frozen, or something is
                 asked for on top of it.
         """
-        from uedp_bench.models.networks.bert_masked import MaskedTransformer, fresh_head
-        from uedp_bench.models.networks.word_transformer import WordTransformer
+        from uedp_bench.models.networks.transformer_encoders import (
+            MaskedTransformer,
+            WordTransformer,
+            fresh_head,
+        )
 
         p = self.params
         for field, is_set in (("frozen", p.frozen), ("projection", p.projection is not None)):
@@ -232,7 +235,7 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams], MaskedLanguageMode
 
     def save_masked(self, module: nn.Module, folder: Path) -> None:
         """Write configuration and weights, in the library's own format where it can."""
-        from uedp_bench.models.networks.bert_masked import save_library
+        from uedp_bench.models.networks.transformer_encoders import save_library
 
         network: Any = module
         folder.mkdir(parents=True, exist_ok=True)
@@ -246,8 +249,11 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams], MaskedLanguageMode
         """Read what `save_masked` wrote."""
         from transformers import AutoModel
 
-        from uedp_bench.models.networks.bert_masked import MaskedTransformer, fresh_head
-        from uedp_bench.models.networks.word_transformer import WordTransformer
+        from uedp_bench.models.networks.transformer_encoders import (
+            MaskedTransformer,
+            WordTransformer,
+            fresh_head,
+        )
 
         inside = folder / _FOLDER
         if self.params.lora_rank is None:
@@ -272,7 +278,7 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams], MaskedLanguageMode
 
     def load_encoder(self, vocabulary: Vocabulary | None, folder: Path) -> nn.Module:
         """Read what `save_encoder` wrote; only a frozen encoder needs its original again."""
-        from uedp_bench.models.networks.pooled_transformer import PooledTransformer
+        from uedp_bench.models.networks.transformer_encoders import PooledTransformer
 
         if self.frozen():
             return super().load_encoder(vocabulary, folder)
@@ -281,7 +287,7 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams], MaskedLanguageMode
 
     def load_token_encoder(self, vocabulary: Vocabulary | None, folder: Path) -> nn.Module:
         """As `load_encoder`."""
-        from uedp_bench.models.networks.word_transformer import WordTransformer
+        from uedp_bench.models.networks.transformer_encoders import WordTransformer
 
         if self.frozen():
             return super().load_token_encoder(vocabulary, folder)
@@ -328,8 +334,8 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams], MaskedLanguageMode
         self, words: Sequence[Sequence[str]], limit: int, device: str
     ) -> VectorRows:
         """Vectors of the frozen encoder, kept by the words of a row and the place of each there."""
-        from uedp_bench.models.networks.word_transformer import vectors_of_rows
-        from uedp_bench.models.word_pieces import read_pieces, read_vectors
+        from uedp_bench.models.networks.transformer_encoders import vectors_of_rows
+        from uedp_bench.models.word_rows import read_pieces, read_vectors
 
         where, size = self.params.pretrained, self.feature_size()
         vocabulary = self.vocabulary([], origin="", private=False)
@@ -346,7 +352,7 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams], MaskedLanguageMode
         return read_vectors(words, read(words), ("transformers", *key), compute, size)
 
     def _projection(self, size: int, seed: int) -> Projection:
-        from uedp_bench.models.networks.pooled_transformer import Projection
+        from uedp_bench.models.networks.transformer_encoders import Projection
 
         return Projection(size, self.params.projection, seed)
 
@@ -399,7 +405,7 @@ def _pretrained_masked(where: str, seed: int) -> MaskedTransformer:
     import torch
     from transformers import AutoModelForMaskedLM
 
-    from uedp_bench.models.networks.bert_masked import of_library
+    from uedp_bench.models.networks.transformer_encoders import of_library
     from uedp_bench.text.pretrained import no_progress_bars
 
     with readable(where, _FIELD), no_progress_bars(), torch.random.fork_rng(devices=[]):
@@ -428,7 +434,7 @@ def _frozen_network(
     where: str, identity: str, pooling: Literal["cls", "mean"], device: str
 ) -> PooledTransformer:
     # The identity is an argument so that files that were written anew are loaded anew.
-    from uedp_bench.models.networks.pooled_transformer import PooledTransformer, Projection
+    from uedp_bench.models.networks.transformer_encoders import PooledTransformer, Projection
 
     network = _pretrained(where, revision(identity))
     projection = Projection(network.config.hidden_size, None, seed=0)
@@ -437,8 +443,7 @@ def _frozen_network(
 
 @lru_cache(maxsize=1)
 def _frozen_words(where: str, identity: str, device: str) -> WordTransformer:
-    from uedp_bench.models.networks.pooled_transformer import Projection
-    from uedp_bench.models.networks.word_transformer import WordTransformer
+    from uedp_bench.models.networks.transformer_encoders import Projection, WordTransformer
 
     network = _pretrained(where, revision(identity))
     return WordTransformer(network, Projection(network.config.hidden_size, None, seed=0)).to(device)

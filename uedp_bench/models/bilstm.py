@@ -23,8 +23,7 @@ from uedp_bench.components.requirements import of_embedding
 if TYPE_CHECKING:
     from torch import nn
 
-    from uedp_bench.models.networks.lstm_encoder import BidirectionalNetwork
-    from uedp_bench.models.networks.word_encoder import WordEncoder
+    from uedp_bench.models.networks.recurrent_encoders import BidirectionalNetwork, WordEncoder
 
     N = TypeVar("N", BidirectionalNetwork, WordEncoder)
 
@@ -189,13 +188,13 @@ class BiLSTM(WordText[BiLSTMParams], TextEncoder[BiLSTMParams], TokenEncoder[BiL
         return network
 
     def _network(self, words: int, size: int, seed: int) -> BidirectionalNetwork:
-        from uedp_bench.models.networks.lstm_encoder import BidirectionalNetwork
+        from uedp_bench.models.networks.recurrent_encoders import BidirectionalNetwork
 
         units, dropout = self.params.units, self.params.dropout
         return self._held(BidirectionalNetwork(words, size, units, dropout=dropout, seed=seed))
 
     def _word_encoder(self, words: int, size: int, seed: int) -> WordEncoder:
-        from uedp_bench.models.networks.word_encoder import WordEncoder, WordShape
+        from uedp_bench.models.networks.recurrent_encoders import WordEncoder, WordShape
 
         p, (filters, case) = self.params, self._features()
         shape = WordShape(words, size, filters, case, p.units, p.dropout)

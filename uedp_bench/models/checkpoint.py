@@ -21,8 +21,7 @@ from uedp_bench.api.networks import (
     load_weights,
     save_weights,
 )
-from uedp_bench.models.vocabularies.chat import ChatVocabulary
-from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary
+from uedp_bench.models.vocabularies.tokenizer import ChatVocabulary, TokenizerVocabulary
 from uedp_bench.text.pretrained import readable, snapshot
 
 if TYPE_CHECKING:
@@ -169,7 +168,7 @@ class Checkpoint(
 
     def before_training(self) -> Checkpoint | None:
         """The model `base`, or the network that adapters change; None where neither is known."""
-        from uedp_bench.models.networks.saved_adapters import base_folder
+        from uedp_bench.models.adapters import base_folder
 
         p = self.params
         base = p.base or base_folder(self._where, "checkpoint.pretrained")
@@ -220,8 +219,8 @@ class Checkpoint(
     def _causal(self, where: str, adapter: str | None) -> TransformerNetwork:
         import torch
 
+        from uedp_bench.models.adapters import with_adapters
         from uedp_bench.models.networks.causal_transformer import TransformerNetwork
-        from uedp_bench.models.networks.saved_adapters import with_adapters
         from uedp_bench.models.networks.whole_checkpoint import whole_network
 
         load = partial(whole_network, kind="causal", dtype=getattr(torch, self.params.dtype))
@@ -246,7 +245,7 @@ class Checkpoint(
 
     def save_masked(self, module: nn.Module, folder: Path) -> None:
         """In the library's own format."""
-        from uedp_bench.models.networks.bert_masked import save_library
+        from uedp_bench.models.networks.transformer_encoders import save_library
 
         save_library(module, folder / _NETWORK)  # type: ignore[arg-type]
 
@@ -288,7 +287,7 @@ class Checkpoint(
         device: str,
     ) -> WordRows:
         """See `TokenEncoder`: a word has the vector of its first piece."""
-        from uedp_bench.models.word_pieces import read_pieces
+        from uedp_bench.models.word_rows import read_pieces
 
         limit = min(n for n in (max_tokens, self.max_length()) if n is not None)
         read = self._check_rows(vocabulary)
@@ -330,7 +329,7 @@ class Checkpoint(
     def _tokenizer(self) -> Any:
         from transformers import AutoTokenizer
 
-        from uedp_bench.models.networks.saved_adapters import base_folder
+        from uedp_bench.models.adapters import base_folder
 
         where, field = self._where, "checkpoint.pretrained"
         if (adapter := self.params.adapter) and (Path(adapter) / _TOKENIZER).is_file():
@@ -398,7 +397,7 @@ class Checkpoint(
 
 
 def _masked(where: str, fitting: Any, vocabulary: Vocabulary) -> nn.Module:
-    from uedp_bench.models.networks.bert_masked import of_library
+    from uedp_bench.models.networks.transformer_encoders import of_library
     from uedp_bench.models.networks.whole_checkpoint import FIELD, whole_network
 
     network = fitting(whole_network(where, "masked"), vocabulary)

@@ -134,7 +134,7 @@ class Marian(TranslationModel[MarianParams]):
         import torch
         from transformers import MarianMTModel
 
-        from uedp_bench.models.networks.marian import MarianNetwork
+        from uedp_bench.models.networks.translators import MarianNetwork
         from uedp_bench.text.pretrained import no_progress_bars
 
         with _readable(self.params.pretrained), no_progress_bars():

@@ -128,6 +128,6 @@ class SentenceEncoder(FrozenSentences[SentenceEncoderParams]):
 
     def build_encoder(self, vocabulary: Vocabulary | None, seed: int) -> nn.Module:
         """The projection, if any; see `TextEncoder`."""
-        from uedp_bench.models.networks.pooled_transformer import Projection
+        from uedp_bench.models.networks.transformer_encoders import Projection
 
         return Projection(self.feature_size(), self.params.projection, seed)

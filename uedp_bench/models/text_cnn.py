@@ -18,7 +18,7 @@ from uedp_bench.models.sentence_encoder import FrozenSentences, SentenceParams
 if TYPE_CHECKING:
     from torch import nn
 
-    from uedp_bench.models.networks.text_cnn import CNNLayout
+    from uedp_bench.models.networks.classifier import CNNLayout
     from uedp_bench.text.embedding import Embedding
 
 _LEAST = 1e-12
@@ -112,7 +112,7 @@ class TextCNNParams(SentenceParams):
 
     def layout(self) -> CNNLayout:
         """The convolutions."""
-        from uedp_bench.models.networks.text_cnn import CNNLayout
+        from uedp_bench.models.networks.classifier import CNNLayout
 
         if self.embedding is not None:
             return CNNLayout(tuple((width,) for width in self.widths), (self.filters,), (None,))
@@ -169,7 +169,7 @@ class TextCNN(FrozenSentences[TextCNNParams]):
 
     def build_encoder(self, vocabulary: Vocabulary | None, seed: int) -> nn.Module:
         """The network on top of the vectors; see `TextEncoder`."""
-        from uedp_bench.models.networks.text_cnn import TextCNN as Network
+        from uedp_bench.models.networks.classifier import TextCNN as Network
 
         p = self.params
         width = p.width if p.embedding is None else None

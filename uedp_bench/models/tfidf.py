@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from uedp_bench.api.networks import TextEncoder, Vocabulary, WordParams
-from uedp_bench.models.vocabularies.terms import TermVocabulary, terms
+from uedp_bench.models.vocabularies.words import TermVocabulary, terms
 
 if TYPE_CHECKING:
     from torch import nn
@@ -74,7 +74,7 @@ class Tfidf(TextEncoder[TfidfParams]):
 
     def build_encoder(self, vocabulary: Vocabulary | None, seed: int) -> nn.Module:
         """See `TextEncoder`; nothing is drawn."""
-        from uedp_bench.models.networks.tfidf import TfidfNetwork
+        from uedp_bench.models.networks.classifier import TfidfNetwork
 
         if not isinstance(vocabulary, TermVocabulary):
             raise TypeError("tfidf reads a vocabulary of terms")

@@ -138,7 +138,7 @@ class TransformerSmall(TranslationModel[TransformerSmallParams]):
 
     def build_translator(self, vocabulary: PairVocabulary, seed: int) -> nn.Module:
         """See `TranslationModel`."""
-        from uedp_bench.models.networks.encoder_decoder import (
+        from uedp_bench.models.networks.translators import (
             TransformerTranslator,
             TranslatorShape,
         )

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from uedp_bench.models.fast.cross_entropy import token_nats
+from uedp_bench.models.fast.output_nats import token_nats
 
 
 def reference(logits: Tensor, targets: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from uedp_bench.models.fast import products
 from uedp_bench.models.fast.descent import descending, in_place
 from uedp_bench.models.fast.output_nats import output_nats
 from uedp_bench.models.networks.causal_transformer import TransformerNetwork
-from uedp_bench.models.networks.output_layer import OutputLayer
+from uedp_bench.models.networks.modules import OutputLayer
 
 TOKENS = torch.tensor([[1, 2, 3, 4, 5], [6, 6, 6, 0, 0], [7, 0, 0, 0, 0]])
 TARGETS = torch.tensor([[2, 3, 4, 5, 0], [6, 6, 0, -100, -100], [0, -100, -100, -100, -100]])

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from uedp_bench.models.fast.output_nats import output_nats
-from uedp_bench.models.networks.output_layer import OutputLayer
+from uedp_bench.models.networks.modules import OutputLayer
 
 
 def draw(scale: float = 1.0, dtype: torch.dtype = torch.float64) -> tuple[Tensor, ...]:

@@ -20,7 +20,7 @@ from uedp_bench.contracts.run_context import Run
 from uedp_bench.contracts.served_release import Compilable
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import CapabilityError
-from uedp_bench.models.module_set import ModuleSet
+from uedp_bench.models.networks.modules import ModuleSet
 from uedp_bench.one_run.scoring import utility_of
 
 ROWS = 12

@@ -20,7 +20,7 @@ from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.mechanisms.deidentification.deidentify import Deidentify
 from uedp_bench.mechanisms.noiseless import Noiseless
 from uedp_bench.models.bilstm import BiLSTM
-from uedp_bench.models.module_set import ModuleSet
+from uedp_bench.models.networks.modules import ModuleSet
 from uedp_bench.one_run.publishing import publish
 from uedp_bench.tasks.tagging.tagger import TaggerReader, TaggerRelease
 from uedp_bench.tasks.tagging.tagging import Tagging

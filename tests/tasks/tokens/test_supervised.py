@@ -23,7 +23,7 @@ from uedp_bench.contracts.learner import Batch, Losses
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError, UedpBenchError
-from uedp_bench.models.module_set import ModuleSet
+from uedp_bench.models.networks.modules import ModuleSet
 from uedp_bench.models.vocabularies.words import WordVocabulary
 
 

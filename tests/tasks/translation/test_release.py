@@ -10,7 +10,7 @@ import pytest
 
 from uedp_bench.contracts.capabilities import PairScorer, RowScorer, Translator, capabilities
 from uedp_bench.errors import InputError
-from uedp_bench.models.module_set import ModuleSet
+from uedp_bench.models.networks.modules import ModuleSet
 from uedp_bench.tasks.translation.translator import PairReader, TranslatorRelease
 
 TEXTS = ["der Arzt hat die Tablette gesehen .", "eine Frau", "", "ohne den Vertrag", "Xylo 東"]

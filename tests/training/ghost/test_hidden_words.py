@@ -16,9 +16,12 @@ from torch import Tensor, nn
 
 from uedp_bench.components.registry import models
 from uedp_bench.corpus import SPLITS, Corpus
-from uedp_bench.models.networks.bert_masked import MaskedTransformer, fresh_head
-from uedp_bench.models.networks.pooled_transformer import Projection
-from uedp_bench.models.networks.word_transformer import WordTransformer
+from uedp_bench.models.networks.transformer_encoders import (
+    MaskedTransformer,
+    Projection,
+    WordTransformer,
+    fresh_head,
+)
 from uedp_bench.tasks.masked_language.masked_model import MaskedReader
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping_rule import ONE_PASS

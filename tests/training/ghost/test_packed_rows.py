@@ -12,7 +12,7 @@ from model_learners import learner_of_model
 
 from uedp_bench.contracts.learner import Learner, Schedule
 from uedp_bench.models.awd_lstm import AWDLSTM, AWDLSTMParams
-from uedp_bench.models.fast import recurrence_packing, recurrence_tables
+from uedp_bench.models.fast import recurrence_tables
 from uedp_bench.models.vocabularies.words import WordVocabulary
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping_rule import ONE_PASS
@@ -32,11 +32,11 @@ class Packs:
         self.patch, self.times = monkeypatch, 0
 
     def everything(self) -> None:
-        self.patch.setattr(recurrence_packing, "LARGE", 0)
+        self.patch.setattr(recurrence_tables, "LARGE", 0)
         self.patch.setattr(recurrence_tables, "packing", self._packing)
 
     def _packing(self, *given: Any) -> Any:
-        found = recurrence_packing.packing(*given)
+        found = recurrence_tables.packing(*given)
         self.times += found is not None
         return found
 

@@ -1,9 +1,10 @@
-"""The output layer of a language model and the cross-entropy of its tokens, as one function.
+"""Cross-entropy of a language model's tokens, with its output layer or alone, as one function.
 
 The table of all logits (rows x length x vocabulary) is the largest tensor of a small language
 model. Taken together, layer and cross-entropy need it once: the softmax overwrites the logits, and
 the gradients of features and weights are products with the probabilities, less one row for each
-target. torch's own functions fill and read three such tables.
+target. torch's own functions fill and read three such tables; its cross-entropy alone fills and
+reads one more than it needs.
 """
 
 from __future__ import annotations
@@ -16,10 +17,50 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from uedp_bench.models import fast
-from uedp_bench.models.fast.cross_entropy import token_nats
 from uedp_bench.models.fast.descent import current_rate
 from uedp_bench.models.fast.products import descend, more_rows, outer, padded, product
-from uedp_bench.models.networks.output_layer import OutputLayer
+from uedp_bench.models.networks.modules import OutputLayer
+
+
+class _TokenNats(torch.autograd.Function):
+    """Works under `torch.func.grad` and `vmap`; has no second derivative."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        p = torch.softmax(logits, dim=-1)
+        # log-sum-exp from the largest logit, whose probability is at least 1 / vocabulary.
+        total = logits.amax(dim=-1) - torch.log(p.amax(dim=-1))
+        at = targets.clamp(min=0).unsqueeze(-1)
+        nats = total - logits.gather(-1, at).squeeze(-1)
+        return torch.where(targets < 0, torch.zeros_like(nats), nats), p
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.save_for_backward(output[1], inputs[1])
+        ctx.mark_non_differentiable(output[1])
+        ctx.set_materialize_grads(False)  # else autograd fills a table of zeros for `p`
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> tuple[Tensor, None]:
+        p, targets = ctx.saved_tensors
+        scale = torch.where(targets < 0, torch.zeros_like(gradients[0]), gradients[0]).unsqueeze(-1)
+        at = targets.clamp(min=0).unsqueeze(-1)
+        return (p * scale).scatter_add_(-1, at, -scale), None
+
+
+def token_nats(logits: Tensor, targets: Tensor) -> Tensor:
+    """Negative log-likelihood (...) in nats of targets (...) under logits (..., vocabulary).
+
+    Negative targets are padding: they cost nothing and have no gradient.
+    """
+    if not fast.is_on():
+        log_p = torch.log_softmax(logits, dim=-1)
+        nats = -log_p.gather(-1, targets.clamp(min=0).unsqueeze(-1)).squeeze(-1)
+        return torch.where(targets < 0, torch.zeros_like(nats), nats)
+    return _TokenNats.apply(logits, targets)[0]  # type: ignore[no-any-return, no-untyped-call]
+
 
 _SMALL = 1e-30
 """Probabilities below lose digits in float32: their logarithm is taken from the logits."""

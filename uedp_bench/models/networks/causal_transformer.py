@@ -15,8 +15,7 @@ from torch import Tensor, nn
 from uedp_bench.contracts.at_once import at_once
 from uedp_bench.models.fast import gpt2_blocks
 from uedp_bench.models.fast.products import FasterProducts
-from uedp_bench.models.networks.output_layer import OutputLayer
-from uedp_bench.models.networks.pooled_transformer import starts_past_padding
+from uedp_bench.models.networks.modules import OutputLayer
 from uedp_bench.models.networks.token_tree import (
     LOGITS_AT_ONCE,
     NONE,
@@ -26,6 +25,7 @@ from uedp_bench.models.networks.token_tree import (
     TokenTree,
     logits_by_rows,
 )
+from uedp_bench.models.networks.transformer_encoders import starts_past_padding
 from uedp_bench.text.pretrained import no_progress_bars
 
 NODES_AT_ONCE = 192

@@ -18,7 +18,7 @@ from uedp_bench.models.fast.descent import lookup
 from uedp_bench.models.fast.products import product
 from uedp_bench.models.fast.recurrence import recurrence
 from uedp_bench.models.fast.recurrence_tables import CellWeights
-from uedp_bench.models.networks.output_layer import OutputLayer
+from uedp_bench.models.networks.modules import OutputLayer
 from uedp_bench.models.networks.token_tree import LOGITS_AT_ONCE, BoolArray, NodeLogits, TokenTree
 
 State = tuple[tuple[Tensor, Tensor], ...]

@@ -19,9 +19,8 @@ import torch
 from torch import Tensor, nn
 
 from uedp_bench.contracts.learner import Batch
-from uedp_bench.models.fast.cross_entropy import token_nats
-from uedp_bench.models.module_set import modules_of
-from uedp_bench.models.networks.output_layer import OutputLayer
+from uedp_bench.models.fast.output_nats import token_nats
+from uedp_bench.models.networks.modules import OutputLayer, modules_of
 
 _RANGE = 0.1
 

@@ -10,9 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from uedp_bench.errors import InputError, nearest, shown
-from uedp_bench.models.networks.pooled_transformer import PaddedTransformer, Projection
-from uedp_bench.models.networks.saved_adapters import base_folder, with_adapters
-from uedp_bench.models.networks.word_transformer import WordTransformer
+from uedp_bench.models.adapters import base_folder, with_adapters
+from uedp_bench.models.networks.transformer_encoders import (
+    PaddedTransformer,
+    Projection,
+    WordTransformer,
+)
 from uedp_bench.text.pretrained import no_progress_bars, readable
 
 FIELD = "checkpoint.pretrained"
@@ -371,7 +374,7 @@ def _check_split(before: Tensor, z: Tensor, head: _Head) -> None:
 
 
 def _takes_positions(network: Any) -> bool:
-    from uedp_bench.models.networks.pooled_transformer import counts_from_zero
+    from uedp_bench.models.networks.transformer_encoders import counts_from_zero
 
     return counts_from_zero(network.base_model)
 

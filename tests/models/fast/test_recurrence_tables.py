@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from recurrences import KINDS, draw
 from torch import Tensor
 
-from uedp_bench.models.fast import recurrence_packing
+from uedp_bench.models.fast import recurrence_tables
 from uedp_bench.models.fast.recurrence import by_steps, recurrence
-from uedp_bench.models.fast.recurrence_packing import packing
-from uedp_bench.models.fast.recurrence_tables import CellWeights
+from uedp_bench.models.fast.recurrence_tables import CellWeights, packing
 
 STEPS = 5
 LENGTHS = torch.tensor([2, STEPS, 1])
@@ -22,7 +21,7 @@ LENGTHS = torch.tensor([2, STEPS, 1])
 
 @pytest.fixture
 def small_layers_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recurrence_packing, "LARGE", 0)
+    monkeypatch.setattr(recurrence_tables, "LARGE", 0)
 
 
 def gradients(

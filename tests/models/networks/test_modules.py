@@ -11,7 +11,7 @@ from tiny import plugged, runs
 from torch import nn
 
 from uedp_bench.errors import InputError
-from uedp_bench.models.module_set import ModuleSet, load_modules, modules_of, save_modules
+from uedp_bench.models.networks.modules import ModuleSet, load_modules, modules_of, save_modules
 from uedp_bench.one_run.components import build
 from uedp_bench.one_run.execution import Execution
 from uedp_bench.one_run.runner import execute

@@ -8,12 +8,13 @@ import pytest
 import torch
 from torch.nn import functional
 
-from uedp_bench.models.networks.encoder_decoder import (
+from uedp_bench.models.networks.translators import (
+    Search,
     TransformerTranslator,
     TranslatorShape,
     rotated,
+    translated,
 )
-from uedp_bench.models.networks.translation_search import Search, translated
 
 SHAPE = TranslatorShape(vocabulary=7, width=8, inner=16, layers=2, heads=2)
 START, END = 0, 1
