@@ -83,8 +83,7 @@ class Adversarial(TrainingMechanism[AdversarialParams]):
             InputError: if the corpus has no such private variable, or one with a single class.
         """
         from uedp_bench.api.networks import on_device, row_seeds
-        from uedp_bench.training.attackers import Attackers
-        from uedp_bench.training.split import SplitTraining, in_two_parts, train_split
+        from uedp_bench.training.split import Attackers, SplitTraining, in_two_parts, train_split
 
         p = self.params
         split = in_two_parts(learner, self.name)

@@ -16,7 +16,7 @@ from tiny import flags
 
 from uedp_bench.cli import main as cli
 from uedp_bench.contracts.results import Result, read_result
-from uedp_bench.training import rank_group, ranks
+from uedp_bench.training import executors, rank_group
 
 FORKED = multiprocessing.get_context("fork")  # a fresh process would import torch for seconds
 
@@ -32,7 +32,7 @@ def _rank(rank: int, port: int, arguments: list[str], function: str, calls: int)
     torch.set_num_threads(1)
     os.environ.update(RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1",
                       MASTER_PORT=str(port))  # fmt: skip
-    original, done = getattr(ranks, function), [0]
+    original, done = getattr(executors, function), [0]
 
     def counted(*arguments: Any) -> Any:
         result = original(*arguments)
@@ -41,9 +41,9 @@ def _rank(rank: int, port: int, arguments: list[str], function: str, calls: int)
             os.kill(os.getpid(), signal.SIGKILL)
         return result
 
-    setattr(ranks, function, counted)
+    setattr(executors, function, counted)
     try:
-        os._exit(ranks.as_rank(lambda: cli.run_cli(arguments)))
+        os._exit(executors.as_rank(lambda: cli.run_cli(arguments)))
     except BaseException:
         traceback.print_exc()
         os._exit(99)
@@ -100,7 +100,7 @@ def test_a_rank_that_dies_after_training_costs_no_result(
 def test_torchrun_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     monkeypatch.setattr(cli, "run_cli", lambda _: said.append("ran") or 3)
-    monkeypatch.setattr(ranks, "as_rank", lambda command: said.append("as a rank") or command())
+    monkeypatch.setattr(executors, "as_rank", lambda command: said.append("as a rank") or command())
     for size, expected in (("1", ["ran"]), ("2", ["as a rank", "ran"])):
         monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
         monkeypatch.setenv("WORLD_SIZE", size)

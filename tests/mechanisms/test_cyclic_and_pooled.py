@@ -22,7 +22,7 @@ from uedp_bench.mechanisms.noiseless import Noiseless
 from uedp_bench.mechanisms.pooled import Pooled
 from uedp_bench.one_run.execution import Execution
 from uedp_bench.one_run.runner import execute
-from uedp_bench.training.compression import received
+from uedp_bench.training.visits import received
 
 STEPS = {"epochs": 3, "batch_size": 3, "learning_rate": 0.05}
 

@@ -18,8 +18,8 @@ from uedp_bench.accounting.events import Gaussian, PoissonSampled, Repeated
 from uedp_bench.contracts.run_context import Speed
 from uedp_bench.corpus import Index
 from uedp_bench.errors import PrivacyError
-from uedp_bench.training.adaptive_bound import AdaptiveBound
 from uedp_bench.training.bounds import (
+    AdaptiveBound,
     Bound,
     Count,
     FlatBound,

@@ -16,8 +16,7 @@ from uedp_bench.accounting.events import Gaussian, NonPrivate, PoissonSampled
 from uedp_bench.errors import PrivacyError
 from uedp_bench.training.correlated_noise import BandedNoise
 from uedp_bench.training.noise import GaussianNoise
-from uedp_bench.training.participation import Participation
-from uedp_bench.training.sampling import PoissonSampler
+from uedp_bench.training.sampling import Participation, PoissonSampler
 
 GIVEN = (0.8, 0.5, -0.2)
 KEPT = Participation(separation=3, participations=2, population=7)

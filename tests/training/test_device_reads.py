@@ -35,8 +35,7 @@ from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import Index
 from uedp_bench.training import clipping
-from uedp_bench.training.adaptive_bound import AdaptiveBound
-from uedp_bench.training.bounds import Bound, FlatBound, PerLayerBound, TwoLevelBound
+from uedp_bench.training.bounds import AdaptiveBound, Bound, FlatBound, PerLayerBound, TwoLevelBound
 from uedp_bench.training.federated import train_federated
 from uedp_bench.training.federation import Federation
 from uedp_bench.training.ghost import norms

@@ -23,10 +23,10 @@ from uedp_bench.training.local import (
     SIDE_BY_SIDE_WEIGHTS,
     LocalTrainer,
     LocalTraining,
+    schedule,
     side_by_side,
     units_at_once,
 )
-from uedp_bench.training.local_steps import schedule
 
 
 def _cohort(users: list[list[int]]) -> Cohort:

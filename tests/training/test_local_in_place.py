@@ -13,8 +13,7 @@ from torch import Tensor
 from uedp_bench.contracts.learner import Batch, Learner
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.cohort import Cohort
-from uedp_bench.training.local import LocalTrainer, LocalTraining
-from uedp_bench.training.local_steps import schedule
+from uedp_bench.training.local import LocalTrainer, LocalTraining, schedule
 from uedp_bench.training.unit_sums import RoundWork, Share, ShareWorker, WorkerSetup
 
 LOCAL = LocalTraining(epochs=2, batch_size=2, learning_rate=0.5)

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from uedp_bench.training.lamb import LambServer
-from uedp_bench.training.server import AdagradServer, AdamServer, SgdServer, YogiServer
+from uedp_bench.training.server import AdagradServer, AdamServer, LambServer, SgdServer, YogiServer
 
 ROUNDS = 7
 ALL = [SgdServer(0.3, 0.9), AdamServer(0.3), YogiServer(0.3), AdagradServer(0.3, tau=0.1)]

@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping_rule import ONE_PASS
 from uedp_bench.training.cohort import Cohort
-from uedp_bench.training.local import LocalTrainer, LocalTraining
-from uedp_bench.training.local_steps import schedule
+from uedp_bench.training.local import LocalTrainer, LocalTraining, schedule
 from uedp_bench.training.unit_sums import RoundWork, Share, ShareWorker, WorkerSetup
 from uedp_bench.training.vector import FlatModule
 

@@ -17,7 +17,7 @@ from uedp_bench.accounting.events import Gaussian, PoissonSampled, Repeated
 from uedp_bench.contracts.run_context import Speed
 from uedp_bench.corpus import Index
 from uedp_bench.errors import PrivacyError
-from uedp_bench.training import two_level
+from uedp_bench.training import clipping
 from uedp_bench.training.bounds import FlatBound, TwoLevelBound
 from uedp_bench.training.federated import train_federated
 from uedp_bench.training.federation import Federation
@@ -92,7 +92,7 @@ def test_networks_give_the_same_whatever_trains_side_by_side(
     )
     found = []
     for chunk, cached in ((1, 1), (2, 150), (32, 2**23)):
-        monkeypatch.setattr(two_level, "CACHED_NUMBERS", cached)  # rows at once: 1, 4, all
+        monkeypatch.setattr(clipping, "CACHED_NUMBERS", cached)  # rows at once: 1, 4, all
         run = replace(toy_run(), speed=Speed(chunk=chunk))
         found.append(flat(train_federated(plan, NetworkLearner(12, vectorised), run).module))
     assert float(found[0].norm()) > 0

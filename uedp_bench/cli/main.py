@@ -145,7 +145,7 @@ def main() -> None:
     _make_printable()
     ranks = os.environ.get("WORLD_SIZE", "")
     if ranks.isdecimal() and int(ranks) > 1 and "TORCHELASTIC_RUN_ID" in os.environ:
-        from uedp_bench.training.ranks import as_rank
+        from uedp_bench.training.executors import as_rank
 
         sys.exit(as_rank(command))
     sys.exit(command())

@@ -24,8 +24,10 @@ def provenance(identity: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         identity: `identity_parts` of the run; left out where `recorded` says so.
     """
-    from uedp_bench.training.device import kernels  # torch
-    from uedp_bench.training.precision import lowered_precision
+    from uedp_bench.training.device import (
+        kernels,  # torch
+        lowered_precision,
+    )
 
     out: dict[str, Any] = {
         "package": __version__,

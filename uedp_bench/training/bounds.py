@@ -1,4 +1,4 @@
-"""Bounds on one unit's share of a round's sum: the contract, and bounds that stay fixed.
+"""Bounds on one unit's share of a round's sum: the contract, fixed bounds and an adaptive one.
 
 A bound is a policy. Before a round it says its limits; the engine enforces them, whatever a unit
 sends. After the round it is shown what the noise made of the round, and nothing else: neither
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from torch import Tensor
 
@@ -127,7 +127,7 @@ class Unbounded(_Fixed):
 
 @dataclass(frozen=True)
 class TwoLevelBound(_Fixed):
-    """Every row's own update is clipped to `rows`, their sum to `total` (`training.two_level`)."""
+    """Every row's own update is clipped to `rows`, their sum to `total` (`training.clipping`)."""
 
     total: float
     rows: float
@@ -192,3 +192,41 @@ def check_limits(limits: Limits, layers: Sequence[NetworkLayer], noise_multiplie
             f"{total:g}: the count's noise must be above half the noise multiplier "
             f"{noise_multiplier:g}, and both bounds above 0"
         )
+
+
+@dataclass
+class AdaptiveBound(AttributeState):
+    """Moves the bound C by C <- C exp(-rate (b - quantile)), b the noisy fraction no longer than C.
+
+    Andrew, Thakkar, McMahan, Ramaswamy 2021, "Differentially private learning with adaptive
+    clipping" (arXiv:1905.03871), Algorithm 1.
+
+    Attributes:
+        total: C, before the first round its start.
+        quantile: gamma, the fraction of units whose updates are to be left as they are.
+        expected: m, public number of units that take part in a round, in expectation.
+        rate: eta_C, how fast C moves (0.2 in the paper).
+        count_noise: sigma_b, standard deviation of the noise on the count (m / 20 in the paper).
+    """
+
+    changing: ClassVar[tuple[str, ...]] = ("total",)
+    total: float
+    quantile: float
+    expected: float
+    rate: float
+    count_noise: float
+
+    def limits(self, step: int, layers: Sequence[NetworkLayer]) -> Limits:
+        """See `Bound.limits`."""
+        return Limits(self.total, count=Count(self.total, self.count_noise))
+
+    def learn(self, step: int, seen: Seen) -> None:
+        """See `Bound.learn`.
+
+        Raises:
+            RuntimeError: if there is no count, which `limits` asks for in every round.
+        """
+        if seen.count is None:
+            raise RuntimeError("an adaptive bound needs the count that it asked for")
+        fraction = 0.5 + seen.count / self.expected
+        self.total *= math.exp(-self.rate * (fraction - self.quantile))

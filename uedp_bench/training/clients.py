@@ -1,6 +1,6 @@
 """Clients that run private training themselves: they sample their rows and add noise at home.
 
-A client's step is a round of the engine (`one_round`) in which a unit is one of its rows: the same
+A client's step is a round of the engine (`federation`) in which a unit is one of its rows: the same
 sampler, clipping, noise and step as at a server that sees all rows, on rows that no other client
 has. What a client sends is a function of noisy sums alone.
 """
@@ -20,10 +20,8 @@ from uedp_bench.contracts.learner import Learner
 from uedp_bench.corpus import Index, IntArray
 from uedp_bench.training.bounds import Bound
 from uedp_bench.training.cohort import Cohort, Place
-from uedp_bench.training.federation import Federation
-from uedp_bench.training.local import LocalTraining
-from uedp_bench.training.noise import IndependentGaussian
-from uedp_bench.training.one_round import (
+from uedp_bench.training.federation import (
+    Federation,
     begin_round,
     check_buffers,
     check_sum,
@@ -31,6 +29,8 @@ from uedp_bench.training.one_round import (
     lay_out,
     round_limits,
 )
+from uedp_bench.training.local import LocalTraining
+from uedp_bench.training.noise import IndependentGaussian
 from uedp_bench.training.sampling import PoissonSampler, RoundSampling
 from uedp_bench.training.server import ServerStep
 from uedp_bench.training.unit_sums import RoundWork, ShareWorker, UnitSum, WorkerSetup, joined

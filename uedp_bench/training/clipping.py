@@ -1,14 +1,24 @@
-"""Bounding what one unit contributes: norms that keep their digits, factors, clipped sums."""
+"""Bounding what one unit contributes: norms that keep their digits, factors, clipped sums.
+
+In two-level clipping a unit's update is P_b(sum over its rows of P_c(update of the row)), with P_r
+the projection onto the ball of radius r. A projection does not expand distances, so a unit that
+loses m of its rows moves by at most min(m c, 2 b): this is what theorem B of user-entity accounting
+needs (`docs/mechanisms/uedp-spread.md`). It holds because what a row sends depends on that row and
+the shared weights alone.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from uedp_bench.training.chunks import weights_at_once
-from uedp_bench.training.device import waits
+from uedp_bench.contracts.at_once import at_once
+from uedp_bench.training.cohort import Cohort
+from uedp_bench.training.device import CACHED_NUMBERS, chunk_size, waits, weights_at_once
+from uedp_bench.training.local import UnitTrainer
 
 SAFETY = 1.0 - 1e-6
 """Rounding in float32 may leave a clipped vector longer than its bound; shrinking avoids it."""
@@ -126,3 +136,36 @@ def layered_sum(
     ]
     most = torch.as_tensor(bounds, dtype=by_layer.dtype, device=by_layer.device)
     return torch.cat(sums), norms, (by_layer > most).any(dim=1)
+
+
+def row_clipped_updates(
+    trainer: UnitTrainer, theta: Tensor, cohort: Cohort, bound: float, row_size: int
+) -> tuple[Tensor, Tensor]:
+    """Sums over each unit's rows of the row's update, clipped to norm `bound`.
+
+    Args:
+        trainer: computes a row's update as that of a unit of one row.
+        theta: (d,) shared weights.
+        cohort: some units and their rows.
+        bound: c. A row whose update is not finite contributes nothing.
+        row_size: numbers in the largest tensor that one row needs.
+
+    Returns:
+        (units, d) sums, not clipped themselves; () how many rows were not finite.
+    """
+    owner, column = np.nonzero(cohort.weights > 0)
+    rows, seeds = cohort.rows[owner, column], cohort.seeds_of_rows[:, owner, column]
+    sums = theta.new_zeros((len(cohort.rows), len(theta)))
+    dropped = torch.zeros((), dtype=torch.int64, device=theta.device)
+    most = chunk_size(len(theta), len(rows), single_rows=True)
+    numbers = at_once(CACHED_NUMBERS, theta.device)
+    most = max(1, min(most, numbers // max(row_size, len(theta), 1)))
+    for start in range(0, len(rows), most):
+        part = slice(start, start + most)
+        alone = Cohort(rows[part, None], np.ones((len(rows[part]), 1)), seeds=seeds[:, part, None])
+        updates = trainer.updates(theta, alone)
+        factors, norms = clip_factors(updates, bound)
+        dropped += (~torch.isfinite(norms)).sum()
+        to = torch.as_tensor(owner[part], device=theta.device)
+        sums.index_add_(0, to, finite_rows(updates, norms).mul_(factors[:, None]))
+    return sums, dropped

@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from uedp_bench.contracts.learner import Batch, Learner, on_device
-from uedp_bench.training import denormals
 from uedp_bench.training.clipping import exact_norms
+from uedp_bench.training.device import denormals_as_zeros
 from uedp_bench.training.ghost.gradients import UnknownUse
-from uedp_bench.training.ghost.row_gradients import Gradients, RowGradients, Units
+from uedp_bench.training.ghost.single_pass import Gradients, RowGradients, Units
 from uedp_bench.training.local import LocalTraining, LocalWork
 from uedp_bench.training.vector import FlatModule
 
@@ -37,7 +37,7 @@ NOTHING_TO_COMPARE = "its weights in a way that gives example rows no gradients 
 MIXED = "in a way that gives rows side by side other gradients than each row alone"
 
 
-@denormals.as_zeros()
+@denormals_as_zeros()
 def network_refusal(learner: Learner, reduction: Literal["mean", "sum"], device: str) -> str | None:
     """Reason why a learner's network is not clipped in one pass; None if it is.
 

@@ -15,8 +15,7 @@ from uedp_bench.accounting.events import AnyEvent, NonPrivate
 from uedp_bench.corpus import FloatArray
 from uedp_bench.errors import PrivacyError
 from uedp_bench.training.noise import GaussianNoise
-from uedp_bench.training.participation import Participation
-from uedp_bench.training.sampling import RoundSampling
+from uedp_bench.training.sampling import Participation, RoundSampling
 
 
 class BandedNoise:

@@ -16,9 +16,7 @@ from uedp_bench.contracts.run_context import Run
 from uedp_bench.contracts.saved_state import AttributeState
 from uedp_bench.corpus import IntArray
 from uedp_bench.errors import InputError
-from uedp_bench.training import denormals
-from uedp_bench.training.chunks import batches_of_like_length
-from uedp_bench.training.diagnostics import count_weights
+from uedp_bench.training.device import batches_of_like_length, denormals_as_zeros
 
 
 @dataclass(frozen=True)
@@ -220,7 +218,7 @@ class _Valid:
         ends = range(0, len(rows), _VALID_BATCH)
         return cls(tuple((rows[at:][:_VALID_BATCH], seeds[at:][:_VALID_BATCH]) for at in ends))
 
-    @denormals.as_zeros()
+    @denormals_as_zeros()
     def losses(self, learner: Learner, module: nn.Module, device: str) -> ValidLosses:
         """Losses in evaluation mode."""
         batches = (on_device(learner.batch(*batch), device) for batch in self.batches)
@@ -247,7 +245,7 @@ def order_without_noise(run: Run, part: int = 0) -> np.random.Generator:
     return run.shared("training without noise", run.number, part, *private)
 
 
-@denormals.as_zeros()
+@denormals_as_zeros()
 def plain_step(
     learner: Learner,
     module: nn.Module,
@@ -310,3 +308,8 @@ def optimizer_for(schedule: Schedule, module: nn.Module) -> torch.optim.Optimize
     if schedule.optimizer == "sgd":
         return torch.optim.SGD(weights, lr=rate, momentum=schedule.momentum, weight_decay=decay)
     return torch.optim.AdamW(weights, lr=rate, weight_decay=decay)
+
+
+def count_weights(run: Run, name: str, weights: int) -> None:
+    """Count in the cost how many weights a training could change: the most of one name."""
+    run.count({name: max(0.0, weights - run.counts.get(name, 0.0))})

@@ -1,7 +1,7 @@
 """Several processes that compute one run together: ranks of `torch.distributed`.
 
 Rank 0 is the run. All others wait for its messages, and compute shares of its rounds
-(`training.ranks`).
+(`training.executors`).
 """
 
 from __future__ import annotations

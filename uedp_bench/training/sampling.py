@@ -1,4 +1,4 @@
-"""Samplers of the units of a round. Each reports the privacy event of what it really did."""
+"""Samplers of the units of a round, each with the privacy event of its draws."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from uedp_bench.accounting.events import FixedSizeSampled, Gaussian, PoissonSampled
 from uedp_bench.corpus import IntArray
-from uedp_bench.errors import InputError
+from uedp_bench.errors import InputError, PrivacyError
 
 Sampled = Gaussian | PoissonSampled | FixedSizeSampled
 """Privacy event of a round: the sampling of its units, and the noise that hides them."""
@@ -88,3 +88,98 @@ class FixedSizeSampler:
     def event(self, gaussian: Gaussian) -> FixedSizeSampled:
         """See `Sampler.event`."""
         return FixedSizeSampled(population=self.population, sample=self.sample, event=gaussian)
+
+
+@dataclass(frozen=True)
+class Participation:
+    """Public facts about the rounds of one unit, independent of data.
+
+    It takes the place of a sampling. A round by itself is then a sum in which
+    any unit may be: its event is the noise alone.
+
+    Attributes:
+        separation: any two rounds of a unit are at least so far apart; 1 are neighbours.
+        participations: rounds of a unit, at most.
+        population: public number of units.
+    """
+
+    separation: int
+    participations: int
+    population: int
+
+    def __call__(self, gaussian: Gaussian) -> Gaussian:
+        """Event of one round by itself."""
+        return gaussian
+
+
+class CyclicCohorts:
+    """Every unit belongs to one cohort; the cohorts take part in turns, in one order.
+
+    Which cohort a unit belongs to must not depend on the data of others, so that nobody moves when
+    somebody comes or goes: each draws its own.
+
+    Args:
+        cohort_of: (units,) in [0, cohorts).
+        cohorts: number of cohorts.
+    """
+
+    def __init__(self, cohort_of: IntArray, cohorts: int) -> None:
+        if len(cohort_of) and not 0 <= cohort_of.min() <= cohort_of.max() < cohorts:
+            raise PrivacyError(f"a unit's cohort is not one of 0 to {cohorts - 1}")
+        self._cohort_of, self._cohorts, self._turn = cohort_of, cohorts, 0
+
+    def draw(self, rng: np.random.Generator) -> TakingPart:
+        """See `Sampler.draw`: the next cohort; nothing is drawn."""
+        units = np.flatnonzero(self._cohort_of == self._turn % self._cohorts)
+        self._turn += 1
+        return TakingPart(units, self.event)
+
+    def event(self, gaussian: Gaussian) -> Gaussian:
+        """See `Sampler.event`: any unit may be in any round."""
+        return gaussian
+
+
+class Guarded:
+    """Holds any sampler to a schedule: a round that would break it is refused before it runs.
+
+    What it tells is what it has enforced, and not what the sampler says of itself.
+
+    Args:
+        sampler: sampler of the units that take part.
+        schedule: schedule that no unit may exceed.
+        units: number of units.
+    """
+
+    def __init__(self, sampler: Sampler, schedule: Participation, units: int) -> None:
+        self._sampler, self._schedule, self._turn = sampler, schedule, 0
+        self._last = np.full(units, -schedule.separation, dtype=np.int64)
+        self._times = np.zeros(units, dtype=np.int64)
+
+    def draw(self, rng: np.random.Generator) -> TakingPart:
+        """See `Sampler.draw`.
+
+        Raises:
+            PrivacyError: if a unit would take part twice, too soon after its last round, or once
+                more than it may.
+        """
+        units = self._sampler.draw(rng).units
+        schedule, turn = self._schedule, self._turn
+        if len(np.unique(units)) < len(units):
+            raise PrivacyError(f"round {turn}: a unit takes part twice")
+        if (turn - self._last[units] < schedule.separation).any():
+            raise PrivacyError(
+                f"round {turn}: a unit takes part less than {schedule.separation} rounds after its "
+                "last; correlated noise is only proven for units that stay that far apart"
+            )
+        self._last[units] = turn
+        self._times[units] += 1
+        if (self._times[units] > schedule.participations).any():
+            raise PrivacyError(
+                f"round {turn}: a unit takes part more than {schedule.participations} times"
+            )
+        self._turn += 1
+        return TakingPart(units, schedule)
+
+    def event(self, gaussian: Gaussian) -> Sampled:
+        """See `Sampler.event`."""
+        return self._schedule(gaussian)

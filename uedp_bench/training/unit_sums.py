@@ -18,19 +18,24 @@ from uedp_bench.contracts.learner import Learner
 from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import FloatArray, IntArray
-from uedp_bench.training import denormals
 from uedp_bench.training.bounds import Limits, NetworkLayer
-from uedp_bench.training.chunks import by_rows, chunk_size, chunks, row_numbers
-from uedp_bench.training.clipping import clipped_sum, layered_sum
+from uedp_bench.training.clipping import clipped_sum, layered_sum, row_clipped_updates
 from uedp_bench.training.clipping_rule import described, one_pass_refusal, settings_refusal
 from uedp_bench.training.cohort import Cohort
-from uedp_bench.training.device import waits
+from uedp_bench.training.device import (
+    by_rows,
+    check_precision,
+    chunk_size,
+    chunks,
+    denormals_as_zeros,
+    pin_float32,
+    row_numbers,
+    waits,
+)
 from uedp_bench.training.ghost.gradients import UnknownUse
 from uedp_bench.training.ghost.single_pass import SinglePass
 from uedp_bench.training.injection import inject
 from uedp_bench.training.local import LocalTraining, LocalWork, units_at_once
-from uedp_bench.training.precision import check_precision, pin_float32
-from uedp_bench.training.two_level import row_clipped_updates
 
 
 class Share(NamedTuple):
@@ -185,7 +190,7 @@ class ShareWorker:
         """Weights of the network, in the order of an update."""
         return self.trainer.flat.layers()
 
-    @denormals.as_zeros()
+    @denormals_as_zeros()
     def unit_sum(self, work: RoundWork, share: Share) -> UnitSum:
         """Add the clipped updates of the units of a share.
 

@@ -12,7 +12,7 @@ from toy import ToyLearner
 
 from uedp_bench.contracts.run_context import Run, Speed
 from uedp_bench.mechanisms.private_training.dp_sgd import DPSGD
-from uedp_bench.training import chunks, unit_sums
+from uedp_bench.training import device, unit_sums
 from uedp_bench.training.clipping_rule import ONE_PASS
 from uedp_bench.training.unit_sums import ShareWorker
 
@@ -34,7 +34,7 @@ def _trained(
     run = Run(0, sizes(rows=BATCH), speed=Speed(chunk=size))
     given = {"records": BATCH, "batch_size": BATCH, "steps": 1, **params}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chunks, "CACHED_NUMBERS", size * learner.row_size)
+        patch.setattr(device, "CACHED_NUMBERS", size * learner.row_size)
         patch.setattr(ShareWorker, "unit_sum", counted)
         if not one_pass:  # as for a network that one pass does not know
             patch.setattr(unit_sums, "one_pass_refusal", lambda *_: "a test asks for it")

@@ -27,7 +27,7 @@ from uedp_bench.tasks.tagging import tagger as tagging
 from uedp_bench.tasks.tagging.tagging import Tagging
 from uedp_bench.tasks.tokens import rows as tokens
 from uedp_bench.tasks.translation.translation import Translation
-from uedp_bench.training.chunks import batches_of_like_length
+from uedp_bench.training.device import batches_of_like_length
 
 ROWS, LOOKED_AT, AT_ONCE = 60, 3, 5
 ASKED = [7, 2, 7, 19]

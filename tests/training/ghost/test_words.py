@@ -9,7 +9,7 @@ import pytest
 import torch
 from model_learners import ROWS, learner_of_model
 
-from uedp_bench.training import chunks
+from uedp_bench.training import device
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping_rule import ONE_PASS
 from uedp_bench.training.cohort import Cohort
@@ -63,7 +63,7 @@ def test_rows_of_like_length_are_computed_side_by_side(monkeypatch: pytest.Monke
     learner = learner_of_model("words of bilstm", ROWS * 3)
     lengths = learner.row_lengths
     assert lengths is not None
-    monkeypatch.setattr(chunks, "CACHED_NUMBERS", 6 * learner.row_size)
+    monkeypatch.setattr(device, "CACHED_NUMBERS", 6 * learner.row_size)
     units = np.arange(4 * len(ROWS))
     cohort = Cohort.build(units, units, np.ones(len(units)), len(units))
     cohort = cohort._replace(seeds=cohort.rows[None])

@@ -1,6 +1,6 @@
 """Per-unit clipping in one backward pass: norms and weighted sums without per-unit gradients.
 
-`watched` sees how a network uses its weights, `operations` knows the uses, `gradients` holds the
-two factors of each gradient, `norms` bounds its length by unit, `single_pass` clips a share, and
-`probe` looks at a network before it is trained.
+`gradients` holds the two factors of each gradient and the weights that write them down,
+`operations` knows the uses of weights, `norms` bounds a gradient's length by unit, and
+`single_pass` clips a share.
 """

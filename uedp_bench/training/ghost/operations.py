@@ -7,15 +7,36 @@ input, and writes down the two factors of the gradient of the weight, row by row
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from uedp_bench.models.fast.products import product
-from uedp_bench.training.ghost.gradients import Lookup, Product, UnknownUse, WeightGradients
-from uedp_bench.training.ghost.watched import HANDLERS, Handler, WatchedWeight, unknown
+from uedp_bench.models.fast.recurrence import recurrence
+from uedp_bench.models.fast.recurrence_tables import (
+    BackwardTables,
+    CellWeights,
+    ForwardTables,
+    Sequences,
+    State,
+    backward_tables,
+    forward_tables,
+    hidden_cells,
+    last_cells,
+    seen_outputs,
+)
+from uedp_bench.training.ghost.gradients import (
+    HANDLERS,
+    Handler,
+    Lookup,
+    Product,
+    UnknownUse,
+    WatchedWeight,
+    WeightGradients,
+    unknown,
+)
 
 
 def _handles(*functions: Any) -> Callable[[Handler], Handler]:
@@ -273,3 +294,159 @@ def _elementwise(function: Any) -> Handler:
 
 
 HANDLERS.update({function: _elementwise(function) for function in _ELEMENTWISE})
+
+
+class _Shape(NamedTuple):
+    """Moves of a kernel over positions.
+
+    Attributes:
+        kernel: number of positions that the kernel meets.
+        stride: positions from one place of the kernel to the next.
+        padding: zeros on either side of the inputs.
+        dilation: positions between two that the kernel meets.
+    """
+
+    kernel: int
+    stride: int
+    padding: int
+    dilation: int
+
+    def patches(self, inputs: Tensor) -> Tensor:
+        """(rows, places, channels * kernel) windows of inputs (rows, channels, n)."""
+        padded = functional.pad(inputs, (self.padding, self.padding))
+        reach = (self.kernel - 1) * self.dilation + 1
+        met = padded.unfold(2, reach, self.stride)[..., :: self.dilation]
+        return met.transpose(1, 2).flatten(2)
+
+
+class _Convolution(torch.autograd.Function):
+    """inputs (rows, a, n) under a kernel (b, a, k), plus a bias (b,): (rows, b, places)."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, inputs: Tensor, anchor: Tensor, weight: Tensor, bias: Tensor | None,
+        shape: _Shape, record: Any,
+    ) -> Tensor:  # fmt: skip
+        ctx.save_for_backward(inputs, weight)
+        ctx.shape, ctx.record = shape, record
+        return torch.conv1d(inputs, weight, bias, *shape[1:])
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        inputs, weight = ctx.saved_tensors
+        ctx.record(inputs, gradients[0])
+        inner: Tensor | None = None
+        if ctx.needs_input_grad[0]:
+            _, stride, padding, dilation = ctx.shape
+            inner = torch.ops.aten.convolution_backward(
+                gradients[0], inputs, weight, None, [stride], [padding], [dilation], False, [0], 1,
+                [True, False, False],
+            )[0]  # fmt: skip
+        return inner, None, None, None, None, None
+
+
+@_handles(torch.conv1d, functional.conv1d)
+def _convolution(
+    inputs: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
+    dilation: Any = 1, groups: int = 1,
+) -> Tensor:  # fmt: skip
+    watched = [part for part in (weight, bias) if isinstance(part, WatchedWeight)]
+    numbers = [_one(value) for value in (stride, padding, dilation)]
+    strange = groups != 1 or None in numbers or inputs.dim() != 3
+    if isinstance(inputs, WatchedWeight) or not watched or strange:
+        raise unknown((inputs, weight, bias), "conv1d with options")
+    _check_rows(inputs, watched[0], "conv1d")
+    tape, shape = watched[0].tape, _Shape(weight.shape[2], *(number or 0 for number in numbers))
+    of_weight, of_bias = (
+        part.tape.gradients_of(part) if isinstance(part, WatchedWeight) else None
+        for part in (weight, bias)
+    )
+
+    def record(values: Tensor, gradient: Tensor) -> None:
+        left = _by_row(gradient.transpose(1, 2), tape.rows)
+        if of_weight is not None:
+            of_weight.products.append(Product(left, _by_row(shape.patches(values), tape.rows)))
+        if of_bias is not None:
+            of_bias.add_whole(left.sum(dim=1))
+
+    plain = (part.plain if isinstance(part, WatchedWeight) else part for part in (weight, bias))
+    return _Convolution.apply(inputs, tape.anchor, *plain, shape, record)  # type: ignore[no-any-return, no-untyped-call]
+
+
+def _one(value: int | str | Sequence[int]) -> int | None:
+    """The number of an option that may be a sequence of one; None for padding by name."""
+    if isinstance(value, str):
+        return 0 if value == "valid" else None
+    return value if isinstance(value, int) else int(value[0])
+
+
+class _Recurrent(torch.autograd.Function):
+    """Arguments as those of `recurrence`, with time first; the state and weights one by one."""
+
+    @staticmethod
+    def forward(ctx: Any, *arguments: Any) -> tuple[Tensor, Tensor]:
+        inputs, recurrent, cells, _, mask, weights, lengths, coupled, record = arguments
+        read = Sequences.read(inputs, (recurrent, cells), mask, weights, lengths)
+        tables = forward_tables(read, weights, coupled=coupled)
+        ctx.save_for_backward(inputs, recurrent, cells, mask, lengths, *weights, *tables)
+        ctx.record = record
+        ctx.set_materialize_grads(False)
+        return read.padded(tables.outputs), last_cells(tables, read)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> tuple[Tensor | None, ...]:
+        saved = ctx.saved_tensors  # read once: it may gather them
+        inputs, recurrent, cells, mask, lengths, *kept = saved
+        weights, tables = CellWeights(*kept[:4]), ForwardTables(*kept[4:])
+        read = Sequences.read(inputs, (recurrent, cells), mask, weights, lengths)
+        of_outputs = gradients[0]
+        outer = torch.zeros_like(tables.outputs) if of_outputs is None else read.pack(of_outputs)
+        back = backward_tables(outer, gradients[1], tables, read, weights)
+        ctx.record(tables, back, read)
+        before, memory = back.state
+        of_state = (read.of_rows(before), read.of_rows(memory))
+        return read.padded(back.inputs), *of_state, *(None,) * 6
+
+
+@_handles(recurrence)
+def _recurrence(
+    inputs: Any, state: State, weights: CellWeights, mask: Tensor | None, *, coupled: bool,
+    lengths: Tensor | None = None,
+) -> tuple[Tensor, State]:  # fmt: skip
+    watched = {
+        field: weight
+        for field, weight in weights._asdict().items()
+        if isinstance(weight, WatchedWeight)
+    }
+    first = next(iter(watched.values()), None)
+    if (
+        first is None
+        or isinstance(inputs, WatchedWeight)
+        or any(w.turned for w in watched.values())
+    ):
+        raise unknown((inputs, *weights), "recurrence")
+    rows = first.tape.rows
+    if inputs.shape[0] != rows:
+        raise UnknownUse(f"{first.label} in a recurrence whose first dimension is not that of rows")
+
+    def record(tables: ForwardTables, back: BackwardTables, read: Sequences) -> None:
+        for field, weight in watched.items():
+            gradients = weight.tape.gradients_of(weight)
+            if field == "bias":
+                gradients.add_whole(read.padded(back.gates).sum(dim=0))
+                continue
+            left = back.outputs if field == "projection" else back.gates
+            if field == "input":
+                right = read.inputs.detach()
+            elif field == "recurrent":
+                right = seen_outputs(tables, read)
+            else:
+                right = hidden_cells(tables)
+            factors = (read.padded(table).transpose(0, 1) for table in (left, right))
+            gradients.products.append(Product(*factors))
+
+    plain = weights._replace(**{field: weight.plain for field, weight in watched.items()})
+    outputs, cells = _Recurrent.apply(  # type: ignore[no-untyped-call]
+        inputs.transpose(0, 1), *state, first.tape.anchor, mask, plain, lengths, coupled, record
+    )
+    return outputs.transpose(0, 1), (outputs[-1], cells)

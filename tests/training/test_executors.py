@@ -27,17 +27,14 @@ from uedp_bench.mechanisms.private_training.dp_sgd import DPSGD
 from uedp_bench.mechanisms.private_training.federated_dp_sgd import FederatedDPSGD
 from uedp_bench.mechanisms.private_training.uedp_spread import UeDPSpread
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
-from uedp_bench.training import executors, rank_group, ranks
-from uedp_bench.training.adaptive_bound import AdaptiveBound
-from uedp_bench.training.bounds import Limits
+from uedp_bench.training import executors, rank_group
+from uedp_bench.training.bounds import AdaptiveBound, Limits
 from uedp_bench.training.cohort import Cohort
-from uedp_bench.training.executors import InProcess
+from uedp_bench.training.executors import AcrossRanks, InProcess, deal
 from uedp_bench.training.federated import train_federated
-from uedp_bench.training.federation import Federation
+from uedp_bench.training.federation import Federation, RoundQuery
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.noise import IndependentGaussian
-from uedp_bench.training.one_round import RoundQuery
-from uedp_bench.training.ranks import AcrossRanks, deal
 from uedp_bench.training.sampling import PoissonSampler
 from uedp_bench.training.server import SgdServer
 from uedp_bench.training.unit_sums import RoundWork, Share, WorkerSetup
@@ -62,7 +59,7 @@ WAITING = "uedp-bench-rank"
 
 def _serve(settings: dict[str, Any]) -> None:
     with rank_group.connected(**settings):
-        ranks.serve()
+        executors.serve()
 
 
 @pytest.fixture(scope="module", params=[2, 3])
@@ -87,7 +84,7 @@ def team(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         with rank_group.connected(**settings, rank=0):
             assert rank_group.world_size() == size
             yield size
-            rank_group.broadcast(ranks._End())
+            rank_group.broadcast(executors._End())
         for other in others:
             other.join(240)
             assert other.exitcode == 0
