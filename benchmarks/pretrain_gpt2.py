@@ -34,7 +34,7 @@ from tqdm import tqdm
 
 from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary
 from uedp_bench.tasks.tokens.rows import TextRows, prepare
-from uedp_bench.text.public_text import read_public
+from uedp_bench.text.sentences import read_public
 
 SIZES = {"tiny": (4, 128, 4), "small": (12, 768, 12)}
 """Layers, width and heads."""

@@ -15,7 +15,7 @@ from uedp_bench.api import InputError
 from uedp_bench.corpus import normal_surface
 from uedp_bench.io.regular_files import read_text, shown_path
 from uedp_bench.mechanisms.deidentification.mentions import Interval
-from uedp_bench.text.normal_words import NormalWord, normal_words
+from uedp_bench.text.comparison import NormalWord, normal_words
 
 MOST_BYTES = 2**28
 """Size of a list, at most."""

@@ -12,8 +12,7 @@ from pydantic import Field
 from uedp_bench.api import InputError, Params, PublishingMechanism
 from uedp_bench.api.networks import TranslationModel
 from uedp_bench.corpus import SPLITS
-from uedp_bench.text.symmetrised_alignment import Aligner, Link, Symmetrisation
-from uedp_bench.text.word_alignment import Words
+from uedp_bench.text.word_alignment import Aligner, Link, Symmetrisation, Words
 
 if TYPE_CHECKING:
     from uedp_bench.api import Run

@@ -26,7 +26,7 @@ from uedp_bench.io.regular_files import open_regular, shown_path
 if TYPE_CHECKING:
     from uedp_bench.api import BoolArray, Corpus, IntArray, Mention, Run, Spans
     from uedp_bench.api.capabilities import EntityDetector
-    from uedp_bench.text.changed_pieces import Compared
+    from uedp_bench.text.comparison import Compared
 
 _OWNER = "sanitized-elsewhere"
 _PATH = f"{_OWNER}.path"
@@ -140,7 +140,7 @@ _PLACEHOLDER = re.compile(r"[<\[{(*_#]+\s*([A-Za-z][A-Za-z _-]*?)[\s_-]*\d*\s*[>
 
 def compare_all(old: Sequence[str], new: Sequence[str | None]) -> dict[int, Compared]:
     """Compare each row that has a new text with its old one."""
-    from uedp_bench.text.changed_pieces import compare
+    from uedp_bench.text.comparison import compare
 
     pairs = enumerate(zip(old, new, strict=True))
     return {row: compare(text, to) for row, (text, to) in pairs if to is not None}
@@ -368,7 +368,7 @@ def _of_others(
     old: Sequence[str], new: Sequence[str | None], rows: Sequence[int]
 ) -> Iterator[Compared]:
     """Texts compared with the new text of the next row: what any two texts have in common."""
-    from uedp_bench.text.changed_pieces import compare
+    from uedp_bench.text.comparison import compare
 
     for row, other in pairwise(rows[: COMPARED + 1]):
         yield compare(old[row], new[other] or "")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from uedp_bench.corpus import FloatArray, IntArray
 from uedp_bench.mechanisms.words.noise import WordNoise
-from uedp_bench.text.embedding import Embedding
+from uedp_bench.text.word_vectors import Embedding
 
 _TOKENS = re.compile(r"\S+")
 _PIECES = re.compile(r"\w+|[^\w\s]")

@@ -23,10 +23,8 @@ from uedp_bench.corpus import Rewriting
 from uedp_bench.mechanisms._local_noise import spent
 from uedp_bench.mechanisms.words.channel import EmbeddingChannel, word_places
 from uedp_bench.mechanisms.words.noise import Noise, WordNoise
-from uedp_bench.text.embedding import Embedding
-from uedp_bench.text.nearest import Nearest
-from uedp_bench.text.nearest_approximate import ApproximateNearest
-from uedp_bench.text.word_vectors import read_embedding
+from uedp_bench.text.nearest import ApproximateNearest, Nearest
+from uedp_bench.text.word_vectors import Embedding, read_embedding
 
 if TYPE_CHECKING:
     from uedp_bench.api import Run

@@ -9,7 +9,7 @@ import numpy as np
 from uedp_bench.api import Estimate
 from uedp_bench.api.statistics import ratio_estimate
 from uedp_bench.corpus import Corpus, Layer, or_alone
-from uedp_bench.text.normal_words import NormalWord, normal_words, without_accents
+from uedp_bench.text.comparison import NormalWord, normal_words, without_accents
 
 
 class NamesLeft(NamedTuple):

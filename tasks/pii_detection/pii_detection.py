@@ -28,8 +28,7 @@ from uedp_bench.errors import nearest
 from uedp_bench.tasks.pii_detection.names_left import names_left
 from uedp_bench.tasks.tagging.scores import F1, F1_LOOSE, PRECISION
 from uedp_bench.tasks.untrained import UntrainedTask
-from uedp_bench.text.detection import overlaps
-from uedp_bench.text.type_names import kinds_of_types
+from uedp_bench.text.detection import kinds_of_types, overlaps
 
 if TYPE_CHECKING:
     from uedp_bench.api import BoolArray, Corpus, Release
@@ -58,7 +57,7 @@ def detection_scores(
 
     Args:
         detection: labelled and detected mentions.
-        same_types: see `text.type_names.kind_of_type`.
+        same_types: see `text.detection.kind_of_type`.
         rng: random generator for the resampling.
 
     Returns:

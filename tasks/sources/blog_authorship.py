@@ -26,8 +26,7 @@ from uedp_bench.corpus import keyed_uniform, names_of_ids
 from uedp_bench.tasks.sources.reading.files import find_file, require_path
 from uedp_bench.tasks.sources.reading.splits import TRAIN
 from uedp_bench.tasks.sources.reading.topics import TopicParams, topic_shares
-from uedp_bench.text.public_text import read_public
-from uedp_bench.text.simple_sentences import simple_sentences
+from uedp_bench.text.sentences import read_public, simple_sentences
 
 FILES = ("blogs.jsonl", "all_users*.jsonl", "blog*.jsonl")
 GENDERS: tuple[str, ...] = ("female", "male")

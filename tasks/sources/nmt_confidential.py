@@ -16,7 +16,7 @@ from uedp_bench.api.text import open_text
 from uedp_bench.io.regular_files import shown_path
 from uedp_bench.tasks.sources.reading.files import find_file
 from uedp_bench.tasks.sources.reading.pairs import parallel_corpus, read_pairs
-from uedp_bench.text.pairs import Pair
+from uedp_bench.text.comparison import Pair
 
 Domain = Literal["EMEA", "GNOME", "JRC"]
 

@@ -19,7 +19,7 @@ from uedp_bench.io.text_files import MOST_RATIO, MOST_UNPACKED
 from uedp_bench.tasks.sources.reading.annotations import places_of
 from uedp_bench.tasks.sources.reading.files import require_path
 from uedp_bench.tasks.sources.reading.tag_schemes import iob_spans
-from uedp_bench.text.annotation.automatic import AUTOMATIC
+from uedp_bench.text.automatic_annotation import AUTOMATIC
 
 Type = Literal["BD", "PR", "SP", "CH", "ED", "BP"]
 KNOWN: tuple[Type, ...] = ("BD", "PR", "SP", "CH", "ED", "BP")

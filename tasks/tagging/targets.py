@@ -12,7 +12,7 @@ from uedp_bench.corpus import BoolArray, Corpus, IntArray, Spans
 from uedp_bench.errors import nearest
 from uedp_bench.tasks.tagging.labels import labels_of_spans
 from uedp_bench.tasks.tagging.words import WordTable
-from uedp_bench.text.annotation.automatic import AUTOMATIC
+from uedp_bench.text.automatic_annotation import AUTOMATIC
 
 ENTITIES = "entities"
 """The value of the parameter `layer` that names no layer, but the entities of the corpus."""

@@ -12,7 +12,7 @@ from uedp_bench.corpus.entity_detection import documented
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.deidentification.deidentify import Deidentify, DeidentifyParams
 from uedp_bench.tasks.sources.ag_news import AGNews, AGNewsParams
-from uedp_bench.text.annotation.automatic import AnnotationParams
+from uedp_bench.text.automatic_annotation import AnnotationParams
 
 STATS = CorpusStats(users=5, rows=10, sensitive_rows=0, entities=0, public=True)
 

@@ -78,12 +78,12 @@ def test_a_source_whose_rows_depend_on_each_other_refuses_the_proof(out):
 
 @pytest.mark.parametrize("declared", [False, True])
 def test_marks_by_a_model_of_unknown_training_refuse_the_proof(out, monkeypatch, declared):
-    from uedp_bench.text.annotation import automatic
+    from uedp_bench.text import automatic_annotation
 
     def by_pipeline(texts, pipeline):
-        return [automatic.by_patterns(text) for text in texts]
+        return [automatic_annotation.by_patterns(text) for text in texts]
 
-    monkeypatch.setattr(automatic, "by_pipeline", by_pipeline)
+    monkeypatch.setattr(automatic_annotation, "by_pipeline", by_pipeline)
     few = {"users": 20, "valid_users": 1, "test_users": 5, "public_users": 10, "sentences": 3}
     asked = {"candidates": "spacy", "pipeline": "mine", "pipeline_is_public": declared}
     source = {"name": "wiki-biographies", "params": {**few, "annotate": asked}}

@@ -18,7 +18,7 @@ from uedp_bench.corpus.entity_detection import DetectionParams
 from uedp_bench.errors import InputError
 from uedp_bench.one_run.execution import Execution
 from uedp_bench.one_run.runner import execute
-from uedp_bench.text.detection import detector_of, measure
+from uedp_bench.text.detection import detector_of, kind_of_type, kinds_of_types, measure
 from uedp_bench.text.entities import Detection
 
 TEXTS = ("Ann Lee met Bo", "Ann Lee left", "Bo in Rome", "Ann", "nothing")
@@ -132,3 +132,18 @@ def test_the_command_measures_any_source_with_labels(labelled: Path) -> None:
     assert told["detection"]["detector"] == "presidio"
     wrong = CliRunner().invoke(app, [*command[:-1], "presidoi"])
     assert wrong.exit_code != 0
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("PER", "PERSON"), ("GPE", "LOC"), ("LOCATION", "loc"), ("NRP", "NORP"), ("Org", "COMPANY"),
+     ("DATE_TIME", "DATETIME"), ("EMAIL_ADDRESS", "PII"), ("NORP", "DEM")],
+)  # fmt: skip
+def test_names_of_one_kind(one: str, other: str) -> None:
+    assert kind_of_type(one) == kind_of_type(other)
+
+
+def test_unknown_names_are_kinds_of_their_own_unless_somebody_says() -> None:
+    assert kinds_of_types(("MISC", "Applicant", "PER")) == ["misc", "applicant", "person"]
+    same = {"Applicant": "PERSON", "MISC": "Event"}
+    assert kinds_of_types(("MISC", "applicant", "EVENT"), same) == ["event", "person", "event"]

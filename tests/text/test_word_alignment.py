@@ -8,8 +8,14 @@ import numpy as np
 import pytest
 
 from uedp_bench.errors import InputError
-from uedp_bench.text.symmetrised_alignment import Aligner, Link, grow_diag_final_and
-from uedp_bench.text.word_alignment import NULL_SHARE, UNSEEN, DirectedModel
+from uedp_bench.text.word_alignment import (
+    NULL_SHARE,
+    UNSEEN,
+    Aligner,
+    DirectedModel,
+    Link,
+    grow_diag_final_and,
+)
 
 Pair = tuple[list[str], list[str]]
 

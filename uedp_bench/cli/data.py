@@ -75,7 +75,7 @@ def describe_command(
     from uedp_bench.statistics import annotation_agreement
     from uedp_bench.text import detection
     from uedp_bench.text.describe_data import describe, tables
-    from uedp_bench.text.type_names import kinds_of_types
+    from uedp_bench.text.detection import kinds_of_types
 
     load_plugins(plugin or [])
     values: dict[str, Any] = dict(_parameter(text) for text in settings or [])

@@ -12,7 +12,7 @@ from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.source_rows import SourceParams, add_public
 from uedp_bench.corpus import Corpus, with_names
 from uedp_bench.errors import PluginError
-from uedp_bench.text.annotation.automatic import annotate
+from uedp_bench.text.automatic_annotation import annotate
 
 
 class SourceRef(Params):
@@ -65,7 +65,7 @@ class Source(Component[P]):
 
         Raises:
             InputError: see `read`, `source_rows.add_public` and
-                `text.annotation.automatic.annotate`.
+                `text.automatic_annotation.annotate`.
             PluginError: if the source's parameters do not derive from `SourceParams`.
         """
         if not isinstance(self.params, SourceParams):

@@ -22,8 +22,8 @@ from uedp_bench.corpus import (
     user_numbers,
 )
 from uedp_bench.errors import InputError
-from uedp_bench.text.annotation.automatic import AnnotationParams
-from uedp_bench.text.public_text import read_public
+from uedp_bench.text.automatic_annotation import AnnotationParams
+from uedp_bench.text.sentences import read_public
 
 PUBLIC = SPLITS.index("public")
 SCORED_STAY = (

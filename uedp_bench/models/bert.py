@@ -22,9 +22,7 @@ from uedp_bench.io.regular_files import state_of
 from uedp_bench.models.adapters import configured, load_adapted, save_adapted, whole
 from uedp_bench.models.bert_params import SIZES, TOKENS, BERTParams
 from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary
-from uedp_bench.text.full_batches import SHAPES
-from uedp_bench.text.pretrained import model_identity, readable, revision
-from uedp_bench.text.vector_cache import cached_vectors
+from uedp_bench.text.pretrained import SHAPES, cached_vectors, model_identity, readable, revision
 
 if TYPE_CHECKING:
     from torch import nn

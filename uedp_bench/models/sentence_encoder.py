@@ -12,9 +12,8 @@ from pydantic import Field
 
 from uedp_bench.api import FeatureArray, MayBePath, Params, Requirement
 from uedp_bench.api.networks import TextEncoder, Vocabulary
-from uedp_bench.text.pretrained import PretrainedModel, readable
+from uedp_bench.text.pretrained import PretrainedModel, cached_vectors, readable
 from uedp_bench.text.sentences import SentenceEmbedder, document_means, split_sentences
-from uedp_bench.text.vector_cache import cached_vectors
 
 if TYPE_CHECKING:
     from torch import nn

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from uedp_bench.models.networks.classifier import CNNLayout
-    from uedp_bench.text.embedding import Embedding
+    from uedp_bench.text.word_vectors import Embedding
 
 _LEAST = 1e-12
 """The smallest variance that divides: a vector of equal numbers becomes 0."""

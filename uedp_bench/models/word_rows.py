@@ -15,7 +15,7 @@ from uedp_bench.contracts.learner import Batch
 from uedp_bench.contracts.model import Vocabulary
 from uedp_bench.corpus import BoolArray, FeatureArray, IntArray
 from uedp_bench.models.vocabularies.words import WordVocabulary
-from uedp_bench.text.vector_cache import different_vectors
+from uedp_bench.text.pretrained import different_vectors
 
 _UNKNOWN, _BEGIN, _END = 1, 2, 3  # 0 stands for no character
 _KNOWN = (*range(0x20, 0x7F), *range(0xA0, 0x180))

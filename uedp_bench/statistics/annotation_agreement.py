@@ -67,7 +67,7 @@ def agreement(corpus: Corpus, layer: str, gold: str = GOLD, *, kinds: Kinds = tu
             public ones, do not count.
         layer: name of the layer that is measured.
         gold: name of the layer that it is measured by.
-        kinds: kinds of types (`text.type_names.kinds_of_types`); by default names alone.
+        kinds: kinds of types (`text.detection.kinds_of_types`); by default names alone.
 
     Raises:
         CapabilityError: if the corpus lacks one of them.

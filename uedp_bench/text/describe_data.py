@@ -11,7 +11,7 @@ import numpy as np
 
 from uedp_bench.corpus import SPLITS, Corpus, IntArray, Layer
 from uedp_bench.errors import InputError
-from uedp_bench.text.pairs import Pair, holds_text
+from uedp_bench.text.comparison import Pair, holds_text
 
 if TYPE_CHECKING:
     from rich.table import Table

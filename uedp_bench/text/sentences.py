@@ -1,19 +1,30 @@
-"""Sentences of texts, and their vectors by a pretrained sentence encoder."""
+"""Sentences of texts, by a rule or a tokenizer, and their vectors by a pretrained encoder."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache, partial
 from importlib.metadata import version
+from itertools import chain, islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from uedp_bench.corpus import IntArray
-from uedp_bench.text.full_batches import SHAPES, full_batches
-from uedp_bench.text.pretrained import model_identity, readable, revision
-from uedp_bench.text.vector_cache import cached_vectors
+from uedp_bench.errors import InputError
+from uedp_bench.io.text_files import open_text
+from uedp_bench.text.pretrained import (
+    SHAPES,
+    cached_vectors,
+    full_batches,
+    model_identity,
+    no_progress_bars,
+    readable,
+    revision,
+)
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -135,8 +146,6 @@ def _load(name: str, device: str, identity: str, field: str) -> SentenceTransfor
     # The identity is an argument so that files that were written anew are loaded anew.
     from sentence_transformers import SentenceTransformer
 
-    from uedp_bench.text.pretrained import no_progress_bars
-
     with readable(name, field), no_progress_bars():
         return SentenceTransformer(name, device=device, revision=revision(identity)).eval()
 
@@ -163,3 +172,73 @@ def document_means(
     counts = np.array([len(document) for document in filled])
     sums = np.add.reduceat(vectors, np.cumsum(counts) - counts, axis=0, dtype=np.float64)
     return np.asarray(sums / counts[:, None], dtype=np.float32)
+
+
+_END = re.compile(r"([.!?…]+[\"')\]’”]*)\s+")
+_WORD = re.compile(r"[^\W_]")
+
+
+def simple_sentences(text: str) -> Iterator[str]:
+    """Sentences of a text whose words have single spaces between them.
+
+    A sentence ends at full stops, question or exclamation marks (and closing quotes or brackets
+    behind them) before white space. The rule knows no abbreviations: "Mr. Smith" becomes two
+    sentences. A piece with neither a letter nor a digit is no sentence and is left out.
+    """
+    start = 0
+    for end in _END.finditer(text):
+        if _WORD.search(text, start, end.start()):
+            yield text[start : end.end(1)]
+        start = end.end()
+    if _WORD.search(text, start):
+        yield text[start:]
+
+
+_LINE_BREAKS = re.compile(r"<br\s*/?>")
+
+
+def read_public(files: tuple[Path, ...], room: int | None = None) -> list[str]:
+    """Sentences of all files in order, at most `room`; every file must hold one.
+
+    A file has a sentence a line; of a jsonl file, each line is an object whose `text` is split into
+    sentences (`simple_sentences`; `<br />` counts as space).
+
+    Raises:
+        InputError: for a file that is missing, unreadable or without a sentence, or a line of a
+            jsonl file without a text.
+    """
+    texts: list[str] = []
+    for path in files:
+        with open_text(path, "public") as lines:
+            jsonl = path.name.removesuffix(".gz").endswith(".jsonl")
+            sentences = _of_records(lines, path) if jsonl else _sentences(lines)
+            first = next(sentences, None)
+            if first is None:
+                raise InputError(f"public: {path} holds no sentence")
+            left = None if room is None else room - len(texts)
+            texts += islice(chain([first], sentences), left)
+    return texts
+
+
+def _sentences(lines: Iterable[str]) -> Iterator[str]:
+    """Lines with single spaces; blank ones and WikiText headings (` = = Title = = `) are left out.
+
+    A heading is a line that starts and ends with an equals sign.
+    """
+    for raw in lines:
+        line = " ".join(raw.split())
+        if line and not (line[0] == "=" == line[-1]):
+            yield line
+
+
+def _of_records(lines: Iterable[str], path: Path) -> Iterator[str]:
+    """Sentences of the `text` of each line's object."""
+    for number, line in enumerate(lines, start=1):
+        try:
+            text = json.loads(line)["text"]
+            words = _LINE_BREAKS.sub(" ", text).split()
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise InputError(
+                f"public: {path}, line {number} is not an object with a text: {error!r}"
+            ) from None
+        yield from simple_sentences(" ".join(words))

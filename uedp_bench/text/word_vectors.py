@@ -1,4 +1,4 @@
-"""Word vectors: GloVe, fastText and word2vec text here, formats of libraries beside."""
+"""Public word vectors: GloVe, fastText and word2vec text here, formats of libraries beside."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import gzip
 import io
 import zlib
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,34 @@ from uedp_bench.components import requirements
 from uedp_bench.errors import InputError, shown
 from uedp_bench.io.printable import plain
 from uedp_bench.io.regular_files import open_regular
-from uedp_bench.text.embedding import Embedding
+
+
+@dataclass(frozen=True, eq=False)
+class Embedding:
+    """A public vocabulary and a vector for each of its words.
+
+    Attributes:
+        words: words in the order of the file.
+        vectors: (words, d) vectors, float32.
+    """
+
+    words: tuple[str, ...]
+    vectors: NDArray[np.float32]
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinates of a vector (d)."""
+        return int(self.vectors.shape[1])
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {word: at for at, word in enumerate(self.words)}
+
+    def find(self, word: str) -> int:
+        """Index of the word as it is written, else of its lower case; -1 for neither."""
+        index = self._index.get(word)
+        return self._index.get(word.lower(), -1) if index is None else index
+
 
 GENSIM = (".kv", ".model", ".bin")
 """Endings of gensim's own files (KeyedVectors, or a model that has some) and word2vec's binary."""

@@ -11,7 +11,7 @@ from uedp_bench.corpus import SPLITS, Corpus, IntArray
 from uedp_bench.errors import InputError
 from uedp_bench.io.regular_files import shown_path
 from uedp_bench.io.text_files import open_text
-from uedp_bench.text.pairs import Pair, holds_text
+from uedp_bench.text.comparison import Pair, holds_text
 
 
 def read_lines(path: Path, parameter: str) -> list[str]:

@@ -14,7 +14,7 @@ from uedp_bench.tasks.sources.nmt_confidential import (
     NMTConfidentialParams,
     documents_of_rows,
 )
-from uedp_bench.text.pairs import holds_text
+from uedp_bench.text.comparison import holds_text
 
 
 def read(shared_data: Path, **params: object) -> Corpus:

@@ -10,8 +10,8 @@ from uedp_bench.contracts.source_rows import SourceParams, add_public
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.tasks.sources.parallel_text import ParallelText, ParallelTextParams
+from uedp_bench.text.comparison import holds_text
 from uedp_bench.text.describe_data import describe
-from uedp_bench.text.pairs import holds_text
 
 
 def written(folder: Path, **files: str) -> Path:

@@ -15,8 +15,7 @@ from uedp_bench.contracts.learner import Batch, on_device
 from uedp_bench.contracts.model import Vocabulary
 from uedp_bench.corpus import FeatureArray
 from uedp_bench.models.word_rows import PieceRows
-from uedp_bench.text.full_batches import full_batches
-from uedp_bench.text.pretrained import no_progress_bars
+from uedp_bench.text.pretrained import full_batches, no_progress_bars
 
 
 class Projection(nn.Module):

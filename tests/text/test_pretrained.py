@@ -1,5 +1,3 @@
-"""Vectors are kept text by text: what is known is never computed again."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -8,11 +6,34 @@ from typing import Any
 import numpy as np
 import pytest
 from filelock import FileLock
+from hypothesis import given
+from hypothesis import strategies as st
 
 from uedp_bench.corpus import FeatureArray
 from uedp_bench.io.array_cache import load_arrays, save_arrays
-from uedp_bench.text import vector_cache
-from uedp_bench.text.vector_cache import cached_vectors
+from uedp_bench.text import pretrained
+from uedp_bench.text.pretrained import cached_vectors, full_batches
+
+
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=80), st.sampled_from(["cpu", "cuda:1"]))
+def test_each_row_comes_once_in_a_full_batch_of_its_length(lengths: list[int], device: str) -> None:
+    counts = np.array(lengths)
+    wanted: list[int] = []
+    for rows, count in full_batches(counts, device):
+        assert len(rows) == (8 if device == "cpu" else 64) >= count > 0
+        assert len(set(counts[rows].tolist())) == 1
+        wanted += rows[:count].tolist()
+        assert set(rows.tolist()) == set(rows[:count].tolist())  # filled with its own rows
+    assert sorted(wanted) == list(range(len(lengths)))
+
+
+@given(st.lists(st.integers(0, 12), max_size=80))
+def test_rows_that_may_have_neighbours_come_once_and_fill_nothing(lengths: list[int]) -> None:
+    batches = list(full_batches(np.array(lengths, dtype=np.int64), "cpu", alone=False))
+    rows = np.concatenate([rows for rows, _ in batches] or [np.empty(0, dtype=np.int64)])
+    assert sorted(rows.tolist()) == list(range(len(lengths)))
+    assert len(batches) == -(-len(lengths) // 8)
+    assert all(len(rows) == count for rows, count in batches)
 
 
 class Counting:
@@ -44,7 +65,7 @@ def test_only_new_texts_are_computed(compute: Counting) -> None:
 def test_what_was_computed_before_a_stop_is_there(
     compute: Counting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vector_cache, "_PART", 2)
+    monkeypatch.setattr(pretrained, "_PART", 2)
 
     def stops(texts: list[str]) -> FeatureArray:
         if "e" in texts:
@@ -92,24 +113,24 @@ def test_what_others_compute_meanwhile_is_taken(compute: Counting) -> None:
         # Another process finishes the second part while this one computes the first.
         if texts == ["a"]:
             cached = compute(["b"])
-            (folder,) = vector_cache.cache_folder().glob("vectors/*")
-            vector_cache._write(folder, np.array([vector_cache._name("b")], np.uint64), cached)
+            (folder,) = pretrained.cache_folder().glob("vectors/*")
+            pretrained._write(folder, np.array([pretrained._name("b")], np.uint64), cached)
         return compute(texts)
 
-    vector_cache_part = vector_cache._PART
+    vector_cache_part = pretrained._PART
     try:
-        vector_cache._PART = 1
+        pretrained._PART = 1
         found = cached_vectors(["k"], ["b", "a"], slow, cache=True)
     finally:
-        vector_cache._PART = vector_cache_part
+        pretrained._PART = vector_cache_part
     assert found.tolist() == [[1, 0], [1, 1]]
     assert sorted(compute.asked) == ["a", "b"]
 
 
 def test_a_part_is_read_while_another_is_computed(compute: Counting) -> None:
     cached_vectors(["k"], ["a"], compute, cache=True)
-    (folder,) = vector_cache.cache_folder().glob("vectors/*")
-    held = vector_cache._digest(np.array([vector_cache._name("a")], np.uint64))
+    (folder,) = pretrained.cache_folder().glob("vectors/*")
+    held = pretrained._digest(np.array([pretrained._name("a")], np.uint64))
     with FileLock(folder / "locks" / held[:2]):  # somebody computes something else
         assert cached_vectors(["k"], ["a"], compute, cache=True).tolist() == [[1, 1]]
 
@@ -126,7 +147,7 @@ def test_names_of_a_part_are_read_once(
         opened.append(file.name)
         return load_arrays(file, read)
 
-    monkeypatch.setattr(vector_cache, "load_arrays", counted)
+    monkeypatch.setattr(pretrained, "load_arrays", counted)
     cached_vectors(["k"], ["e"], compute, cache=True)
     assert len(opened) == 1  # that of the text before, which nobody read yet
     assert cached_vectors(["k"], ["b", "e"], compute, cache=True).tolist() == [[1, 0], [1, 0]]

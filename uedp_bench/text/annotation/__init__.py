@@ -1,1 +1,0 @@
-"""Annotation of texts by records of the person whom they are about."""
