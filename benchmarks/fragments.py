@@ -24,7 +24,7 @@ from uedp_bench.contracts.release import PublishedOnly
 from uedp_bench.contracts.results import Estimate
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import Corpus
-from uedp_bench.io.text_files import open_text
+from uedp_bench.io.files import open_text
 from uedp_bench.mechanisms.fragments.phrase_fragments import PhraseFragments
 from uedp_bench.mechanisms.fragments.phrase_union import PhraseUnion
 from uedp_bench.mechanisms.fragments.votes import phrases_of_voters

@@ -165,7 +165,7 @@ def step(name: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]
 
     import uedp_bench.training.federated as engine
     from uedp_bench.contracts.run_context import no_progress
-    from uedp_bench.data import parquet_files
+    from uedp_bench.data import arrow_columns
     from uedp_bench.one_run.components import build_sources
     from uedp_bench.one_run.execution import Execution
     from uedp_bench.one_run.meter import Meter
@@ -180,7 +180,7 @@ def step(name: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]
 
     torch.set_num_threads(1)
     if options.held:
-        parquet_files.MOST_ROWS_HELD = parquet_files.MOST_BYTES_HELD = 2**62
+        arrow_columns.MOST_ROWS_HELD = arrow_columns.MOST_BYTES_HELD = 2**62
     phase = Phases()
     (spec,) = expand(parse_spec(spec_of(folder, options.users)))
     sources = build_sources(spec)

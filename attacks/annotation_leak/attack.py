@@ -25,7 +25,7 @@ from uedp_bench.api import (
 from uedp_bench.api.capabilities import RowScorer, Tagger
 from uedp_bench.api.statistics import Scores, auc_estimate, mean_estimate
 from uedp_bench.api.text import Alignment, normal_surface
-from uedp_bench.corpus.alignment import COPIED, REPLACED
+from uedp_bench.corpus.spans import COPIED, REPLACED
 
 if TYPE_CHECKING:
     from uedp_bench.api import FloatArray, Release, Run

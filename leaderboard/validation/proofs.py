@@ -14,7 +14,7 @@ from uedp_bench.accounting.guarantee import Guarantee, NoiseSource, missing, sta
 from uedp_bench.accounting.ledger import proven, unreviewed_events
 from uedp_bench.bounds.ceilings import JudgedUsers, ceilings, check_measured
 from uedp_bench.components import registry
-from uedp_bench.components.review import not_reviewed
+from uedp_bench.components.registry import not_reviewed
 from uedp_bench.contracts.recorded_identity import parts_of
 from uedp_bench.contracts.results import Estimate, Result
 from uedp_bench.contracts.unreviewed import STATED_THERE, unreviewed_of_result

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from uedp_bench.api import MayBePath, Params, Requirement, equals
 from uedp_bench.api.text import DetectionParams
-from uedp_bench.components.requirements import of_detector
+from uedp_bench.components.component import of_detector
 from uedp_bench.corpus import Corpus, Layer
 from uedp_bench.corpus.entity_detection import DECLARES, check_declared, pipeline_refusals
 from uedp_bench.mechanisms.deidentification.trained_tagger import TrainedOn, TrainedTagger

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from uedp_bench.api import InputError
 from uedp_bench.corpus import normal_surface
-from uedp_bench.io.regular_files import read_text, shown_path
+from uedp_bench.io.files import read_text, shown_path
 from uedp_bench.mechanisms.deidentification.mentions import Interval
 from uedp_bench.text.comparison import NormalWord, normal_words
 

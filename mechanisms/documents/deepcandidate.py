@@ -12,8 +12,8 @@ from pydantic import Field
 from uedp_bench.accounting.published_systems import DeepCandidate as System
 from uedp_bench.api import CorpusStats, Events, InputError
 from uedp_bench.api.events import Claim
-from uedp_bench.io.array_cache import load_arrays, save_arrays
-from uedp_bench.io.cache_folder import cache_folder
+from uedp_bench.io.folders import cache_folder
+from uedp_bench.io.sealed_files import load_arrays, save_arrays
 from uedp_bench.mechanisms._local_noise import choose_by_score
 from uedp_bench.mechanisms.documents.recoder import (
     Recoder,

@@ -21,7 +21,7 @@ from uedp_bench.data.cell_values import texts_of
 from uedp_bench.data.delimited_files import Quoting
 from uedp_bench.data.tables import Layout, read_table
 from uedp_bench.errors import nearest, shown
-from uedp_bench.io.regular_files import open_regular, shown_path
+from uedp_bench.io.files import open_regular, shown_path
 
 if TYPE_CHECKING:
     from uedp_bench.api import BoolArray, Corpus, IntArray, Mention, Run, Spans

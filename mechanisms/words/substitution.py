@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 from uedp_bench.accounting.published_systems import MetricDP as MetricSystem
 from uedp_bench.api import CorpusStats, Events, InputError, Params, PublishingMechanism, Requirement
 from uedp_bench.api.events import Claim, NonPrivate, PrivacyEvent, Reading
-from uedp_bench.components.requirements import FAISS, of_embedding
+from uedp_bench.components.component import FAISS, of_embedding
 from uedp_bench.corpus import Rewriting
 from uedp_bench.mechanisms._local_noise import spent
 from uedp_bench.mechanisms.words.channel import EmbeddingChannel, word_places

@@ -13,7 +13,7 @@ from pydantic import Field
 from uedp_bench.api import SPLITS, Corpus, InputError, Mention, Source, SourceParams, Spans, equals
 from uedp_bench.corpus import with_documents
 from uedp_bench.errors import shown
-from uedp_bench.io.regular_files import shown_path
+from uedp_bench.io.files import shown_path
 from uedp_bench.tasks.sources.reading.annotations import places_of
 from uedp_bench.tasks.sources.reading.file_columns import DOCUMENT, place_of
 from uedp_bench.tasks.sources.reading.files import find_file

@@ -19,8 +19,7 @@ from uedp_bench.data.tables import (
     ending_of,
     read_table,
 )
-from uedp_bench.io.regular_files import shown_path
-from uedp_bench.io.text_files import UTF_8
+from uedp_bench.io.files import UTF_8, shown_path
 from uedp_bench.tasks.sources.reading.columns import (
     ColumnParams,
     corpus_of_columns,

@@ -14,8 +14,7 @@ from pydantic import Field
 from uedp_bench.api import SPLITS, Corpus, InputError, Layer, Mention, Source, SourceParams, Spans
 from uedp_bench.corpus import names_of_ids
 from uedp_bench.errors import shown
-from uedp_bench.io.regular_files import open_regular, shown_path
-from uedp_bench.io.text_files import MOST_RATIO, MOST_UNPACKED
+from uedp_bench.io.files import MOST_RATIO, MOST_UNPACKED, open_regular, shown_path
 from uedp_bench.tasks.sources.reading.annotations import places_of
 from uedp_bench.tasks.sources.reading.files import require_path
 from uedp_bench.tasks.sources.reading.tag_schemes import iob_spans

@@ -16,7 +16,7 @@ from uedp_bench.contracts.learner import Learner, Role, Schedule
 from uedp_bench.contracts.model import TextEncoder
 from uedp_bench.contracts.task import Task
 from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.io.text_files import open_text
+from uedp_bench.io.files import open_text
 from uedp_bench.tasks.tokens.reader import Reader
 from uedp_bench.tasks.tokens.rows import Preprocessing, prepare
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from uedp_bench.api import Estimate
 from uedp_bench.api.statistics import ratio_estimate
-from uedp_bench.components.requirements import SACREBLEU
+from uedp_bench.components.component import SACREBLEU
 from uedp_bench.corpus import Corpus, FloatArray, IntArray
 from uedp_bench.statistics.resampling import RESAMPLES, blocks, percentiles, resample
 

@@ -29,7 +29,7 @@ from uedp_bench.api.networks import (
     TranslationModel,
 )
 from uedp_bench.api.statistics import ratio_estimate
-from uedp_bench.components.requirements import SACREBLEU
+from uedp_bench.components.component import SACREBLEU
 from uedp_bench.tasks.translation.scores import (
     Lexicon,
     Translations,

@@ -11,7 +11,7 @@ import pytest
 
 from uedp_bench.cli.main import run_cli
 from uedp_bench.errors import InputError
-from uedp_bench.io.mending import setting
+from uedp_bench.io.messages import setting
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.settings import parse_setting
 from uedp_bench.spec.spec import apply_setting, parse_spec

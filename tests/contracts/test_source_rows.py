@@ -9,7 +9,7 @@ import pytest
 from uedp_bench.contracts.source_rows import ROWS_PER_USER, SourceParams, add_public
 from uedp_bench.corpus import SPLITS, Corpus, Spans
 from uedp_bench.errors import InputError
-from uedp_bench.io.text_files import open_text
+from uedp_bench.io.files import open_text
 
 
 def small(public: int = 0) -> Corpus:

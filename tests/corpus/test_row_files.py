@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from uedp_bench.cli.main import app
 from uedp_bench.corpus import SPLITS, Corpus, row_ids
-from uedp_bench.corpus.row_files import write_rows
+from uedp_bench.corpus.row_ids import write_rows
 from uedp_bench.errors import InputError
 
 TEXTS = ('a "quoted",\ntext', "planted", "public", "test ß")

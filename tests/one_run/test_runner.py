@@ -15,7 +15,7 @@ from uedp_bench.contracts.mechanism import Mechanism
 from uedp_bench.contracts.results import RunSpec, read_result
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.errors import InputError
-from uedp_bench.io import output_folder
+from uedp_bench.io import folders
 from uedp_bench.one_run import runner
 from uedp_bench.one_run.components import build, build_sources
 from uedp_bench.one_run.execution import Execution
@@ -321,8 +321,8 @@ def test_a_writer_that_hides_a_full_disk_is_seen_through(tmp_path, monkeypatch):
     monkeypatch.setattr("uedp_bench.tasks.language.language_model.LanguageModelRelease.save", save)
     (result,) = run_all(tmp_path, USER_DP)
     assert result.error.phase == "save"
-    usage = output_folder.shutil.disk_usage(tmp_path)
-    monkeypatch.setattr(output_folder.shutil, "disk_usage", lambda _: usage._replace(free=4096))
+    usage = folders.shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(folders.shutil, "disk_usage", lambda _: usage._replace(free=4096))
     with pytest.raises(OSError, match="no space left"):
         run_all(tmp_path, USER_DP)
 

@@ -12,7 +12,7 @@ from uedp_bench.contracts.results import read_result
 from uedp_bench.contracts.run_context import Speed
 from uedp_bench.grid.scheduler import Job, result_after
 from uedp_bench.grid.workers import DIED, Crash
-from uedp_bench.io.output_folder import only_process, refuse_links
+from uedp_bench.io.folders import only_process, refuse_links
 from uedp_bench.one_run.execution import Execution
 from uedp_bench.one_run.runner import execute
 from uedp_bench.spec.identity import Identity

@@ -138,7 +138,7 @@ def training_begun(spec: RunSpec, out: Path, seconds: float) -> int:
     """The process id of a run, which dies so many seconds after its training began; 0: never."""
     from uedp_bench.contracts.checkpoints import Pace
     from uedp_bench.contracts.run_context import Speed
-    from uedp_bench.io.output_folder import remove_partial
+    from uedp_bench.io.folders import remove_partial
     from uedp_bench.one_run.execution import Execution
     from uedp_bench.one_run.runner import execute
 

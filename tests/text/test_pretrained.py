@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uedp_bench.corpus import FeatureArray
-from uedp_bench.io.array_cache import load_arrays, save_arrays
+from uedp_bench.io.sealed_files import load_arrays, save_arrays
 from uedp_bench.text import pretrained
 from uedp_bench.text.pretrained import cached_vectors, full_batches
 

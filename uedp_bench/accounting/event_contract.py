@@ -21,7 +21,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsA
 
 from uedp_bench.components.component import parse_params
 from uedp_bench.errors import PluginError, UnknownNameError, nearest
-from uedp_bench.io.printable import plain
+from uedp_bench.io.messages import plain
 
 PrivacyUnit = Literal[
     "record",

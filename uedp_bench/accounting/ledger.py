@@ -30,7 +30,7 @@ from uedp_bench.accounting.events import (
 )
 from uedp_bench.accounting.guarantee import Condition, Guarantee, NoiseSource, general
 from uedp_bench.components import registry
-from uedp_bench.components.review import is_reviewed, not_reviewed
+from uedp_bench.components.registry import is_reviewed, not_reviewed
 from uedp_bench.errors import InputError, PrivacyError
 
 

@@ -23,6 +23,7 @@ import typing as _typing
 from uedp_bench.components.component import Component as Component
 from uedp_bench.components.component import MayBePath as MayBePath
 from uedp_bench.components.component import Params as Params
+from uedp_bench.components.component import Requirement as Requirement
 from uedp_bench.components.component import equals as equals
 from uedp_bench.components.metric import Metric as Metric
 from uedp_bench.components.registry import attacks as attacks
@@ -30,7 +31,6 @@ from uedp_bench.components.registry import mechanisms as mechanisms
 from uedp_bench.components.registry import models as models
 from uedp_bench.components.registry import sources as sources
 from uedp_bench.components.registry import tasks as tasks
-from uedp_bench.components.requirements import Requirement as Requirement
 from uedp_bench.contracts.leakage import Attack as Attack
 from uedp_bench.contracts.leakage import Leakage as Leakage
 from uedp_bench.contracts.leakage import Planted as Planted
@@ -62,11 +62,11 @@ from uedp_bench.contracts.source_rows import SourceParams as SourceParams
 from uedp_bench.contracts.task import Task as Task
 from uedp_bench.contracts.task import Utility as Utility
 from uedp_bench.corpus._columns import Facts as Facts
-from uedp_bench.corpus.row_index import BoolArray as BoolArray
-from uedp_bench.corpus.row_index import FeatureArray as FeatureArray
-from uedp_bench.corpus.row_index import FloatArray as FloatArray
-from uedp_bench.corpus.row_index import Index as Index
-from uedp_bench.corpus.row_index import IntArray as IntArray
+from uedp_bench.corpus.keys import BoolArray as BoolArray
+from uedp_bench.corpus.keys import FeatureArray as FeatureArray
+from uedp_bench.corpus.keys import FloatArray as FloatArray
+from uedp_bench.corpus.keys import Index as Index
+from uedp_bench.corpus.keys import IntArray as IntArray
 from uedp_bench.corpus.spans import Layer as Layer
 from uedp_bench.corpus.spans import Mention as Mention
 from uedp_bench.corpus.spans import Spans as Spans

@@ -4,11 +4,10 @@ from uedp_bench.contracts.clients import Clients as Clients
 from uedp_bench.contracts.clients import Unit as Unit
 from uedp_bench.contracts.clients import clients_of as clients_of
 from uedp_bench.contracts.clients import users_of as users_of
-from uedp_bench.corpus.alignment import Alignment as Alignment
 from uedp_bench.corpus.entity_detection import DetectionParams as DetectionParams
-from uedp_bench.corpus.names import Names as Names
-from uedp_bench.corpus.normal_form import normal_id as normal_id
-from uedp_bench.corpus.normal_form import normal_surface as normal_surface
+from uedp_bench.corpus.keys import Names as Names
+from uedp_bench.corpus.keys import normal_id as normal_id
+from uedp_bench.corpus.keys import normal_surface as normal_surface
 from uedp_bench.corpus.public_numbers import named_users as named_users
 from uedp_bench.corpus.public_numbers import owner_numbers as owner_numbers
 from uedp_bench.corpus.public_numbers import row_numbers as row_numbers
@@ -17,10 +16,11 @@ from uedp_bench.corpus.rewriting import Edit as Edit
 from uedp_bench.corpus.rewriting import Piece as Piece
 from uedp_bench.corpus.rewriting import Rewriting as Rewriting
 from uedp_bench.corpus.row_ids import row_ids as row_ids
+from uedp_bench.corpus.spans import Alignment as Alignment
 from uedp_bench.corpus.table import concatenate as concatenate
 from uedp_bench.corpus.table import dense_ids as dense_ids
 from uedp_bench.corpus.table import or_alone as or_alone
-from uedp_bench.io.text_files import open_text as open_text
+from uedp_bench.io.files import open_text as open_text
 from uedp_bench.tasks.sources.reading.splits import SplitParams as SplitParams
 from uedp_bench.tasks.sources.reading.splits import cut_missing_splits as cut_missing_splits
 from uedp_bench.text.automatic_annotation import AnnotationParams as AnnotationParams

@@ -11,8 +11,8 @@ import typer
 
 from uedp_bench.cli.console import AsJson, print_json
 from uedp_bench.errors import InputError, shown
-from uedp_bench.io.printable import plain
-from uedp_bench.io.regular_files import read_regular, read_text, shown_path
+from uedp_bench.io.files import read_regular, read_text, shown_path
+from uedp_bench.io.messages import plain
 
 if TYPE_CHECKING:
     import numpy as np

@@ -25,9 +25,8 @@ from uedp_bench.cli.data import init_command, plant_command
 from uedp_bench.cli.listing import show_command
 from uedp_bench.cli.run import quickstart_command, run_command
 from uedp_bench.errors import InputError, SeveralInputError, UedpBenchError, UnknownNameError, shown
-from uedp_bench.io.mending import flags
-from uedp_bench.io.output_folder import FULL
-from uedp_bench.io.printable import plain
+from uedp_bench.io.folders import FULL
+from uedp_bench.io.messages import flags, plain
 from uedp_bench.version import __version__
 
 Kind = Annotated[

@@ -15,7 +15,7 @@ import typer
 
 from uedp_bench.cli.console import print_json
 from uedp_bench.errors import InputError
-from uedp_bench.io.printable import plain
+from uedp_bench.io.messages import plain
 
 if TYPE_CHECKING:
     from uedp_bench.leaderboard.loading import Loaded, Loader, Progress

@@ -1,1 +1,1 @@
-"""Components: their declarations, registries, requirements and reviews."""
+"""Components: their declarations, metrics, registries and reviews."""

@@ -1,10 +1,11 @@
-"""Base of mechanisms, attacks, tasks, sources and models: a name and typed parameters."""
+"""Base of mechanisms, attacks, tasks, sources and models: name, typed parameters, needs."""
 
 from __future__ import annotations
 
+import importlib.util
 import math
 from abc import ABC
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +14,115 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar, ca
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, PlainSerializer, ValidationError
 from pydantic_core import core_schema
 
-from uedp_bench.components.requirements import Requirement
-from uedp_bench.errors import MOST_SHOWN, InputError, SeveralInputError, nearest, shown
-from uedp_bench.io.mending import mends_of
-from uedp_bench.io.printable import plain
+from uedp_bench.errors import (
+    MOST_SHOWN,
+    InputError,
+    MissingExtraError,
+    Problems,
+    SeveralInputError,
+    nearest,
+    shown,
+)
+from uedp_bench.io.messages import mends_of, plain
 
 if TYPE_CHECKING:
     from uedp_bench.components.metric import Metric
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """A package that a component needs.
+
+    Attributes:
+        module: module that is imported.
+        use: the package and its use ("peft (lora_rank)"), for messages.
+        install: command that installs it.
+    """
+
+    module: str
+    use: str
+    install: str
+
+    def is_installed(self) -> bool:
+        """True if the module can be imported; it is not imported for that."""
+        try:
+            return importlib.util.find_spec(self.module) is not None
+        except ValueError:  # a module that somebody made without a spec
+            return True
+
+    def check(self, owner: str = "") -> None:
+        """Refuse to go on without the package.
+
+        Args:
+            owner: component that needs it, for the message.
+
+        Raises:
+            MissingExtraError: with the command that installs it.
+        """
+        if not self.is_installed():
+            raise MissingExtraError(f"{owner}: {self.use}" if owner else self.use, self.install)
+
+
+def of_extra(module: str, use: str, extra: str) -> Requirement:
+    """Requirement of a package that an extra of this package installs."""
+    return Requirement(module, use, f"pip install 'uedp-bench[{extra}]'")
+
+
+DATASETS = of_extra("datasets", "datasets", "hub")
+FAISS = of_extra("faiss", "faiss, which has approximate indexes (search=hnsw),", "approximate")
+GENSIM = of_extra("gensim", "gensim, which reads .kv, .model and .bin,", "embeddings")
+PEFT = of_extra("peft", "peft (lora_rank)", "lora")
+PRESIDIO = (
+    of_extra("presidio_analyzer", "presidio-analyzer (finds entities)", "ner"),
+    of_extra("tldextract", "tldextract (finds addresses)", "ner"),
+)
+SACREBLEU = of_extra("sacrebleu", "sacrebleu (BLEU and chrF)", "translation")
+SENTENCEPIECE = of_extra("sentencepiece", "sentencepiece (reads Marian's pieces)", "translation")
+
+
+def of_detector(detector: str, pipeline: str | None) -> tuple[Requirement, ...]:
+    """Requirements of a detector of entities.
+
+    Args:
+        detector: "spacy", "presidio", or another that needs nothing.
+        pipeline: name of an installed spaCy pipeline, or a folder; None for none.
+    """
+    if detector not in ("spacy", "presidio"):
+        return ()
+    needs = PRESIDIO if detector == "presidio" else ()
+    if pipeline is None or not pipeline.isidentifier():  # a folder
+        return needs
+    return (*needs, of_pipeline(pipeline))
+
+
+def of_pipeline(name: str) -> Requirement:
+    """Requirement of a spaCy pipeline that is installed as a package."""
+    return Requirement(name, f"the spaCy pipeline {name}", f"python -m spacy download {name}")
+
+
+def of_embedding(embedding: str | None) -> tuple[Requirement, ...]:
+    """Requirements of a file of word vectors, a folder, or `spacy:NAME`; None needs nothing."""
+    if embedding is None:
+        return ()
+    if embedding.startswith("spacy:"):
+        return (of_pipeline(embedding.removeprefix("spacy:")),)
+    return (GENSIM,) if embedding.endswith((".kv", ".model", ".bin")) else ()
+
+
+def check_requirements(components: Iterable[Component[Any]]) -> None:
+    """Refuse components whose packages are missing, before data are read.
+
+    Raises:
+        MissingExtraError: naming the component and the command that installs the package.
+        SeveralInputError: if there are several.
+    """
+    problems = Problems()
+    for component in components:
+        for requirement in component.requires():
+            with problems.collect():
+                requirement.check(component.name)
+    problems.check()
+
 
 MOST_PART, MOST_PATH = 255, 4095
 """Bytes of a name between two slashes, and of a whole path, on every usual system."""

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from uedp_bench.contracts.saved_state import StateError, digest_of, load_state, state_of
+from uedp_bench.io.folders import private_folder, write_json
 from uedp_bench.io.json_files import FormError, file_text
-from uedp_bench.io.output_folder import private_folder, write_json
 from uedp_bench.io.sealed_files import sealed_file, unsealed
 from uedp_bench.randomness.streams import Stream
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from uedp_bench.contracts.capabilities import capability
 from uedp_bench.errors import InputError
-from uedp_bench.io.output_folder import new_file
+from uedp_bench.io.folders import new_file
 
 
 class Size(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uedp_bench.components import registry, review
+from uedp_bench.components import registry
 from uedp_bench.contracts.recorded_identity import lone_files, parts_of
 from uedp_bench.contracts.results import ComponentSpec, Result, RunSpec
 from uedp_bench.contracts.second_source import second_source
@@ -20,7 +20,7 @@ def unreviewed(spec: RunSpec) -> tuple[str, ...]:
         f"{kind} {ref.name}"
         for kind, refs in named
         for ref in refs
-        if not review.is_reviewed(registry.REGISTRIES[f"{kind}s"], ref.name)
+        if not registry.is_reviewed(registry.REGISTRIES[f"{kind}s"], ref.name)
     )
     return tuple(dict.fromkeys(names))
 
@@ -38,7 +38,7 @@ def unreviewed_of_result(result: Result) -> tuple[str, ...]:
     planters = (
         f"attack {ref.name}"
         for ref in (result.spec.attacks if stated else ())
-        if not review.is_reviewed(registry.attacks, ref.name)
+        if not registry.is_reviewed(registry.attacks, ref.name)
     )
     named = tuple(dict.fromkeys((*unreviewed(result.spec), *lone, *planters)))
     return named or (STATED_THERE,) * stated

@@ -6,9 +6,15 @@ private attributes of its author, and the split that it is in.
 """
 
 from uedp_bench.corpus._columns import Facts
-from uedp_bench.corpus.alignment import Alignment
-from uedp_bench.corpus.names import Names, names_of_ids
-from uedp_bench.corpus.normal_form import (
+from uedp_bench.corpus.keys import (
+    BoolArray,
+    FeatureArray,
+    FloatArray,
+    Index,
+    IntArray,
+    Names,
+    distinct,
+    names_of_ids,
     normal_id,
     normal_spelling,
     normal_surface,
@@ -28,15 +34,7 @@ from uedp_bench.corpus.public_numbers import (
 )
 from uedp_bench.corpus.rewriting import Edit, Piece, Rewriting
 from uedp_bench.corpus.row_ids import row_ids
-from uedp_bench.corpus.row_index import (
-    BoolArray,
-    FeatureArray,
-    FloatArray,
-    Index,
-    IntArray,
-    distinct,
-)
-from uedp_bench.corpus.spans import Layer, LostSpans, Mention, Spans
+from uedp_bench.corpus.spans import Alignment, Layer, LostSpans, Mention, Spans
 from uedp_bench.corpus.table import (
     COLUMNS,
     CONTENT,

@@ -15,8 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from uedp_bench.corpus.names import Names
-from uedp_bench.corpus.row_index import BoolArray, IntArray
+from uedp_bench.corpus.keys import BoolArray, IntArray, Names
 from uedp_bench.corpus.spans import Layer, LostSpans, Spans
 from uedp_bench.data.stored_texts import StoredTexts, joined_texts, replaced_texts, taken_texts
 from uedp_bench.errors import InputError

@@ -13,8 +13,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from uedp_bench.components.component import Params, equals
-from uedp_bench.components.requirements import Requirement, of_detector
+from uedp_bench.components.component import Params, Requirement, equals, of_detector
 
 _OF_SPACY = re.compile(
     r"[a-z]{2}_(?:core_web|core_news|dep_news|ent_wiki|sent_ud)_(?:sm|md|lg|trf)"

@@ -17,9 +17,17 @@ from itertools import repeat
 
 import numpy as np
 
-from uedp_bench.corpus.names import NameArray, Names, as_array, digest_of, each_once, names_of_ids
-from uedp_bench.corpus.normal_form import normal_id
-from uedp_bench.corpus.row_index import FloatArray, IntArray
+from uedp_bench.corpus.keys import (
+    FloatArray,
+    IntArray,
+    NameArray,
+    Names,
+    as_array,
+    digest_of,
+    each_once,
+    names_of_ids,
+    normal_id,
+)
 from uedp_bench.corpus.table import SPLITS, Corpus
 
 

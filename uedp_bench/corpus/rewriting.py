@@ -8,8 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from uedp_bench.corpus.alignment import COPIED, DROPPED, REPLACED, Alignment
-from uedp_bench.corpus.spans import Mention
+from uedp_bench.corpus.spans import COPIED, DROPPED, REPLACED, Alignment, Mention
 from uedp_bench.corpus.table import Corpus
 from uedp_bench.data.stored_texts import replaced_texts
 from uedp_bench.errors import InputError

@@ -23,10 +23,8 @@ from uedp_bench.corpus._columns import (
     UserColumn,
     UserNames,
 )
-from uedp_bench.corpus.alignment import Alignment
-from uedp_bench.corpus.names import Names
-from uedp_bench.corpus.row_index import BoolArray, FloatArray, Index, IntArray
-from uedp_bench.corpus.spans import Layer, Mention, Spans
+from uedp_bench.corpus.keys import BoolArray, FloatArray, Index, IntArray, Names
+from uedp_bench.corpus.spans import Alignment, Layer, Mention, Spans
 from uedp_bench.data.stored_texts import StoredTexts, joined_texts
 from uedp_bench.errors import CapabilityError, InputError, nearest
 

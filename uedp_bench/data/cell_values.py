@@ -1,11 +1,14 @@
-"""Values of columns as text, with nulls, and refusal of impossible texts."""
+"""Values of columns: texts and nulls, impossible texts refused, or numbers of values."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
 
 from uedp_bench.errors import InputError, shown
 
@@ -93,3 +96,38 @@ def refuse_no_texts(value: str, count: int, first: int, rows: int, where: str) -
         f"{where}: {count} {'row has' if count == 1 else 'rows have'} {what}, which no text "
         f"has; the first is row {first + 1} of {rows}: {shown(value)}"
     )
+
+
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+
+class Coded(NamedTuple):
+    """Different values, with the number of each row's value.
+
+    Attributes:
+        codes: (rows,) index into `values`, -1 for a null.
+        values: different values, in the order in which they come first.
+    """
+
+    codes: IntArray
+    values: list[str]
+
+    @staticmethod
+    def from_values(values: Sequence[str | None]) -> Coded:
+        """Number the values of a column."""
+        ids: dict[str, int] = {}
+        codes = [-1 if value is None else ids.setdefault(value, len(ids)) for value in values]
+        return Coded(np.array(codes, dtype=np.int64), list(ids))
+
+    def renamed(self, values: Sequence[str]) -> Coded:
+        """Copy with another name for each value; values of one name become one."""
+        names = Coded.from_values(values)
+        return Coded(np.append(names.codes, -1)[self.codes], names.values)
+
+    def where(self, bad: Sequence[int], *, null: bool = False) -> BoolArray:
+        """(rows,) True where a row has one of some values, or `null`."""
+        marked = np.zeros(len(self.values) + 1, dtype=bool)
+        marked[list(bad)] = True
+        marked[-1] = null
+        return marked[self.codes]

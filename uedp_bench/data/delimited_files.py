@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from uedp_bench.errors import InputError, shown
-from uedp_bench.io.printable import plain
-from uedp_bench.io.regular_files import shown_path
-from uedp_bench.io.text_files import MOST_LINE, UTF_8, open_text
+from uedp_bench.io.files import MOST_LINE, UTF_8, open_text, shown_path
+from uedp_bench.io.messages import plain
 
 Quoting = Literal["standard", "none"]
 """`standard`: a field may stand in double quotes, as RFC 4180 has it; `none`: a quote is text."""

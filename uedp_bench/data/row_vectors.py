@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uedp_bench.errors import UedpBenchError
-from uedp_bench.io.cache_folder import cache_folder
+from uedp_bench.io.folders import cache_folder
 
 IntArray = NDArray[np.int64]
 Vectors = NDArray[np.float32]

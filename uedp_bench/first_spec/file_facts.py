@@ -17,13 +17,14 @@ from uedp_bench.data.delimited_files import DELIMITERS, Dialect, Quoting, read_r
 from uedp_bench.data.tables import FORMATS as TABLES
 from uedp_bench.data.tables import ending_of
 from uedp_bench.errors import InputError
-from uedp_bench.io.regular_files import open_regular, shown_path
-from uedp_bench.io.text_files import (
+from uedp_bench.io.files import (
     GZIP_MAGIC,
     UTF_8,
     encoding_of_mark,
+    open_regular,
     open_text,
     refuse_packed,
+    shown_path,
 )
 from uedp_bench.tasks.sources.reading.tag_schemes import looks_tagged
 from uedp_bench.tasks.sources.reading.token_files import ENDINGS as TOKEN_FILES

@@ -14,7 +14,7 @@ from uedp_bench.contracts.model import Vocabulary
 from uedp_bench.contracts.results import RunSpec
 from uedp_bench.corpus import Corpus, distinct
 from uedp_bench.grid.scheduler import Job
-from uedp_bench.io.scratch import scratch_folder
+from uedp_bench.io.folders import scratch_folder
 from uedp_bench.one_run.components import Components, build
 from uedp_bench.one_run.guaranteeing import planned_guarantees
 from uedp_bench.one_run.planted_elsewhere import planted_for

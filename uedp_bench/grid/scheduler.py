@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from uedp_bench.components import registry
-from uedp_bench.components.requirements import check_requirements
+from uedp_bench.components.component import check_requirements
 from uedp_bench.contracts.results import Result, RunError, RunSpec
 from uedp_bench.errors import Problems, is_input_error
 from uedp_bench.grid.workers import DIED, Crash, Tell, in_processes
-from uedp_bench.io.output_folder import refuse_links
+from uedp_bench.io.folders import refuse_links
 from uedp_bench.one_run.components import Components, build
 from uedp_bench.one_run.execution import Execution
 from uedp_bench.one_run.impossible_pairs import left_out

@@ -1,8 +1,9 @@
-"""Stored files with a SHA-256 of their content: a changed file is never used.
+"""Stored files of whole content: sealed ones, arrays that are dear to compute, and the code itself.
 
 Neither torch nor Arrow looks at checksums of files: a flipped bit gives other weights,
 and a result without a word. A file of our own ends with its digest; a folder that others read too
-(a release) has its digests beside it.
+(a release) has its digests beside it. A changed file is never used. Arrays that are damaged are
+computed again.
 """
 
 from __future__ import annotations
@@ -10,14 +11,22 @@ from __future__ import annotations
 import hashlib
 import hmac
 import io
-from collections.abc import Iterator
+import os
+import tempfile
+import warnings
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, TypeVar
+
+import numpy as np
 
 from uedp_bench.errors import InputError
-from uedp_bench.io.output_folder import new_file, write_atomically
-from uedp_bench.io.printable import plain
+from uedp_bench.io.folders import new_file, write_atomically
+from uedp_bench.io.messages import plain
 
 SUMS = "SHA256SUMS"
 """File in a folder with the digests of all others, as `sha256sum -c` reads them."""
@@ -108,3 +117,60 @@ def _in(folder: Path) -> list[Path]:
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+T = TypeVar("T")
+
+_DAMAGED = (
+    OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error,
+    NotImplementedError, RuntimeError,  # flags of a zip file that nobody set
+)  # fmt: skip
+
+
+def load_arrays(file: Path, read: Callable[[Mapping[str, Any]], T]) -> T | None:
+    """Read a file's arrays by name with `read`; None if it is missing or damaged."""
+    try:
+        with np.load(file, allow_pickle=False) as data:
+            return read(data)
+    except _DAMAGED:
+        return None
+
+
+def save_arrays(file: Path, what: str, **arrays: Any) -> None:
+    """Write arrays to a neighbour and rename it: a reader sees the whole file or none.
+
+    Args:
+        file: the file; its folder is made.
+        what: name of the arrays in the warning about a failure.
+        arrays: arrays by name.
+    """
+    part: str | None = None
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        handle, part = tempfile.mkstemp(dir=file.parent, suffix=".part")
+        with os.fdopen(handle, "wb") as out:
+            np.savez_compressed(out, **arrays)
+        Path(part).replace(file)
+    except OSError as error:
+        if part is not None:
+            Path(part).unlink(missing_ok=True)
+        warnings.warn(f"{what} are not cached: {error}", stacklevel=3)
+
+
+_ENDINGS = (".py", ".j2", ".js", ".css", ".yaml")
+
+
+@cache
+def package_digest() -> str:
+    """SHA-256 over the files of this package and their names, 32 hexadecimal digits."""
+    root = Path(__file__).resolve().parents[1]
+    digest = hashlib.sha256()
+    for folder, below, names in os.walk(root, followlinks=True):
+        # Results and compiled files lie within a checkout.
+        below[:] = sorted({*below} - {"__pycache__", "results"})
+        for name in sorted(names):
+            if name.endswith(_ENDINGS):
+                path = Path(folder) / name
+                digest.update(f"{path.relative_to(root)}\0".encode())
+                digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:32]

@@ -12,7 +12,7 @@ import yaml
 from yaml.reader import ReaderError
 
 from uedp_bench.errors import InputError
-from uedp_bench.io.printable import plain
+from uedp_bench.io.messages import plain
 
 MOST_BYTES = 256 * 2**10
 """Largest size of a YAML file; the largest packaged spec has 4 KiB."""

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, model_validator
 
-from uedp_bench.components.component import Params, equals
-from uedp_bench.components.requirements import PEFT, Requirement
+from uedp_bench.components.component import PEFT, Params, Requirement, equals
 from uedp_bench.contracts.model import load_weights, save_weights
 from uedp_bench.errors import InputError, MissingExtraError, shown
 from uedp_bench.text.pretrained import ADAPTER, adapter_base, readable

@@ -18,7 +18,7 @@ from uedp_bench.api.networks import (
     WordRows,
     load_weights,
 )
-from uedp_bench.io.regular_files import state_of
+from uedp_bench.io.files import state_of
 from uedp_bench.models.adapters import configured, load_adapted, save_adapted, whole
 from uedp_bench.models.bert_params import SIZES, TOKENS, BERTParams
 from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary

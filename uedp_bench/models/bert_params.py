@@ -6,8 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from uedp_bench.components.component import MayBePath, equals
-from uedp_bench.components.requirements import Requirement
+from uedp_bench.components.component import MayBePath, Requirement, equals
 from uedp_bench.models.adapters import LoraParams
 from uedp_bench.text.pretrained import PretrainedModel
 

@@ -18,7 +18,7 @@ from uedp_bench.api.networks import (
     WordText,
     WordVocabulary,
 )
-from uedp_bench.components.requirements import of_embedding
+from uedp_bench.components.component import of_embedding
 
 if TYPE_CHECKING:
     from torch import nn

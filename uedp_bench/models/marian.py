@@ -12,7 +12,7 @@ from pydantic import Field
 
 from uedp_bench.api import InputError, MayBePath, Params, Requirement
 from uedp_bench.api.networks import PairVocabulary, TranslationModel
-from uedp_bench.components.requirements import SENTENCEPIECE
+from uedp_bench.components.component import SENTENCEPIECE
 from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from uedp_bench.api import FeatureArray, Requirement, equals
 from uedp_bench.api.networks import Vocabulary
-from uedp_bench.components.requirements import of_embedding
+from uedp_bench.components.component import of_embedding
 from uedp_bench.models.sentence_encoder import FrozenSentences, SentenceParams
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from uedp_bench.contracts.results import FailedAttack
 from uedp_bench.errors import InputError, PrivacyError, UedpBenchError, described
-from uedp_bench.io.output_folder import disk_is_full
+from uedp_bench.io.folders import disk_is_full
 
 if TYPE_CHECKING:
     from uedp_bench.contracts.leakage import Attack

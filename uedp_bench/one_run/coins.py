@@ -17,7 +17,7 @@ from uedp_bench.contracts.leakage import Attack
 from uedp_bench.contracts.results import ComponentSpec
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
-from uedp_bench.io.output_folder import write_json
+from uedp_bench.io.folders import write_json
 from uedp_bench.version import __version__
 
 KEY_BITS = 128

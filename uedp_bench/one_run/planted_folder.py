@@ -14,8 +14,8 @@ from uedp_bench.components import registry
 from uedp_bench.contracts.results import RunSpec
 from uedp_bench.corpus import SPLITS, Corpus, Layer
 from uedp_bench.errors import InputError
-from uedp_bench.io.output_folder import private_folder, write_atomically
-from uedp_bench.io.regular_files import shown_path
+from uedp_bench.io.files import shown_path
+from uedp_bench.io.folders import private_folder, write_atomically
 from uedp_bench.one_run.coins import Coins, new_key, write_coins
 from uedp_bench.one_run.components import build_sources
 from uedp_bench.one_run.planted_elsewhere import planted_with

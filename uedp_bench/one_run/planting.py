@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from uedp_bench.components import registry
-from uedp_bench.components.review import is_reviewed
+from uedp_bench.components.registry import is_reviewed
 from uedp_bench.contracts.clients import Clients
 from uedp_bench.contracts.leakage import Attack, Planted
 from uedp_bench.contracts.mechanism import CorpusStats

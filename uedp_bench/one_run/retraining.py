@@ -20,7 +20,7 @@ from uedp_bench.contracts.results import ComponentSpec, RunSpec
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import SPLITS, BoolArray, Corpus
 from uedp_bench.errors import InputError
-from uedp_bench.io.output_folder import private_folder, write_json
+from uedp_bench.io.folders import private_folder, write_json
 from uedp_bench.io.sealed_files import DamagedFileError
 from uedp_bench.one_run.components import spec_of
 from uedp_bench.one_run.impossible_pairs import expected

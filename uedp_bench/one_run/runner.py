@@ -6,7 +6,7 @@ import errno
 
 from uedp_bench.contracts.results import Result, RunSpec
 from uedp_bench.errors import InputError
-from uedp_bench.io.output_folder import disk_is_full
+from uedp_bench.io.folders import disk_is_full
 from uedp_bench.one_run.assembly import Outcome, assemble
 from uedp_bench.one_run.attacking import attack_all, with_messages
 from uedp_bench.one_run.components import build_sources

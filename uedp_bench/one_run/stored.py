@@ -15,7 +15,7 @@ from uedp_bench.contracts.served_release import ServedRelease
 from uedp_bench.contracts.task import Task
 from uedp_bench.contracts.transcript import Transcript
 from uedp_bench.corpus import Corpus
-from uedp_bench.io.output_folder import (
+from uedp_bench.io.folders import (
     make_private,
     make_readable,
     private_folder,

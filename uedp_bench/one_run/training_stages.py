@@ -15,7 +15,7 @@ from uedp_bench.contracts.mechanism import Events, ServingMechanism
 from uedp_bench.contracts.release import Release
 from uedp_bench.contracts.results import TrainedStage
 from uedp_bench.contracts.run_context import Run
-from uedp_bench.corpus.normal_form import normal_surface
+from uedp_bench.corpus.keys import normal_surface
 from uedp_bench.errors import CapabilityError, PrivacyError
 from uedp_bench.one_run.pipeline import TrainingStage
 from uedp_bench.one_run.trained_before import base_release

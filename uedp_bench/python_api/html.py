@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from uedp_bench.io.printable import plain
+from uedp_bench.io.messages import plain
 from uedp_bench.leaderboard.board_cells import Sheet
 from uedp_bench.leaderboard.comparisons import BETTER
 from uedp_bench.leaderboard.run_pages.summary import Short

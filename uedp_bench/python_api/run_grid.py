@@ -80,7 +80,7 @@ def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
     from uedp_bench.contracts.run_context import Speed
     from uedp_bench.grid.progress import display
     from uedp_bench.grid.scheduler import default_workers, jobs_of, resume, run_jobs
-    from uedp_bench.io.output_folder import only_process
+    from uedp_bench.io.folders import only_process
     from uedp_bench.one_run.execution import Execution
     from uedp_bench.one_run.impossible_pairs import impossible_pairs
     from uedp_bench.one_run.retraining import check_retrainings
@@ -192,7 +192,7 @@ def _alone(options: Options) -> int:
 @contextmanager
 def _writing_to(out: Path) -> Iterator[None]:
     """Say in one line that a folder which could be written cannot be any more."""
-    from uedp_bench.io.output_folder import FULL
+    from uedp_bench.io.folders import FULL
 
     try:
         yield

@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from uedp_bench.components.component import Component, MayBePath
 from uedp_bench.errors import InputError, Problems
-from uedp_bench.io.regular_files import open_regular, shown_path, state_of
+from uedp_bench.io.files import open_regular, shown_path, state_of
 from uedp_bench.text.pretrained import adapter_base
 
 MOST_FILES = 10_000

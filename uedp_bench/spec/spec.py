@@ -12,7 +12,7 @@ from uedp_bench.accounting.guarantee import NoiseSource
 from uedp_bench.components import registry
 from uedp_bench.components.component import parse_params
 from uedp_bench.errors import InputError, UnknownNameError
-from uedp_bench.io.mending import only
+from uedp_bench.io.messages import only
 
 NO_MODEL = "none"
 

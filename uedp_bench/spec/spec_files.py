@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from uedp_bench.errors import InputError, nearest, shown
-from uedp_bench.io.regular_files import read_text, shown_path
+from uedp_bench.io.files import read_text, shown_path
 from uedp_bench.io.yaml_files import MOST_BYTES, load_yaml
 from uedp_bench.spec.spec import Spec
 

@@ -11,7 +11,7 @@ from typing import Any
 from uedp_bench.components.registry import loaded_plugins
 from uedp_bench.contracts.checkpoints import Checkpoints, Pace, remove
 from uedp_bench.contracts.run_context import Speed
-from uedp_bench.io.output_folder import CHECKPOINT
+from uedp_bench.io.folders import CHECKPOINT
 from uedp_bench.store.provenance import library_versions
 
 LEFT = (

@@ -13,7 +13,7 @@ from pathlib import Path
 from uedp_bench.contracts.results import Result, RunSpec, parse_result, read_result
 from uedp_bench.errors import InputError
 from uedp_bench.io.json_files import MOST_SHOWN
-from uedp_bench.io.printable import plain
+from uedp_bench.io.messages import plain
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """Ids that are names of files; those that a run gives are 16 hexadecimal digits."""

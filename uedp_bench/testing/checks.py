@@ -26,7 +26,7 @@ from uedp_bench.errors import (
     UnknownNameError,
     described,
 )
-from uedp_bench.io.scratch import scratch_folder
+from uedp_bench.io.folders import scratch_folder
 from uedp_bench.testing.small_parameters import fitted, known_params, known_partners
 
 Kind = Literal["mechanism", "attack", "task", "source", "model"]

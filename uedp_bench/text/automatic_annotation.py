@@ -18,8 +18,7 @@ from typing import Literal, NamedTuple, Self
 import numpy as np
 from pydantic import Field, field_validator, model_validator
 
-from uedp_bench.components.component import Params
-from uedp_bench.components.requirements import Requirement, of_detector
+from uedp_bench.components.component import Params, Requirement, of_detector
 from uedp_bench.corpus import Corpus, Facts, Layer
 from uedp_bench.corpus.entity_detection import (
     DECLARES,

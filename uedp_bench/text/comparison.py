@@ -15,7 +15,7 @@ from typing import NamedTuple
 import regex
 from rapidfuzz.distance import LCSseq
 
-from uedp_bench.corpus.normal_form import normal_surface
+from uedp_bench.corpus.keys import normal_surface
 
 _CLUSTER = regex.compile(
     r"(?P<plain>[\x00-\x7F--&]+)(?![^\x00-\x7F])|&(?:#\d+|#[xX][0-9a-fA-F]+|[A-Za-z]\w*);|\X",

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from uedp_bench.components.requirements import PRESIDIO
+from uedp_bench.components.component import PRESIDIO
 from uedp_bench.corpus import Corpus, IntArray, Layer, Spans
 from uedp_bench.corpus.entity_detection import DetectionParams
 from uedp_bench.errors import InputError, nearest
-from uedp_bench.io.array_cache import load_arrays, save_arrays
-from uedp_bench.io.cache_folder import cache_folder
+from uedp_bench.io.folders import cache_folder
+from uedp_bench.io.sealed_files import load_arrays, save_arrays
 
 if TYPE_CHECKING:
     from presidio_analyzer import AnalyzerEngine

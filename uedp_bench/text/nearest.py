@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uedp_bench.components.requirements import FAISS
+from uedp_bench.components.component import FAISS
 from uedp_bench.corpus import FloatArray, IntArray
 
 if TYPE_CHECKING:

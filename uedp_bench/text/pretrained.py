@@ -24,11 +24,11 @@ import numpy as np
 from filelock import FileLock
 from numpy.typing import NDArray
 
-from uedp_bench.components.requirements import Requirement
+from uedp_bench.components.component import Requirement
 from uedp_bench.corpus import BoolArray, IntArray
 from uedp_bench.errors import InputError
-from uedp_bench.io.array_cache import load_arrays, save_arrays
-from uedp_bench.io.cache_folder import cache_folder
+from uedp_bench.io.folders import cache_folder
+from uedp_bench.io.sealed_files import load_arrays, save_arrays
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import FeatureArray

@@ -22,7 +22,7 @@ from pydantic import Field
 from rapidfuzz import fuzz
 
 from uedp_bench.components.component import Params
-from uedp_bench.corpus.normal_form import normal_surface
+from uedp_bench.corpus.keys import normal_surface
 
 Kind = Literal["date", "person", "organisation", "place"]
 """Kind of a value, which decides its comparison with a phrase of a text."""

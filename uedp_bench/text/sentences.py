@@ -15,7 +15,7 @@ import numpy as np
 
 from uedp_bench.corpus import IntArray
 from uedp_bench.errors import InputError
-from uedp_bench.io.text_files import open_text
+from uedp_bench.io.files import open_text
 from uedp_bench.text.pretrained import (
     SHAPES,
     cached_vectors,

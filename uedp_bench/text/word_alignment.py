@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from uedp_bench.corpus.row_index import FloatArray, IntArray
+from uedp_bench.corpus.keys import FloatArray, IntArray
 from uedp_bench.errors import InputError
 
 Words = Sequence[str]

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uedp_bench.components import requirements
+from uedp_bench.components import component
 from uedp_bench.errors import InputError, shown
-from uedp_bench.io.printable import plain
-from uedp_bench.io.regular_files import open_regular
+from uedp_bench.io.files import open_regular
+from uedp_bench.io.messages import plain
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ def read_gensim(path: Path, field: str) -> Embedding:
     Raises:
         InputError: if it cannot be read, gensim is missing, or a vector is not finite.
     """
-    requirements.GENSIM.check(field)
+    component.GENSIM.check(field)
     from gensim.models import KeyedVectors
     from gensim.utils import SaveLoad
 

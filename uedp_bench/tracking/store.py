@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, TypeVar
 
 from uedp_bench.errors import InputError, TrackingError
-from uedp_bench.io.output_folder import PARTIAL
+from uedp_bench.io.folders import PARTIAL
 from uedp_bench.tracking.content import CONTENT, GRID
 
 PROBE = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "5", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",

@@ -11,9 +11,8 @@ import numpy as np
 from uedp_bench.corpus import SPLITS, IntArray
 from uedp_bench.data.cell_values import NOT_TEXT
 from uedp_bench.errors import InputError, nearest, shown
-from uedp_bench.io.printable import plain
-from uedp_bench.io.regular_files import shown_path
-from uedp_bench.io.text_files import open_text
+from uedp_bench.io.files import open_text, shown_path
+from uedp_bench.io.messages import plain
 from uedp_bench.tasks.sources.reading.files import find_file, find_optional
 
 Record = tuple[str, ...]

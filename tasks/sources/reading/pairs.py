@@ -9,8 +9,7 @@ import numpy as np
 
 from uedp_bench.corpus import SPLITS, Corpus, IntArray
 from uedp_bench.errors import InputError
-from uedp_bench.io.regular_files import shown_path
-from uedp_bench.io.text_files import open_text
+from uedp_bench.io.files import open_text, shown_path
 from uedp_bench.text.comparison import Pair, holds_text
 
 

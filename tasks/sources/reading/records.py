@@ -10,9 +10,8 @@ from typing import Any
 from uedp_bench.corpus import Facts, normal_id
 from uedp_bench.data.cell_values import NOT_TEXT
 from uedp_bench.errors import InputError, nearest, shown
-from uedp_bench.io.printable import plain
-from uedp_bench.io.regular_files import shown_path
-from uedp_bench.io.text_files import open_text
+from uedp_bench.io.files import open_text, shown_path
+from uedp_bench.io.messages import plain
 
 _FIELDS = ("user", "facts")
 

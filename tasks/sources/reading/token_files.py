@@ -8,8 +8,7 @@ from typing import Literal
 
 from uedp_bench.data.tables import FileColumns, TableFormat
 from uedp_bench.errors import InputError, shown
-from uedp_bench.io.regular_files import shown_path
-from uedp_bench.io.text_files import open_text
+from uedp_bench.io.files import open_text, shown_path
 from uedp_bench.tasks.sources.reading.file_columns import DOCUMENT
 
 FileFormat = Literal[TableFormat, "conll"]

@@ -17,8 +17,8 @@ from pydantic import Field
 from uedp_bench.components.component import Params
 from uedp_bench.corpus import FloatArray
 from uedp_bench.errors import InputError
-from uedp_bench.io.array_cache import load_arrays, save_arrays
-from uedp_bench.io.cache_folder import cache_folder
+from uedp_bench.io.folders import cache_folder
+from uedp_bench.io.sealed_files import load_arrays, save_arrays
 from uedp_bench.randomness.streams import shared_stream
 
 _FORMAT = 1  # of the cached files; raised when the same key would mean something else

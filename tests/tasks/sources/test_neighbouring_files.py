@@ -15,7 +15,7 @@ from neighbours import CHOICES, USERS, Choices, assert_others_stay, kept_by_cap,
 from uedp_bench.components.registry import sources
 from uedp_bench.contracts.source_rows import SCORED_STAY
 from uedp_bench.corpus import SPLITS, Corpus
-from uedp_bench.data import arrow_columns, parquet_files
+from uedp_bench.data import arrow_columns
 
 EACH = 3
 
@@ -103,7 +103,7 @@ def read(
     name, write = KINDS[request.param]
     if request.param == "large parquet":
         monkeypatch.setattr(arrow_columns, "MOST_ROWS_HELD", 5)
-        monkeypatch.setattr(parquet_files, "MOST_ROWS_HELD", 5)
+        monkeypatch.setattr(arrow_columns, "MOST_ROWS_HELD", 5)
     count = 0
 
     def load(rows: list[Row], **params: Any) -> Corpus:

@@ -28,7 +28,7 @@ from uedp_bench.grid.ray.connection import ADDRESS, AUTO, LOCAL, connected
 from uedp_bench.grid.ray.node_runs import NamedFiles, Order, remove_folder, with_paths
 from uedp_bench.grid.scheduler import MOST_FAILURES, Job, Runs
 from uedp_bench.grid.workers import DIED, Crash
-from uedp_bench.io.output_folder import PARTIAL, write_atomically
+from uedp_bench.io.folders import PARTIAL, write_atomically
 from uedp_bench.one_run.stored import MESSAGES, keep_result
 from uedp_bench.spec.named_files import RELEASE, RESULT
 

@@ -20,9 +20,9 @@ from uedp_bench.accounting.events import (
 from uedp_bench.accounting.guarantee import Guarantee, NoiseSource
 from uedp_bench.accounting.ledger import claimed, proven
 from uedp_bench.errors import MOST_SHOWN, InputError, shown
+from uedp_bench.io.files import read_text, shown_path
 from uedp_bench.io.json_files import MOST_BYTES, FormError, faults, parse
-from uedp_bench.io.printable import plain
-from uedp_bench.io.regular_files import read_text, shown_path
+from uedp_bench.io.messages import plain
 from uedp_bench.one_run.planning.given_sizes import SIZES, MissingSizeError
 from uedp_bench.one_run.planning.mechanisms_and_systems import NOISE
 from uedp_bench.one_run.planning.planned_mechanisms import PlannedMechanism, PlannedPipeline

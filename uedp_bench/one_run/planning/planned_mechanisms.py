@@ -18,7 +18,7 @@ from uedp_bench.accounting.events import (
 from uedp_bench.accounting.published_systems import ALIASES, Reading, System
 from uedp_bench.components import registry
 from uedp_bench.components.component import possible_numbers
-from uedp_bench.components.review import is_reviewed
+from uedp_bench.components.registry import is_reviewed
 from uedp_bench.contracts.learner import Rows
 from uedp_bench.contracts.mechanism import Mechanism, TrainingMechanism
 from uedp_bench.errors import InputError, nearest

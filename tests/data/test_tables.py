@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from uedp_bench.data.json_tables import MOST_NAME, read_objects
-from uedp_bench.data.tables import Layout, read_table
+from uedp_bench.data.tables import MOST_NAME, Layout, read_objects, read_table
 from uedp_bench.errors import InputError
-from uedp_bench.io import text_files
+from uedp_bench.io import files
 
 
 def written(folder: Path, rows: list[object]) -> Path:
@@ -78,7 +77,7 @@ def test_a_list_in_a_file_of_lines_is_named(tmp_path: Path) -> None:
 def test_lines_that_cost_no_bytes_are_limited(
     tmp_path: Path, unit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_files, "MOST_LINES", 10_000)
+    monkeypatch.setattr(files, "MOST_LINES", 10_000)
     file = tmp_path / "rows.gz"
     file.write_bytes(gzip.compress(unit.encode() * 2**15))
     kind = "jsonl" if unit[0] == "{" else "lines"

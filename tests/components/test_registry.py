@@ -15,7 +15,7 @@ from uedp_bench.accounting.events import Gaussian, PrivacyEvent, PureDP
 from uedp_bench.accounting.guarantee import proves_something
 from uedp_bench.accounting.ledger import proven, proven_at
 from uedp_bench.bounds.consistency import check_bounds
-from uedp_bench.components import registry, review
+from uedp_bench.components import registry
 from uedp_bench.contracts.results import LowerBound, Result
 from uedp_bench.contracts.unreviewed import unreviewed, unreviewed_of_result
 from uedp_bench.errors import PrivacyError
@@ -87,7 +87,7 @@ def test_a_file_cannot_call_itself_proven(stated: tuple[Result, Path], tmp_path:
 def test_a_file_tells_of_lone_files_whatever_is_installed(
     stated: tuple[Result, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(review, "is_reviewed", lambda kind, name: True)
+    monkeypatch.setattr(registry, "is_reviewed", lambda kind, name: True)
     assert unreviewed(stated[0].spec) == ()
     assert unreviewed_of_result(stated[0]) == ("mechanism echo",)
 
@@ -98,12 +98,12 @@ def test_a_guarantee_rests_on_every_part_of_a_run(
 ) -> None:
     (run,) = runs(BUDGET)
     assert unreviewed(run) == ()
-    real = review.is_reviewed
+    real = registry.is_reviewed
 
     def is_reviewed(kind: Any, name: str) -> bool:
         return kind.kind != part and real(kind, name)
 
-    monkeypatch.setattr(review, "is_reviewed", is_reviewed)
+    monkeypatch.setattr(registry, "is_reviewed", is_reviewed)
     (name,) = unreviewed(run)
     assert name.startswith(f"{part} ")
 
@@ -180,8 +180,8 @@ def test_an_attack_above_a_stated_epsilon_refutes_it(stated: tuple[Result, Path]
 
 
 def test_reviewed_packages_name_their_versions(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert review.reviewed_packages() == {}
-    monkeypatch.setattr(review, "reviewed_packages", lambda: {"my-package": ("1.2",)})
+    assert registry.reviewed_packages() == {}
+    monkeypatch.setattr(registry, "reviewed_packages", lambda: {"my-package": ("1.2",)})
     kind = registry.mechanisms
     for package, expected in (
         (("My_Package", "1.2"), True),
@@ -191,14 +191,14 @@ def test_reviewed_packages_name_their_versions(monkeypatch: pytest.MonkeyPatch) 
         (None, False),
     ):
         monkeypatch.setattr(kind, "package", lambda name, package=package: package)
-        assert review.is_reviewed(kind, "user-dp") is expected
+        assert registry.is_reviewed(kind, "user-dp") is expected
 
 
 def test_built_in_components_are_reviewed() -> None:
     for kind in registry.REGISTRIES.values():
         for name in kind.names():
             if "(uedp-bench " in kind.origin(name):
-                assert review.is_reviewed(kind, name)
-    assert not review.is_reviewed(registry.mechanisms, "there-is-none")
+                assert registry.is_reviewed(kind, name)
+    assert not registry.is_reviewed(registry.mechanisms, "there-is-none")
     assert math.isfinite(account("user-dp", users=4000).proven("user").epsilon)
     assert USER_DP["name"] in registry.mechanisms

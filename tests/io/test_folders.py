@@ -7,16 +7,19 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from uedp_bench.errors import InputError
-from uedp_bench.io import output_folder
-from uedp_bench.io.output_folder import (
+from uedp_bench.io import folders
+from uedp_bench.io.folders import (
     make_private,
     only_process,
     remove_partial,
+    scratch_folder,
     write_atomically,
 )
 
@@ -36,7 +39,7 @@ def test_a_folder_is_made_held_and_given_back(tmp_path):
 
 def test_another_process_is_refused_until_the_first_is_gone(tmp_path, monkeypatch):
     code = (
-        "import sys, pathlib; from uedp_bench.io.output_folder import only_process\n"
+        "import sys, pathlib; from uedp_bench.io.folders import only_process\n"
         "with only_process(pathlib.Path(sys.argv[1])): print('held', flush=True); input()"
     )
     holder = subprocess.Popen(
@@ -44,7 +47,7 @@ def test_another_process_is_refused_until_the_first_is_gone(tmp_path, monkeypatc
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert holder.stdout.readline() == "held\n"
-    monkeypatch.setattr(output_folder, "_PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(folders, "_PATIENCE_SECONDS", 0.1)
     refused = pytest.raises(InputError, match=f"process {holder.pid} on")
     with refused as caught, only_process(tmp_path):
         pass
@@ -59,7 +62,7 @@ def test_another_process_is_refused_until_the_first_is_gone(tmp_path, monkeypatc
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"pid": "x"}', '{"pid": 1}'])
 def test_who_holds_it_may_be_unknown(tmp_path, monkeypatch, text):
-    monkeypatch.setattr(output_folder, "_PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(folders, "_PATIENCE_SECONDS", 0.0)
     with only_process(tmp_path):
         (tmp_path / ".in-use.json").write_text(text)
         refused = pytest.raises(InputError, match=r"--out .*process")
@@ -118,7 +121,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path, monkeypat
     def broken(handle):
         raise OSError("no")
 
-    monkeypatch.setattr(output_folder.os, "fsync", broken)
+    monkeypatch.setattr(folders.os, "fsync", broken)
     with pytest.raises(OSError, match="no"):
         write_atomically(path, "new")
     assert path.read_text() == "old"
@@ -141,3 +144,38 @@ def test_a_file_system_without_locks_is_said(tmp_path, monkeypatch, number):
     monkeypatch.setattr("filelock.BaseFileLock.acquire", refuse)
     with pytest.raises(InputError, match="locks"), only_process(tmp_path / "runs"):
         pass
+
+
+KILLED = """
+import os, signal
+from pathlib import Path
+from uedp_bench.io.folders import scratch_folder
+folder = scratch_folder()
+(Path(folder.name) / "private.txt").write_text("text")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_folders_of_killed_processes_are_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", KILLED], check=False, env=environment)
+    assert len(list(tmp_path.iterdir())) == 1
+    with scratch_folder() as first, scratch_folder() as second:
+        assert {Path(first), Path(second)} == {*tmp_path.iterdir()}
+    assert not list(tmp_path.iterdir())
+
+
+def test_folders_of_others_stay(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    living = tmp_path / f"uedp-bench-{os.getpid()}-abc"
+    other = tmp_path / "uedp-bench-site-abc"
+    link = tmp_path / "uedp-bench-999999999-abc"
+    (tmp_path / "target").mkdir()
+    living.mkdir()
+    other.mkdir()
+    link.symlink_to(tmp_path / "target")
+    with scratch_folder():
+        assert living.exists()
+        assert other.exists()
+        assert link.is_symlink()

@@ -1,4 +1,8 @@
-"""The folder of results: one process at a time, whole files or none, readable by their owner."""
+"""Folders that are written: results, by one process at a time, and what may be lost again.
+
+Files of results are whole or not there, and readable by their owner. A cache holds data that can be
+made again, between commands; a killed process leaves no temporary folder for ever.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +13,11 @@ import os
 import secrets
 import shutil
 import socket
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
 
 from filelock import FileLock, Timeout
@@ -236,3 +242,38 @@ def write_json(path: Path, value: Any, *, private: bool = False) -> None:
 
 def _unique() -> str:
     return f"{os.getpid()}-{secrets.token_hex(4)}"
+
+
+def cache_folder() -> Path:
+    """`$UEDP_BENCH_CACHE`, else `~/.cache/uedp-bench`."""
+    folder = os.environ.get("UEDP_BENCH_CACHE")
+    return Path(folder) if folder else Path.home() / ".cache" / "uedp-bench"
+
+
+_PREFIX = "uedp-bench-"
+
+
+def scratch_folder() -> TemporaryDirectory[str]:
+    """Make a temporary folder; remove those of this user's processes that are gone."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        owner = folder.name.removeprefix(_PREFIX).partition("-")[0]
+        if owner.isdecimal() and not _is_alive(int(owner)) and _is_mine(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+    return TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-")
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:  # of another user
+        return True
+    return True
+
+
+def _is_mine(folder: Path) -> bool:
+    with suppress(OSError):
+        status = folder.lstat()
+        return folder.is_dir() and not folder.is_symlink() and status.st_uid == os.getuid()
+    return False

@@ -1,0 +1,189 @@
+"""Subjects of checks: a component, parameters of a small run, and its partners."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from pkgutil import resolve_name
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from uedp_bench.components import registry
+from uedp_bench.components.component import Component
+from uedp_bench.contracts.leakage import Attack
+from uedp_bench.contracts.mechanism import Mechanism
+from uedp_bench.contracts.source import Source
+from uedp_bench.contracts.task import Task
+from uedp_bench.errors import InputError, PluginError, UnknownNameError
+from uedp_bench.io.folders import scratch_folder
+from uedp_bench.testing.checks import KINDS, Kind
+from uedp_bench.testing.small_parameters import fitted, known_params, known_partners
+
+_BASES: tuple[tuple[Kind, type], ...] = (
+    ("mechanism", Mechanism),
+    ("attack", Attack),
+    ("task", Task),
+    ("source", Source),
+)
+
+
+_MAKES = {"Channel": "metric-dp", "Published": "deidentify", "Transcript": "user-dp"}
+"""Mechanisms whose runs show what attacks need that no trained model offers."""
+
+
+@dataclass(eq=False)
+class Subject:
+    """A component with everything that its checks need to know.
+
+    Attributes:
+        component: its class. Where it is not registered yet, it is registered under its name.
+        params: parameters of a run that is over in a second; parameters that are not named are
+            made small where their names are common (`rounds`, `epochs`), and else have their
+            defaults.
+        partners: partners in runs where the kit's own choice does not fit: components by kind,
+            each a name or {"name": ..., "params": {...}}, and "clients" as in a spec. A task is
+            then the only one.
+        expected_failures: reasons by the names of checks that are known to fail.
+    """
+
+    component: type[Component[Any]]
+    params: Mapping[str, Any] = field(default_factory=dict)
+    partners: Mapping[str, Any] = field(default_factory=dict)
+    expected_failures: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        unknown = sorted({*self.partners} - {*KINDS, "clients"})
+        if unknown:
+            raise UnknownNameError("kind of component", unknown[0], (*KINDS, "clients"))
+        name = getattr(self.component, "name", None)
+        if isinstance(name, str) and name not in self.registry:
+            self.registry.register(self.component)
+
+    @property
+    def name(self) -> str:
+        """The name that it is registered under; that of its class where it has none."""
+        name = getattr(self.component, "name", None)
+        return name if isinstance(name, str) else self.component.__qualname__
+
+    @cached_property
+    def kind(self) -> Kind:
+        """Kind of its contract; a component of no other kind is a model."""
+        kinds = (kind for kind, base in _BASES if issubclass(self.component, base))
+        return next(kinds, "model")
+
+    @property
+    def registry(self) -> registry.Registry[Any]:
+        """Registry of its kind."""
+        return registry.REGISTRIES[f"{self.kind}s"]
+
+    @cached_property
+    def _folder(self) -> TemporaryDirectory[str]:
+        return scratch_folder()
+
+    @property
+    def folder(self) -> Path:
+        """A folder for whatever its checks write; it goes when the subject goes."""
+        return Path(self._folder.name)
+
+    @property
+    def lacks_files(self) -> bool:
+        """True for a source of files that nobody gave: what it reads cannot be checked."""
+        return getattr(self.component, "needs_path", False) and "path" not in self.params
+
+    @cached_property
+    def small(self) -> dict[str, Any]:
+        """All parameters that differ from the defaults in its small runs."""
+        params = known_params(self.kind, self.name, self.folder)
+        if self.lacks_files:
+            params["path"] = str(self.folder)
+        return fitted(self.component, params, self.params)
+
+    @cached_property
+    def chosen_partners(self) -> dict[str, Any]:
+        """Partners of its runs, as far as they are known before."""
+        needs = {need.__name__ for need in getattr(self.component, "needs", ())}
+        usual = [name for need, name in _MAKES.items() if need in needs]
+        makers = {"mechanism": usual[0]} if self.kind == "attack" and usual else {}
+        return {**makers, **known_partners(self.kind, self.name), **self.partners}
+
+    def create(self) -> Any:
+        """The component with its small parameters.
+
+        Raises:
+            InputError: if they are none that it takes.
+        """
+        return self.component.create(self.small)
+
+
+def subjects_of(what: str, **more: Any) -> tuple[Subject, ...]:
+    """The components that a text names: FILE, MODULE:CLASS, KIND/NAME or NAME.
+
+    Args:
+        what: see above. A file is imported, and all that it registers is checked.
+        more: fields of each `Subject`.
+
+    Raises:
+        InputError: if it names nothing, several things, or a file that registers nothing.
+        PluginError: if what it names does not load.
+    """
+    if what.endswith(".py"):
+        return tuple(Subject(one, **more) for one in _registered_by(Path(what)))
+    if ":" in what:
+        return (Subject(_imported(what), **more),)
+    return (Subject(_named(what), **more),)
+
+
+def _registered_by(file: Path) -> list[type[Component[Any]]]:
+    registry.load_plugins([file])
+    beginning = f"{file.resolve()}:"
+    components = [
+        kind.get(name)
+        for kind in (registry.REGISTRIES[f"{each}s"] for each in KINDS)
+        for name in kind.names()
+        if kind.origin(name).startswith(beginning)
+    ]
+    if not components:
+        raise InputError(
+            f"{file} registers no component: write @mechanisms.register (or attacks, tasks, "
+            "sources, models) above its class"
+        )
+    return components
+
+
+def _imported(what: str) -> type[Component[Any]]:
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # as `python -m` has it
+    if what.partition(":")[0].endswith(".py"):
+        raise InputError(
+            f"{what} names a class of a file: give the file, {what.partition(':')[0]}, and all "
+            "that it registers is checked"
+        )
+    try:
+        component = resolve_name(what)
+    except Exception as error:
+        raise PluginError(f"{what} does not import: {type(error).__name__}: {error}") from error
+    if not (isinstance(component, type) and issubclass(component, Component)):
+        raise InputError(f"{what} is no component: it does not derive from one of their contracts")
+    return component
+
+
+def _named(what: str) -> type[Component[Any]]:
+    kind, slash, name = what.rpartition("/")
+    kinds: dict[str, registry.Registry[Any]] = {
+        each: registry.REGISTRIES[f"{each}s"] for each in KINDS
+    }
+    if slash and kind.removesuffix("s") not in kinds:
+        raise UnknownNameError("kind of component", kind, kinds)
+    registries = {kind.removesuffix("s"): kinds[kind.removesuffix("s")]} if slash else kinds
+    matches = [each for each in registries.values() if name in each]
+    if len(matches) > 1:
+        choices = ", ".join(f"{each.kind}/{name}" for each in matches)
+        raise InputError(f"{name!r} names several things; say which: {choices}")
+    if not matches:
+        every = [each_name for each in registries.values() for each_name in each.names()]
+        raise UnknownNameError("component", name, every)
+    component: type[Component[Any]] = matches[0].get(name)
+    return component
