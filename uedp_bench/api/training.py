@@ -16,13 +16,13 @@ from uedp_bench.training.bounds import PerLayerBound as PerLayerBound
 from uedp_bench.training.bounds import Seen as Seen
 from uedp_bench.training.bounds import TwoLevelBound as TwoLevelBound
 from uedp_bench.training.bounds import Unbounded as Unbounded
-from uedp_bench.training.correlated_noise import BandedNoise as BandedNoise
 from uedp_bench.training.federated import train_federated as train_federated
 from uedp_bench.training.federation import Federation as Federation
 from uedp_bench.training.federation import Trained as Trained
 from uedp_bench.training.local import LocalTraining as LocalTraining
 from uedp_bench.training.local import LocalWork as LocalWork
 from uedp_bench.training.local import UnitTrainer as UnitTrainer
+from uedp_bench.training.noise import BandedNoise as BandedNoise
 from uedp_bench.training.noise import GaussianNoise as GaussianNoise
 from uedp_bench.training.noise import IndependentGaussian as IndependentGaussian
 from uedp_bench.training.noise import Noise as Noise

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from uedp_bench.contracts.learner import row_seeds
 from uedp_bench.corpus import FloatArray, IntArray
 from uedp_bench.randomness.streams import Stream
-
-if TYPE_CHECKING:
-    from uedp_bench.training.federation import Federation
 
 
 class Place(NamedTuple):
@@ -99,49 +96,3 @@ class Cohort(NamedTuple):
         if batch_size is None or batch_size >= self.rows.shape[1]:
             return cohort
         return cohort._replace(keys=order.random(shape))
-
-
-def draw_cohort(
-    federation: Federation, taking_part: IntArray, round_stream: Stream, step: int = 0
-) -> tuple[Cohort, FloatArray]:
-    """Draw the rows of units that take part and have rows to use, and their unit weights.
-
-    Units that draw for themselves stay with or without rows. All else that is random
-    about the local work of a round is drawn as well, for all of its units at once: which of them
-    compute side by side, and where, decides nothing.
-
-    Args:
-        federation: federation of the units.
-        taking_part: (units,) positions of units that take part.
-        round_stream: secret streams of the round.
-        step: number of the round, for rows that only one round uses.
-    """
-    rng = round_stream.rng("rows")
-    owner, rows = federation.units.take(taking_part)
-    weights = np.ones(len(rows))
-    if federation.row_weights is not None:
-        weights = federation.row_weights(rng)[rows]
-    keep = weights > 0
-    if federation.round_of_row is not None:
-        keep &= federation.round_of_row[rows] == step
-    owner, rows, weights = owner[keep], rows[keep], weights[keep]
-    if federation.rows_per_unit is not None:
-        order = np.lexsort((rng.random(len(owner)), owner))
-        counts = np.bincount(owner, minlength=len(taking_part))
-        rank = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-        chosen = np.sort(order[rank < federation.rows_per_unit])
-        owner, rows, weights = owner[chosen], rows[chosen], weights[chosen]
-    present, position = np.unique(owner, return_inverse=True)
-    places = None
-    if federation.own_draws:
-        present, position = np.arange(len(taking_part)), owner
-        places = tuple(
-            Place(unit, round_stream.child("unit", unit)) for unit in taking_part.tolist()
-        )
-    built = Cohort.build(position, rows, weights, len(present))._replace(places=places)
-    local = federation.local
-    cohort = built.drawn(local.epochs, local.batch_size, rng, round_stream.rng("dropout"))
-    of_unit = np.ones(len(present))
-    if federation.unit_weights is not None:
-        of_unit = federation.unit_weights[taking_part[present]]
-    return cohort, of_unit

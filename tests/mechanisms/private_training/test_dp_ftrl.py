@@ -31,7 +31,7 @@ from uedp_bench.one_run.planning.planned_mechanisms import PlannedMechanism
 from uedp_bench.one_run.runner import execute
 from uedp_bench.randomness.streams import shared_stream
 from uedp_bench.training.banded_toeplitz import squared_errors
-from uedp_bench.training.correlated_noise import BandedNoise
+from uedp_bench.training.noise import BandedNoise
 from uedp_bench.training.sampling import CyclicCohorts, Guarded, TakingPart
 
 CLIP, ROUNDS, USERS = 0.7, 7, 6
