@@ -89,14 +89,7 @@ class Kind(ABC):
 
 
 class TextColumn(Kind):
-    """Text of each row.
-
-    Args:
-        seen: True if fingerprints look at it.
-    """
-
-    def __init__(self, *, seen: bool = True) -> None:
-        self.seen = seen
+    """Text of each row."""
 
     def check(self, value: Sequence[str], name: str, rows: int) -> None:
         _check_length(len(value), name, rows)
@@ -112,10 +105,10 @@ class TextColumn(Kind):
         return replaced_texts(value, silent, [""] * len(silent))
 
     def digest(self, value: Sequence[str], digest: hashlib._Hash) -> None:
-        if self.seen and isinstance(value, StoredTexts):
+        if isinstance(value, StoredTexts):
             value.add_to(digest)
             return
-        for text in value if self.seen else ():
+        for text in value:
             digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
 
 

@@ -49,18 +49,17 @@ class Parsed:
     sound: bool = False
 
 
-def file_text(path: Path, most: int = MOST_BYTES) -> str:
+def file_text(path: Path) -> str:
     """Read the text of a regular file.
 
     Args:
         path: path of the file, or of a link to it.
-        most: most bytes that it may have.
 
     Raises:
-        FormError: for anything else than a text of that size.
+        FormError: for anything else than a text of at most `MOST_BYTES`.
     """
     try:
-        content = read_regular(path, "file", most)
+        content = read_regular(path, "file", MOST_BYTES)
     except UnreadableError as error:
         raise FormError(error.reason) from None
     try:

@@ -51,18 +51,13 @@ def network_refusal(learner: Learner, reduction: Literal["mean", "sum"], device:
         return NO_EXAMPLES
     flat = FlatModule(learner.module, device)  # a copy: buffers may change
     flat.module.train()
-    theta = flat.vector + disturbance(len(flat.vector), seed=0).to(flat.vector)
+    noise = torch.randn(len(flat.vector), generator=torch.Generator().manual_seed(0))
+    theta = flat.vector + (DISTURBANCE * noise).to(flat.vector)
     try:
         compare(RowGradients(learner, flat, reduction), theta, on_device(batch, device))
     except UnknownUse as unknown:
         return f"the network uses {unknown}"
     return None
-
-
-def disturbance(weights: int, seed: int) -> Tensor:
-    """(weights,) fixed numbers that are added to weights before they are compared."""
-    generator = torch.Generator().manual_seed(seed)
-    return DISTURBANCE * torch.randn(weights, generator=generator)
 
 
 def compare(rows: RowGradients, theta: Tensor, batch: Batch) -> None:
