@@ -87,7 +87,7 @@ class Likeness:
     def _updates(self, orders: Sequence[Order]) -> Tensor:
         """(orders, d) what a client with one of these rows sends after one step."""
         from uedp_bench.api.training import LocalTraining
-        from uedp_bench.training.cohort import Cohort
+        from uedp_bench.training.sampling import Cohort
 
         learner = self._release.learner(self._corpus(orders))
         trainer = LocalTraining().trainer(learner, self._device)

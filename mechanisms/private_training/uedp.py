@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from uedp_bench.api import Corpus, FloatArray, Run
     from uedp_bench.api.networks import Learner
-    from uedp_bench.training.cohort import RowWeights
+    from uedp_bench.training.sampling import RowWeights
 
 ASSUMPTIONS = (
     "number of users, rates, denominators, noise and server learning rate are public constants",

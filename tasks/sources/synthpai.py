@@ -23,8 +23,8 @@ from uedp_bench.api.text import (
 )
 from uedp_bench.data.cell_values import NOT_TEXT
 from uedp_bench.errors import nearest, shown
-from uedp_bench.io.printable import plain
-from uedp_bench.io.regular_files import shown_path
+from uedp_bench.io.files import shown_path
+from uedp_bench.io.messages import plain
 from uedp_bench.tasks.sources.reading.files import find_file
 from uedp_bench.tasks.sources.reading.splits import TRAIN
 

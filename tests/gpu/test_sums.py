@@ -9,9 +9,9 @@ from model_learners import MODELS, ROWS, USERS, learner_of_model
 
 from uedp_bench.one_run.meter import Meter
 from uedp_bench.training.bounds import Limits
-from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.device import choose_device
 from uedp_bench.training.local import LocalTraining
+from uedp_bench.training.sampling import Cohort
 from uedp_bench.training.unit_sums import RoundWork, Share, ShareWorker, WorkerSetup
 
 pytestmark = [

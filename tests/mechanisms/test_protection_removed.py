@@ -19,7 +19,7 @@ from uedp_bench.mechanisms import _noisy_union
 from uedp_bench.mechanisms.documents import truncation
 from uedp_bench.mechanisms.secure_inference import mpc
 from uedp_bench.mechanisms.vocabulary import dp_vocabulary
-from uedp_bench.randomness.keystream import Keystream
+from uedp_bench.randomness.bit_generator import Keystream
 from uedp_bench.randomness.streams import Stream
 from uedp_bench.testing.checks import Subject
 from uedp_bench.testing.protecting import STATS

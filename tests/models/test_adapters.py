@@ -23,8 +23,8 @@ from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary, train_
 from uedp_bench.one_run.training_stages import train_plainly
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping_rule import ONE_PASS
-from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.local import LocalTraining
+from uedp_bench.training.sampling import Cohort
 from uedp_bench.training.unit_sums import RoundWork, Share, ShareWorker, WorkerSetup
 
 TEXTS = ["the cat sat on the mat", "a dog ran in the park", "birds sing in the tall old trees"] * 4

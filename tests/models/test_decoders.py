@@ -25,8 +25,8 @@ from uedp_bench.models.gpt2 import GPT2
 from uedp_bench.models.networks.probes import Probe, log_probabilities
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping_rule import ONE_PASS
-from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.local import LocalTraining
+from uedp_bench.training.sampling import Cohort
 from uedp_bench.training.unit_sums import RoundWork, Share, ShareWorker, WorkerSetup
 
 LONG = " ".join(made.WORDS)

@@ -18,7 +18,6 @@ from uedp_bench.errors import PrivacyError
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
 from uedp_bench.store.provenance import provenance
 from uedp_bench.training.bounds import Limits
-from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.device import (
     batches_of_like_length,
     choose_device,
@@ -29,6 +28,7 @@ from uedp_bench.training.device import (
 )
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.plain import plain_step
+from uedp_bench.training.sampling import Cohort
 from uedp_bench.training.unit_sums import RoundWork, Share, ShareWorker, WorkerSetup
 
 

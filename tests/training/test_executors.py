@@ -29,13 +29,12 @@ from uedp_bench.mechanisms.private_training.uedp_spread import UeDPSpread
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
 from uedp_bench.training import executors, rank_group
 from uedp_bench.training.bounds import AdaptiveBound, Limits
-from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.executors import AcrossRanks, InProcess, deal
 from uedp_bench.training.federated import train_federated
 from uedp_bench.training.federation import Federation, RoundQuery
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.noise import IndependentGaussian
-from uedp_bench.training.sampling import PoissonSampler
+from uedp_bench.training.sampling import Cohort, PoissonSampler
 from uedp_bench.training.server import SgdServer
 from uedp_bench.training.unit_sums import RoundWork, Share, WorkerSetup
 

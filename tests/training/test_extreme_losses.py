@@ -15,8 +15,8 @@ from torch import nn
 from uedp_bench.contracts.learner import Batch, Learner, Losses
 from uedp_bench.training.bounds import Count, Limits
 from uedp_bench.training.clipping_rule import ONE_PASS
-from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.local import LocalTraining
+from uedp_bench.training.sampling import Cohort
 from uedp_bench.training.unit_sums import RoundWork, Share, ShareWorker, UnitSum, WorkerSetup
 
 BOUND, UNIT, ROW = 0.3, 2, 4

@@ -18,7 +18,6 @@ from uedp_bench.models.networks.lstm import Dropout, LayerShape, NetworkShape, R
 from uedp_bench.models.vocabularies.words import WordVocabulary
 from uedp_bench.tasks.language.language_model import LanguageReader
 from uedp_bench.tasks.tokens.reader import SupervisedLearner
-from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.local import (
     SIDE_BY_SIDE_WEIGHTS,
     LocalTrainer,
@@ -27,6 +26,7 @@ from uedp_bench.training.local import (
     side_by_side,
     units_at_once,
 )
+from uedp_bench.training.sampling import Cohort
 
 
 def _cohort(users: list[list[int]]) -> Cohort:

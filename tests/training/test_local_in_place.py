@@ -12,8 +12,8 @@ from torch import Tensor
 
 from uedp_bench.contracts.learner import Batch, Learner
 from uedp_bench.training.bounds import Limits
-from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.local import LocalTrainer, LocalTraining, schedule
+from uedp_bench.training.sampling import Cohort
 from uedp_bench.training.unit_sums import RoundWork, Share, ShareWorker, WorkerSetup
 
 LOCAL = LocalTraining(epochs=2, batch_size=2, learning_rate=0.5)

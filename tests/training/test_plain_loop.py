@@ -19,8 +19,8 @@ from torch import Tensor
 from uedp_bench.contracts.learner import Learner
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping_rule import ONE_PASS
-from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.local import LocalTraining
+from uedp_bench.training.sampling import Cohort
 from uedp_bench.training.unit_sums import RoundWork, Share, ShareWorker, WorkerSetup
 
 RATE, WEIGHTS = 0.5, (1.0, 0.25, 0.7, 1.0, 0.4)

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping_rule import ONE_PASS
-from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.local import LocalTrainer, LocalTraining, schedule
+from uedp_bench.training.sampling import Cohort
 from uedp_bench.training.unit_sums import RoundWork, Share, ShareWorker, WorkerSetup
 from uedp_bench.training.vector import FlatModule
 

@@ -3,6 +3,10 @@
 NumPy's own bit generators are simulations': fast, well distributed, and not made for that. This
 module lends NumPy a stream that is, and draws long arrays without NumPy's samplers, which
 would call Python for every word.
+
+The bits are bytes that are expanded from a secret key by AES-256 in counter mode. Without the key
+they pass for random if AES-256 is a pseudo-random permutation. A key counts from 0, so no two of
+its blocks are the same, and nobody gives one key to two uses (`Stream.child`).
 """
 
 from __future__ import annotations
@@ -14,10 +18,36 @@ from operator import length_hint
 from typing import Any, cast
 
 import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
-from uedp_bench.randomness.keystream import BLOCK, Keystream
+BLOCK = 16
+"""Bytes of a block of AES."""
+
+_ZEROS = memoryview(bytes(1 << 18))
+
+
+class Keystream:
+    """The bytes of one key, in order.
+
+    Args:
+        key: 32 bytes.
+        block: number of the block of 16 bytes to begin with.
+    """
+
+    def __init__(self, key: bytes, block: int = 0) -> None:
+        counter = block.to_bytes(BLOCK, "big")
+        self._encryptor = Cipher(algorithms.AES(key), modes.CTR(counter)).encryptor()
+
+    def bytes(self, size: int) -> NDArray[np.uint8]:
+        """(size,) the next bytes."""
+        content = np.empty(size + BLOCK, dtype=np.uint8)  # the cipher asks for a block to spare
+        target = memoryview(cast("bytearray", content))
+        for start in range(0, size, len(_ZEROS)):
+            length = min(len(_ZEROS), size - start)
+            self._encryptor.update_into(_ZEROS[:length], target[start : start + length + BLOCK])
+        return content[:size]
+
 
 Words = NDArray[np.uint64]
 
@@ -30,6 +60,8 @@ _COARSE = 2.0**53
 
 def normal_numbers(words: Words) -> NDArray[np.float64]:
     """(n,) independent N(0, 1) of independent words (2n,): each of its own two."""
+    from scipy.special import ndtri
+
     first, second = words[0::WORDS].view(np.int64), words[1::WORDS]
     # Of a negative word its complement: both signs have the same 2^63 numbers, 0 among them.
     beyond = (first ^ (first >> 63)).astype(np.float64)

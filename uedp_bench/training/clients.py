@@ -19,7 +19,6 @@ from uedp_bench.accounting.events import AnyEvent, NonPrivate
 from uedp_bench.contracts.learner import Learner
 from uedp_bench.corpus import Index, IntArray
 from uedp_bench.training.bounds import Bound
-from uedp_bench.training.cohort import Cohort, Place
 from uedp_bench.training.federation import (
     Federation,
     begin_round,
@@ -31,7 +30,7 @@ from uedp_bench.training.federation import (
 )
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.noise import IndependentGaussian
-from uedp_bench.training.sampling import PoissonSampler, RoundSampling
+from uedp_bench.training.sampling import Cohort, Place, PoissonSampler, RoundSampling
 from uedp_bench.training.server import ServerStep
 from uedp_bench.training.unit_sums import RoundWork, ShareWorker, UnitSum, WorkerSetup, joined
 from uedp_bench.training.vector import FlatModule

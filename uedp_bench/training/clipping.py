@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from uedp_bench.contracts.at_once import at_once
-from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.device import CACHED_NUMBERS, chunk_size, waits, weights_at_once
 from uedp_bench.training.local import UnitTrainer
+from uedp_bench.training.sampling import Cohort
 
 SAFETY = 1.0 - 1e-6
 """Rounding in float32 may leave a clipped vector longer than its bound; shrinking avoids it."""

@@ -26,7 +26,7 @@ from uedp_bench.contracts.learner import RowLengths
 from uedp_bench.corpus import IntArray
 from uedp_bench.errors import InputError, PrivacyError
 from uedp_bench.models import fast
-from uedp_bench.training.cohort import Cohort
+from uedp_bench.training.sampling import Cohort
 
 _SWITCHES: dict[str, str] = {
     "": "none",

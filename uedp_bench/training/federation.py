@@ -20,10 +20,16 @@ from uedp_bench.corpus import FloatArray, Index, IntArray
 from uedp_bench.errors import PrivacyError
 from uedp_bench.randomness.streams import Stream
 from uedp_bench.training.bounds import Bound, Limits, NetworkLayer, Seen, check_limits
-from uedp_bench.training.cohort import Cohort, Place, RowWeights
 from uedp_bench.training.local import LocalTraining, LocalWork
 from uedp_bench.training.noise import Noise
-from uedp_bench.training.sampling import RoundSampling, Sampler, TakingPart
+from uedp_bench.training.sampling import (
+    Cohort,
+    Place,
+    RoundSampling,
+    RowWeights,
+    Sampler,
+    TakingPart,
+)
 from uedp_bench.training.server import LayeredStep, ServerStep
 from uedp_bench.training.unit_sums import RoundWork, Share, UnitSum, round_shares
 

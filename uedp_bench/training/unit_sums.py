@@ -21,7 +21,6 @@ from uedp_bench.corpus import FloatArray, IntArray
 from uedp_bench.training.bounds import Limits, NetworkLayer
 from uedp_bench.training.clipping import clipped_sum, layered_sum, row_clipped_updates
 from uedp_bench.training.clipping_rule import described, one_pass_refusal, settings_refusal
-from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.device import (
     by_rows,
     check_precision,
@@ -36,6 +35,7 @@ from uedp_bench.training.ghost.gradients import UnknownUse
 from uedp_bench.training.ghost.single_pass import SinglePass
 from uedp_bench.training.injection import inject
 from uedp_bench.training.local import LocalTraining, LocalWork, units_at_once
+from uedp_bench.training.sampling import Cohort
 
 
 class Share(NamedTuple):

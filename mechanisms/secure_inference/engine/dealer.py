@@ -16,7 +16,7 @@ from uedp_bench.mechanisms.secure_inference.engine.correlations import (
     Shape,
     Spec,
 )
-from uedp_bench.randomness.keystream import Keystream
+from uedp_bench.randomness.bit_generator import Keystream
 from uedp_bench.randomness.noise_checks import check_bits
 
 _CHECKED = 4096

@@ -16,10 +16,10 @@ from uedp_bench.mechanisms.private_training.dp_sgd import DPSGD
 from uedp_bench.models import bert
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping_rule import ONE_PASS
-from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.device import CACHED_NUMBERS
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.plain import train_plain
+from uedp_bench.training.sampling import Cohort
 from uedp_bench.training.unit_sums import RoundWork, Share, ShareWorker, WorkerSetup
 from uedp_bench.training.vector import FlatModule
 

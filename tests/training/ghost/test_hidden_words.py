@@ -25,8 +25,8 @@ from uedp_bench.models.networks.transformer_encoders import (
 from uedp_bench.tasks.masked_language.masked_model import MaskedReader
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping_rule import ONE_PASS
-from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.local import LocalTraining
+from uedp_bench.training.sampling import Cohort
 from uedp_bench.training.unit_sums import RoundWork, Share, ShareWorker, WorkerSetup
 
 BOUND, WORDS, OTHERS = 0.1, 40, 24

@@ -18,10 +18,10 @@ from uedp_bench.contracts.learner import Batch, Learner
 from uedp_bench.corpus import IntArray
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping_rule import NO_EXAMPLES, ONE_PASS
-from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.ghost import norms as ghost_norms
 from uedp_bench.training.ghost.single_pass import Clipped, SinglePass
 from uedp_bench.training.local import LocalTraining
+from uedp_bench.training.sampling import Cohort
 from uedp_bench.training.unit_sums import RoundWork, ShareWorker, WorkerSetup, round_shares
 
 SLACK = 1.0001

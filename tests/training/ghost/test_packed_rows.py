@@ -16,9 +16,9 @@ from uedp_bench.models.fast import recurrence_tables
 from uedp_bench.models.vocabularies.words import WordVocabulary
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping_rule import ONE_PASS
-from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.plain import optimizer_for, plain_step
+from uedp_bench.training.sampling import Cohort
 from uedp_bench.training.unit_sums import RoundWork, Share, ShareWorker, WorkerSetup
 
 NAMES = ["lstm-small", "cifg-lstm", "awd-lstm"]

@@ -13,10 +13,10 @@ from toy import ToyLearner
 from uedp_bench.contracts.learner import Batch, Losses
 from uedp_bench.corpus import IntArray
 from uedp_bench.training.bounds import Limits
-from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.ghost import norms as ghost_norms
 from uedp_bench.training.ghost.single_pass import SinglePass
 from uedp_bench.training.local import LocalTraining
+from uedp_bench.training.sampling import Cohort
 from uedp_bench.training.vector import FlatModule
 
 ROWS, TOKENS, INPUTS, OUTPUTS, BOUND = 24, 12, 40, 300, 0.5

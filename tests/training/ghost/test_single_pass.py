@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from uedp_bench.contracts.learner import Learner
 from uedp_bench.training.bounds import Count, Limits
 from uedp_bench.training.clipping_rule import ONE_PASS
-from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.ghost import norms as ghost_norms
 from uedp_bench.training.ghost.single_pass import Clipped, SinglePass
 from uedp_bench.training.local import LocalTraining
+from uedp_bench.training.sampling import Cohort
 from uedp_bench.training.unit_sums import (
     RoundWork,
     Share,

@@ -12,8 +12,8 @@ from model_learners import ROWS, learner_of_model
 from uedp_bench.training import device
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping_rule import ONE_PASS
-from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.local import LocalTraining
+from uedp_bench.training.sampling import Cohort
 from uedp_bench.training.unit_sums import RoundWork, Share, ShareWorker, WorkerSetup, round_shares
 
 BOUND, TIMES = 0.1, 8

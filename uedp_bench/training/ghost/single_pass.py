@@ -19,11 +19,11 @@ from uedp_bench.contracts.learner import Batch, Learner, Losses, on_device
 from uedp_bench.corpus import IntArray
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping import exact_norms, norm_factors
-from uedp_bench.training.cohort import Cohort
 from uedp_bench.training.ghost import operations  # noqa: F401 - registers the known uses
 from uedp_bench.training.ghost.gradients import Tape, WatchedWeight, WeightGradients, silent
 from uedp_bench.training.ghost.norms import ONE_LEVEL, TWO_LEVELS, Group, part_norms, reach
 from uedp_bench.training.local import LocalTraining, LossModule
+from uedp_bench.training.sampling import Cohort
 from uedp_bench.training.vector import FlatModule
 
 Gradients = dict[str, WeightGradients]
