@@ -142,7 +142,7 @@ def test_a_release_refuses_the_tag_of_another_version(tag):
 def test_the_version_of_a_citation_is_that_of_the_project():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
     assert str(citation["version"]) == PROJECT["version"]
-    assert f"version = {{{PROJECT['version']}}}" in (ROOT / "docs" / "cite.md").read_text("utf-8")
+    assert f"version = {{{PROJECT['version']}}}" in (ROOT / "README.md").read_text("utf-8")
 
 
 def test_the_address_is_one_setting():

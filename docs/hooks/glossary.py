@@ -1,22 +1,18 @@
-"""Writes docs/glossary.md: the words of the design, and those that the leaderboard explains.
+"""Prints the glossary: the words of the design, and those that the leaderboard explains.
 
-`python docs/hooks/glossary.py` writes the page again; a test compares it with what this prints.
+`<!-- glossary -->` on a page of the site becomes their tables. A terminal shows them, too:
+
+    python docs/hooks/glossary.py
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
+from typing import Any
 
 from uedp_bench.leaderboard.glossary import GUARANTEES, MEASURES, Term
 
-PAGE = Path(__file__).resolve().parents[1] / "glossary.md"
-
-_HEAD = """# Glossary
-
-One word has one meaning, in code, files and pages. The leaderboard explains the same
-words where they stand. `python docs/hooks/glossary.py` writes this page.
-"""
+MARK = "<!-- glossary -->\n"
 
 _DESIGN = (
     Term("mechanism", "mechanism", "A way to protect text: on the text, in training, on a "
@@ -43,9 +39,14 @@ _DESIGN = (
 )  # fmt: skip
 
 
-def text() -> str:
-    """The page."""
-    parts = [_HEAD, "## Words\n", _entries(_DESIGN)]
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Fill the glossary of a page."""
+    return markdown.replace(MARK, printed())
+
+
+def printed() -> str:
+    """All words by subject, each with its meaning."""
+    parts = ["## Words\n", _entries(_DESIGN)]
     parts += ["## Guarantees\n", _entries(GUARANTEES), "## Measures\n", _entries(MEASURES)]
     return "\n".join(parts)
 
@@ -56,4 +57,4 @@ def _entries(terms: Iterable[Term]) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(text(), encoding="utf-8")
+    print(printed())  # noqa: T201

@@ -23,7 +23,7 @@ beside each other, with blanks between:
 
 Rows are a mapping of names to values, or a list of such mappings; all rows of the results where
 none are declared. A list stands for one row a value, and several names for all combinations, in
-this order. A text that begins with `=` is an expression (`expressions.py`), which may use the
+this order. `above` stands for the rows, columns or notes of the table before on the page. A text that begins with `=` is an expression (`expressions.py`), which may use the
 names before it, and stands for several rows where it is a list. `row` is a row of the results: an
 expression, or its mechanisms with as many parameters as tell it from others, such as `dp-sgd
 clip=1`, or `user-dp epsilon=epsilon` with a name before it. What other rows name is a dash.
@@ -113,12 +113,22 @@ def rendered(text: str, page: str, *, keep: bool = False) -> str:
 
 def _table_of(match: re.Match[str], page: str) -> str:
     """Render the table of a declaration on a page."""
-    bundles, declared, _ = match.groups()
     try:
-        return table(bundles, declared)
+        return table(match[1], _declaration(match))
     except Exception as error:
         why = ": ".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])
-        raise TableError(f"{page}, line {_line(match)}, table of {bundles}: {why}") from error
+        raise TableError(f"{page}, line {_line(match)}, table of {match[1]}: {why}") from error
+
+
+def _declaration(match: re.Match[str]) -> Mapping[str, Any] | None:
+    """Entries of a declaration, those that are `above` taken from the one before on the page."""
+    if match[2] is None:
+        return None
+    entries = load_yaml(match[2])
+    for name in [name for name, entry in entries.items() if entry == "above"]:
+        *_, before = DECLARED.finditer(match.string, 0, match.start())
+        entries[name] = (_declaration(before) or {})[name]
+    return entries
 
 
 def _line(match: re.Match[str]) -> int:
@@ -130,12 +140,12 @@ def tables(text: str, page: str) -> Iterator[tuple[int, str]]:
     return ((_line(match), _table_of(match, page)) for match in DECLARED.finditer(text))
 
 
-def table(bundles: str, declared: str | None) -> str:
+def table(bundles: str, declared: Mapping[str, Any] | None) -> str:
     """A table in Markdown: that of the leaderboard where nothing is declared."""
     study = Study(bundles)
     if declared is None:
         return _board(study)
-    return _own(study, load_yaml(declared))
+    return _own(study, declared)
 
 
 def _board(study: Study) -> str:

@@ -103,6 +103,20 @@ def test_notes_hold_values() -> None:
     assert rendered(f"<!-- table: quickstart\n{text}-->\n", "page.md").endswith("\n\nseeds 3\n")
 
 
+def test_above_is_what_the_table_before_declares() -> None:
+    first = "rows: {row: [noiseless, user-dp]}\ncolumns: {'': row.label, ppl: perplexity}\n"
+    second = "rows: above\ncolumns: {who: row.label}\n"
+    text = "".join(
+        f"<!-- table: quickstart\n{declared}-->\n\n"
+        for declared in (first, second, "rows: {row: uedp}\ncolumns: above\n", second)
+    )
+    made = [markdown.splitlines() for _, markdown in tables(text, "page.md")]
+    assert [line[0] for line in made] == ["|  | ppl |", *3 * ["| who |"]]
+    assert [line[2:] for line in made[1:]] == [
+        ["| noiseless |", "| user-dp |"], ["| uedp |"], ["| uedp |"],
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("bundle", "declared", "named"),
     [
@@ -120,6 +134,7 @@ def test_notes_hold_values() -> None:
         ("quickstart", "rows: {row: '= ()'}\ncolumns: {'': row.label}", "empty"),
         ("quickstart", "row: {row: user-dp}\ncolumns: {'': row.label}", "row"),
         ("quickstart", "columns: {'': row.label, x: name}", "name"),
+        ("quickstart", "columns: above", "ValueError"),
         ("quickstart", "columns: [", "line"),
     ],
 )
