@@ -23,10 +23,11 @@ beside each other, with blanks between:
 
 Rows are a mapping of names to values, or a list of such mappings; all rows of the results where
 none are declared. A list stands for one row a value, and several names for all combinations, in
-this order. `above` stands for the rows, columns or notes of the table before on the page. A text that begins with `=` is an expression (`expressions.py`), which may use the
-names before it, and stands for several rows where it is a list. `row` is a row of the results: an
-expression, or its mechanisms with as many parameters as tell it from others, such as `dp-sgd
-clip=1`, or `user-dp epsilon=epsilon` with a name before it. What other rows name is a dash.
+this order. `above` stands for the rows, columns or notes of the table before on the page. A text
+that begins with `=` is an expression (`expressions.py`), which may use the names before it, and
+stands for several rows where it is a list. `row` is a row of the results: an expression, or its
+mechanisms with as many parameters as tell it from others, such as `dp-sgd clip=1`, or
+`user-dp epsilon=epsilon` with a name before it. What other rows name is a dash.
 
 A cell is an expression, or a metric. Options of a cell: `digits` after the point (three figures by
 default), `percent` (of a metric as the board has it, else no), `each` (one column for each value,

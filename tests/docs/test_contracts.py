@@ -19,10 +19,12 @@ from uedp_bench.components.registry import REGISTRIES
 
 PAGES = sorted((ROOT / "docs" / "registry").glob("*.md"))
 KINDS = {
-    "clipping-policy.md": ("Bound", "Limits", "Seen", "Noise", "Sampler", "ServerStep"),
     "event.md": ("Event", "promises", "loss_pairs", "renyi_divergences", "PrivacyEvent"),
     "publisher.md": ("PublishingMechanism", "Rewriting"),
-    "mechanism-that-trains.md": ("Mechanism", "TrainingMechanism", "Learner", "Federation"),
+    "mechanism-that-trains.md": (
+        *("Mechanism", "TrainingMechanism", "Learner", "Federation"),
+        *("Bound", "Limits", "Seen", "Noise", "Sampler", "ServerStep"),
+    ),
     "task.md": ("Task", "TrainedRelease", "capability"),
     "task-in-stages.md": ("Role", "Schedule", "take_over", "Learner", "SourceRef"),
     "attack.md": ("Attack", "Planted", "Leakage", "Estimate", "LowerBound"),
