@@ -19,10 +19,7 @@ from federated_sides import Work, needs, weights_of
 from turns import Figures, Stopwatch, arguments, chosen, in_turns, missing, print_ratios, ratios
 from workloads import MODELS, Sizes
 
-from uedp_bench.training.device import keep_freed_memory
-
-SIDES = ("plain loop", "plain loop (memory kept)", "plain loop (nn.LSTM)", "engine",
-         "pfl-research", "Flower")  # fmt: skip
+SIDES = ("plain loop", "engine", "pfl-research", "Flower")
 
 
 def work_of(options: argparse.Namespace) -> Work:
@@ -42,17 +39,13 @@ def work_of(options: argparse.Namespace) -> Work:
 
 def one_side(options: argparse.Namespace) -> Figures:
     """Figures that the process of one side prints."""
-    side = options.side
-    for package, install in needs(side):
+    for package, install in needs(options.side):
         if (answer := missing(package, install)) is not None:
             return answer
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    if side == "plain loop (memory kept)":
-        keep_freed_memory()
-        side = "plain loop"
     work, watch = work_of(options), Stopwatch()
-    weights = weights_of(side, work, watch)
+    weights = weights_of(options.side, work, watch)
     if options.weights:
         torch.save(weights, options.weights)
     return watch.figures(work.sizes.users)
@@ -76,8 +69,7 @@ def check(sides: list[str], same: list[str]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments(parser)
-    parser.add_argument("--models", default=",".join(MODELS), help="by commas")
+    arguments(parser, MODELS)
     parser.add_argument("--users", type=int, default=40, help="users of a round; 'default' has 100")
     parser.add_argument("--rounds", type=int, default=4, help="the first does not count")
     parser.add_argument("--unchecked", action="store_true", help="leave out the check of weights")
@@ -88,9 +80,7 @@ def main() -> None:
         return
     out = {}
     for model in options.models.split(","):
-        sides = chosen(
-            options, [s for s in SIDES if s != "plain loop (nn.LSTM)" or model == "lstm"]
-        )
+        sides = chosen(options, SIDES)
         same = ["--models", model, "--users", str(options.users), "--rounds", str(options.rounds),
                 "--device", options.device, *(["--quick"] if options.quick else [])]  # fmt: skip
         if not options.unchecked:

@@ -102,10 +102,10 @@ def engine(work: Work, watch: Stopwatch) -> Tensor:
     return flat_weights(module)
 
 
-def plain_loop(work: Work, watch: Stopwatch, module: nn.Module | None = None) -> nn.Module:
+def plain_loop(work: Work, watch: Stopwatch) -> Tensor:
     """One user after the other with torch alone."""
     learner = learner_of(work)
-    module = network_of(learner, work) if module is None else module.to(work.device).train()
+    module = network_of(learner, work)
     users = users_of(learner, work.device)
     weights = [p for p in module.parameters() if p.requires_grad]
     shared = [p.detach().clone() for p in weights]
@@ -129,7 +129,7 @@ def plain_loop(work: Work, watch: Stopwatch, module: nn.Module | None = None) ->
     with torch.no_grad():
         for parameter, value in zip(weights, shared, strict=True):
             parameter.copy_(value)
-    return module
+    return flat_weights(module)
 
 
 class FusedLSTM(nn.Module):
@@ -158,32 +158,11 @@ class FusedLSTM(nn.Module):
         outputs, _ = self.lstm(self.embedding(tokens))
         return nn.functional.linear(outputs, self.embedding.weight)
 
-    def flat_as_ours(self) -> Tensor:
-        """(d,) weights in the order of `RecurrentNetwork`."""
-        gates = (self.lstm.weight_ih_l0, self.lstm.weight_hh_l0, self.lstm.bias_ih_l0)
-        ours = [_our_gates(weight) for weight in gates]
-        parts = [self.embedding.weight, *ours, self.lstm.weight_hr_l0]
-        return torch.cat([part.detach().reshape(-1).cpu() for part in parts])
-
 
 def _torch_gates(weight: Tensor) -> Tensor:
     """Gates forget, output, candidate, input in torch's order: input, forget, candidate, output."""
     forget, out, candidate, first = weight.detach().chunk(4)
     return torch.cat([first, forget, candidate, out])
-
-
-def _our_gates(weight: Tensor) -> Tensor:
-    first, forget, candidate, out = weight.chunk(4)
-    return torch.cat([forget, out, candidate, first])
-
-
-def fused_loop(work: Work, watch: Stopwatch) -> Tensor:
-    """The plain loop on `nn.LSTM`."""
-    learner = learner_of(work)
-    module = plain_loop(work, watch, FusedLSTM(learner.module))
-    if not isinstance(module, FusedLSTM):
-        raise TypeError("the loop returns the module that it was given")
-    return module.flat_as_ours()
 
 
 class _PflModule(nn.Module):
@@ -332,10 +311,9 @@ def weights_of(side: str, work: Work, watch: Stopwatch) -> Tensor:
     """Run a side; the weights that it ends with, in the order of our networks."""
     if side != "engine":
         as_one_writes_it()
-    if side == "plain loop":
-        return flat_weights(plain_loop(work, watch))
-    by_side = {"engine": engine, "plain loop (nn.LSTM)": fused_loop,
-               "pfl-research": pfl_research, "Flower": flower}  # fmt: skip
+    by_side = {
+        "plain loop": plain_loop, "engine": engine, "pfl-research": pfl_research, "Flower": flower,
+    }  # fmt: skip
     return by_side[side](work, watch)
 
 

@@ -5,13 +5,12 @@ sensitivity mu, whose epsilon is known. At mu = 0 any bound above 0 is a false a
 bound above the true epsilon; a valid bound has at most 5 % of either. Two yardsticks stand beside:
 the best threshold without paying for its choice, and a threshold chosen on half of the scores.
 
-    python benchmarks/lower_bounds.py [--trials 1000] [--scores 500] [--delta 1e-5] [--json]
+    python benchmarks/lower_bounds.py [--trials 1000] [--scores 500] [--delta 1e-5]
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable
 from functools import partial
 
@@ -65,7 +64,9 @@ def split_half(members: FloatArray, others: FloatArray, *, delta: float) -> floa
     return max(0.0, float(at_thresholds(members[1::2], others[1::2], best[None], delta)[0]))
 
 
-def measure(bound: Bound, mu: float, truth: float, options: argparse.Namespace) -> tuple:
+def measure(
+    bound: Bound, mu: float, truth: float, options: argparse.Namespace
+) -> tuple[float, float]:
     """Share of trials above the truth, and the median bound."""
     rng = np.random.default_rng(options.seed)
     shape = (options.trials, options.scores)
@@ -80,7 +81,6 @@ def main() -> None:
     parser.add_argument("--scores", type=int, default=500, help="on each side")
     parser.add_argument("--delta", type=float, default=1e-5)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     bounds: dict[str, Bound] = {
         method: partial(epsilon_lower_bound, delta=options.delta, method=method)
@@ -92,20 +92,12 @@ def main() -> None:
         most_guesses_unpaid, delta=options.delta
     )
     truths = {mu: get_epsilon_gaussian(1.0 / mu, options.delta) if mu else 0.0 for mu in SHIFTS}
-    rows = [
-        {"bound": name, "mu": mu, "true": truth, "above": above, "median": median}
-        for name, bound in bounds.items()
-        for mu, truth in truths.items()
-        for above, median in [measure(bound, mu, truth, options)]
-    ]
-    if options.json:
-        print(json.dumps(rows, indent=1))
-        return
     heads = [f"mu {mu:g}, epsilon {truth:.2f}" for mu, truth in truths.items()]
     print(f"| share above the truth; median | {' | '.join(heads)} |")
     print("|---|" + "---|" * len(heads))
-    for name in bounds:
-        cells = [f"{r['above']:.1%}; {r['median']:.2f}" for r in rows if r["bound"] == name]
+    for name, bound in bounds.items():
+        measured = (measure(bound, mu, truth, options) for mu, truth in truths.items())
+        cells = [f"{above:.1%}; {median:.2f}" for above, median in measured]
         print(f"| {name} | {' | '.join(cells)} |")
 
 

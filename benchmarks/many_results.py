@@ -100,11 +100,11 @@ def run(name: str, folder: Path) -> dict[str, Any]:
     return costs
 
 
-def measure(results: int, folder: Path, steps: tuple[str, ...] = STEPS) -> dict[str, Any]:
+def measure(results: int, folder: Path) -> dict[str, Any]:
     """All steps, in their order."""
     if not (folder / "results").is_dir():
         make(folder / "results", 0, results)
-    return {name: run(name, folder) for name in steps}
+    return {name: run(name, folder) for name in STEPS}
 
 
 def main() -> None:
@@ -112,14 +112,13 @@ def main() -> None:
     parser.add_argument("--results", type=int, default=20_000)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--keep", type=Path, help="folder to work in, which is kept")
-    parser.add_argument("--steps", nargs="+", choices=STEPS, default=STEPS)
     parser.add_argument("--step", choices=STEPS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.step:
         print(json.dumps(step(options.step, options.keep)))
         return
     with tempfile.TemporaryDirectory() as temporary:
-        costs = measure(options.results, options.keep or Path(temporary), tuple(options.steps))
+        costs = measure(options.results, options.keep or Path(temporary))
     if options.json:
         print(json.dumps(costs))
         return

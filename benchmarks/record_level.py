@@ -53,7 +53,7 @@ MODELS = (
 )
 OPACUS = {"Opacus hooks": "hooks", "Opacus ghost": "ghost", "Opacus functorch": "functorch",
           "Opacus expanded weights": "ew"}  # fmt: skip
-SIDES = ("non-private", "non-private (same network)", "engine", *OPACUS)
+SIDES = ("non-private", "engine", *OPACUS)
 
 
 class Rows(NamedTuple):
@@ -205,20 +205,14 @@ def one_side(options: argparse.Namespace) -> Figures:
     elif side == "engine":
         engine(rows, count, options.steps, watch, choose_device(device, options.threads))
     else:
-        same = side != "non-private" or rows.torch_module is None
-        module = rows.learner.module if same else rows.torch_module
-        module = copy.deepcopy(module).to(device)
+        module = copy.deepcopy(rows.torch_module or rows.learner.module).to(device)
         non_private(module, (tokens, targets), rows.language, options.steps, watch)
     return watch.figures(count)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments(parser)
-    parser.add_argument("--models", default=",".join(MODELS), help="by commas")
-    parser.add_argument(
-        "--threads", type=int, default=1, help="threads that each process has on the CPU"
-    )
+    arguments(parser, MODELS)
     parser.add_argument("--steps", type=int, default=12, help="the first two do not count")
     options = parser.parse_args()
     if options.side:
@@ -229,8 +223,7 @@ def main() -> None:
         same = ["--models", model, "--steps", str(options.steps), "--device", options.device,
                 "--threads", str(options.threads)]  # fmt: skip
         same += ["--quick"] if options.quick else []
-        sides = [s for s in chosen(options, SIDES) if s != "non-private (same network)"
-                 or model.startswith("lstm")]  # fmt: skip
+        sides = chosen(options, SIDES)
         figures = in_turns(__file__, sides, same, options.turns)
         out[model] = ratios(figures, sides[0], options.clock)
         if not options.json:

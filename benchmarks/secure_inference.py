@@ -107,7 +107,6 @@ def variants(network: nn.Sequential, rows: int) -> Iterator[str]:
         "compared at 64 bits": (network, {"value_range": wide}),
         "each party truncates": (network, {"truncation": "local"}),
         "with the sigmoid": (nn.Sequential(*network, nn.Sigmoid()), {"keep_sigmoid": True}),
-        "logits are revealed": (network, {"reveals": "logits"}),
         "linear classifier": (linear(), {}),
     }
     for label, (side, options) in sides.items():

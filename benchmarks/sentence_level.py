@@ -90,11 +90,7 @@ def one_side(options: argparse.Namespace) -> Figures:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments(parser)
-    parser.add_argument("--models", default=",".join(MODELS), help="by commas")
-    parser.add_argument(
-        "--threads", type=int, default=1, help="threads that each process has on the CPU"
-    )
+    arguments(parser, MODELS)
     parser.add_argument("--users", type=int, default=40, help="users of a round")
     parser.add_argument("--rounds", type=int, default=4, help="the first does not count")
     parser.add_argument("--grow", default="8", help="times as many users, for memory alone")

@@ -198,12 +198,14 @@ def missing(package: str, install: str) -> Figures | None:
     return {"missing": f"not installed: {install}"}
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def arguments(parser: argparse.ArgumentParser, models: Sequence[str]) -> None:
     """Add the options that all of these benchmarks have."""
     parser.add_argument("--turns", type=int, default=3, help="processes of each side")
     parser.add_argument("--clock", choices=["wall", "cpu"], default="wall",
                         help="seconds on the wall, or of the CPU if other work runs")  # fmt: skip
     parser.add_argument("--device", default="cpu", help="torch device")
+    parser.add_argument("--models", default=",".join(models), help="by commas")
+    parser.add_argument("--threads", type=int, default=1, help="of each process, on the CPU")
     parser.add_argument("--quick", action="store_true", help="sizes that only show that it runs")
     parser.add_argument("--sides", default="", help="some of the sides, by commas; default: all")
     parser.add_argument("--json", action="store_true", help="print JSON")

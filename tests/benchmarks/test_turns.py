@@ -91,4 +91,3 @@ def test_the_fused_lstm_of_the_loop_is_the_network_of_the_engine(turns):
     fused = sides.FusedLSTM(network)
     tokens = torch.from_numpy(np.random.default_rng(1).integers(50, size=(3, 7)))
     torch.testing.assert_close(fused(tokens), network(tokens), rtol=1e-5, atol=1e-5)
-    torch.testing.assert_close(fused.flat_as_ours(), workloads.flat_weights(network))
