@@ -205,7 +205,7 @@ def arguments(parser: argparse.ArgumentParser, models: Sequence[str]) -> None:
                         help="seconds on the wall, or of the CPU if other work runs")  # fmt: skip
     parser.add_argument("--device", default="cpu", help="torch device")
     parser.add_argument("--models", default=",".join(models), help="by commas")
-    parser.add_argument("--threads", type=int, default=1, help="of each process, on the CPU")
+    parser.add_argument("--threads", type=int, default=1, help="threads of a process on the CPU")
     parser.add_argument("--quick", action="store_true", help="sizes that only show that it runs")
     parser.add_argument("--sides", default="", help="some of the sides, by commas; default: all")
     parser.add_argument("--json", action="store_true", help="print JSON")
