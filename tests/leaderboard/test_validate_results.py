@@ -120,7 +120,11 @@ def test_bounds_of_an_attack(out):
     def raised(data):
         data["lower_bounds"][0]["strict_epsilon"] = 1e6
 
+    def lowered(data):
+        data["lower_bounds"][0]["epsilon"] = 0.05
+
     assert errors(path, raised) == {"lower_bounds.0.strict_epsilon", "guarantees.0.status"}
+    assert errors(path, lowered) == {"lower_bounds.0.epsilon"}  # as the plug-in itself says
 
 
 TRIED = {"mechanism.user-dp.clip": [0.3, 0.6], "model.units": [8]}

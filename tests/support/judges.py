@@ -42,6 +42,11 @@ class Verdict(Attack[VerdictParams]):
         )  # fmt: skip
         return Leakage({"advantage": Estimate(value=0.5)}, lower_bounds=(bound,))
 
+    def contradictions(self, stored):
+        for number, bound in stored.lower_bounds.items():
+            if bound.epsilon != self.params.epsilon:
+                yield f"lower_bounds.{number}.epsilon", "is not that of the parameters"
+
 
 class SeerParams(Params):
     auc: float = 0.5
