@@ -102,7 +102,11 @@
 
   at("copy-link").addEventListener("click", async () => {
     const text = window.location.href.replace(/#.*$/s, "") + link();
-    at("link-told").textContent = (await copy(text)) ? "Link copied." : `Copy this link: ${text}`;
+    const copied = await copy(text);
+    at("link-told").textContent = copied ? "Link copied." : text;
+    if (!copied) {
+      window.getSelection().selectAllChildren(at("link-told")); // for the reader to copy
+    }
   });
 
   /** A row's columns and cells, named as in the file of all results. */
@@ -138,9 +142,14 @@
     return csv([names, ...lines.map((cells) => names.map((name) => cells[name]))]);
   }
 
-  at("download-csv").addEventListener("click", () => {
-    save("uedp-bench.csv", "text/csv", table(inOrder()));
-    at("download-told").textContent = `uedp-bench.csv: ${inOrder().length} rows.`;
-  });
+  /** The lines as JSON, which has no infinity. */
+  const json = (rows) => `${JSON.stringify(rows.map(line), (_, value) => (Math.abs(value) === Infinity ? `${value < 0 ? "-" : ""}inf` : value), 1)}\n`;
+
+  for (const [kind, type, write] of [["csv", "text/csv", table], ["json", "application/json", json]]) {
+    at(`download-${kind}`).addEventListener("click", () => {
+      save(`uedp-bench.${kind}`, type, write(inOrder()));
+      at("download-told").textContent = `uedp-bench.${kind}: ${inOrder().length} rows.`;
+    });
+  }
   subscribe(draw);
 })();

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import math
 import re
 from pathlib import Path
@@ -349,7 +350,8 @@ def test_a_link_shows_the_same_view_again(small, visit):
     # Without a clipboard the link is selected, for the reader to copy.
     page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
     page.get_by_role("button", name="Copy link").click()
-    link = page.get_by_label("Link to this view").input_value()
+    page.wait_for_function("getSelection().toString().includes('#')")
+    link = page.locator("#link-told").inner_text()
     assert page.evaluate("getSelection().toString()") == link
     again = visit(small, link.partition("#")[2])
     assert table(again) == table(page)
@@ -388,6 +390,11 @@ def test_files_hold_the_rows_that_show_in_their_order(small, visit):
     assert uedp["utility.perplexity.low"] == ""
     assert uedp["proven.user.add-or-remove.reason"] == "private sizes"
     assert uedp["at_least.user.add-or-remove.epsilon"] == "1.5"
+    objects = json.loads(saved(page, "Download these rows as JSON"))
+    assert [one["mechanism"] for one in objects] == names
+    assert objects[0]["utility.perplexity"] == "inf"
+    (same,) = (one for one in objects if one["group"] == "uedp")
+    assert (same["utility.perplexity"], same["utility.perplexity.low"]) == (1000, None)
 
 
 # --------------------------------------------------------------------------------- ways around it
