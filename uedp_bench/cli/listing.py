@@ -94,9 +94,10 @@ def describe_command(
     plugin: PluginFiles = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a component: parameters with defaults and ranges, unit, source, what it needs.
+    """Show a component: parameters with defaults and ranges, metrics, source, what it needs.
 
-    Published systems, which 'uedp-bench account' knows, are described too.
+    Published systems, which 'uedp-bench account' knows, are described too. With --json, parameters
+    and metrics are lists of objects.
 
     \b
     uedp-bench describe uedp
