@@ -44,6 +44,9 @@ class Table:
 _LONG = 24
 """Characters of a cell that is a sentence."""
 
+T = TypeVar("T")
+Metrics = Mapping[str, Estimate]
+Details = Mapping[str, Any]
 Record = tuple[tuple[str, ...], Mapping[str, Any]]
 """A mapping, and the keys that lead to it."""
 
@@ -214,11 +217,6 @@ def _number(value: Any) -> bool:
 
 def _cut(long: str, most: int = 300) -> str:
     return long if len(long) <= most else f"{long[:most]} … ({len(long):,} characters)"
-
-
-T = TypeVar("T")
-Metrics = Mapping[str, Estimate]
-Details = Mapping[str, Any]
 
 
 def shaped(shape: TypeAdapter[T], value: Any) -> T | None:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -113,11 +112,6 @@ class AdversarialLearner(Learner):
             sensitive_rows=int((train & corpus.sensitive).sum()),
             entities=corpus.entity_count, public=True, clients=CLIENTS.public_shares(corpus),
         )  # fmt: skip
-
-
-def weights_of(module: Any) -> Tensor:
-    """(d,) all weights of a module."""
-    return torch.cat([weight.detach().reshape(-1) for weight in module.parameters()])
 
 
 @dataclass(frozen=True)
