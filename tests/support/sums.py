@@ -23,7 +23,7 @@ from uedp_bench.training.sampling import PoissonSampler, TakingPart
 
 @dataclass
 class Sums:
-    """Of each round: the sum before noise, and who added what (by user, and by row).
+    """Of each round: the sum before noise, and who added what (by user, and by row); the first sum.
 
     `by_row` names the first row of a unit: of a unit of one row, the row.
     """
@@ -31,14 +31,15 @@ class Sums:
     totals: list[Tensor] = field(default_factory=list)
     by_user: list[dict[int, Tensor]] = field(default_factory=list)
     by_row: list[dict[int, Tensor]] = field(default_factory=list)
+    first: unit_sums.UnitSum | None = None
 
 
 @contextmanager
 def watched(coins: np.ndarray | None = None, *, alone: bool = True) -> Iterator[Sums]:
     """Notes every round of training; `coins` (units,) says who takes part, if given.
 
-    Where a test asks who took part and no more, `alone=False` saves computing each unit alone:
-    `by_user` and `by_row` have their keys, and nothing is what each of them added.
+    Where a test asks who took part and no more, `alone=False` saves computing what they add:
+    `by_user` and `by_row` have their keys, and every sum is that of the first round.
     """
     sums = Sums()
     real = (InProcess.unit_sum, PoissonSampler.draw)
@@ -46,7 +47,8 @@ def watched(coins: np.ndarray | None = None, *, alone: bool = True) -> Iterator[
     def unit_sum(
         self: InProcess, work: unit_sums.RoundWork, shares: Sequence[unit_sums.Share]
     ) -> unit_sums.UnitSum:
-        found = real[0](self, work, shares)
+        found = sums.first if sums.first and not alone else real[0](self, work, shares)
+        sums.first = found
         by_user, by_row = dict[int, Tensor](), dict[int, Tensor]()
         for share in shares:
             for i in range(len(share.weights)):

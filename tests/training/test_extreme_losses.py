@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,12 @@ def _cohort() -> Cohort:
     return cohort._replace(seeds=SEEDS[cohort.rows][None])
 
 
+@cache
+def _setup(name: str) -> WorkerSetup:
+    """The network of a model with its clipping rule, which all forms share."""
+    return WorkerSetup(_Scaled(name), LocalTraining(), "cpu", 1, injected=(), most=4).decided()
+
+
 FORMS = {
     "whole": Limits(BOUND),
     "counted": Limits(BOUND, count=Count(BOUND, 1.0)),
@@ -72,10 +79,10 @@ FACTORS = (math.nan, math.inf, -math.inf, 3e38, 1e25, -1e6, 1e-17, 1e-30, 1e-44,
     "name", ["lstm-small", "awd-lstm", "bilstm", "tfidf", "vectors", "words of bilstm, crf"]
 )
 def test_no_loss_moves_the_sum_further_than_the_bound(name: str, form: str) -> None:
-    learner = _Scaled(name)
-    setup = WorkerSetup(learner, LocalTraining(), "cpu", seed=1, injected=(), most=4)
-    limits = FORMS[form]
-    worker = ShareWorker(setup)
+    setup, limits = _setup(name), FORMS[form]
+    worker, learner = ShareWorker(setup), setup.learner
+    assert isinstance(learner, _Scaled)
+    learner.factors[:] = 1.0
     if form == "layers":
         layers = len(worker.layers())
         limits = Limits(BOUND, layers=(BOUND / math.sqrt(layers),) * layers)

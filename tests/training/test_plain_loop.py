@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from functools import cache
 
 import hashed_cnn  # noqa: F401  # registers convolutions on vectors of a frozen encoder
 import numpy as np
@@ -27,6 +28,13 @@ RATE, WEIGHTS = 0.5, (1.0, 0.25, 0.7, 1.0, 0.4)
 SEEDS = np.arange(100, 100 + len(ROWS))
 EVEN = [[1.0] * len(rows) for rows in USERS]
 UNEVEN = [[1.0 / (1 + at) for at in range(len(rows))] for rows in USERS]
+
+
+@cache
+def _learner(name: str) -> Learner:
+    learner = learner_of_model(name)
+    learner.module.train()
+    return learner
 
 
 def _gradient(learner: Learner, rows: Sequence[int], weights: Sequence[float]) -> Tensor:
@@ -85,8 +93,7 @@ def _worker(learner: Learner) -> ShareWorker:
 
 @pytest.mark.parametrize("name", list(MODELS))
 def test_each_unit_adds_what_a_plain_loop_adds(name: str) -> None:
-    learner = learner_of_model(name)
-    learner.module.train()
+    learner = _learner(name)
     worker = _worker(learner)
     plain, layers = _PlainLoop(learner), tuple(np.linspace(0.01, 0.3, len(_layers(learner))))
     forms = {
@@ -139,8 +146,7 @@ def _trained(learner: Learner, local: LocalTraining, cohort: Cohort, unit: int) 
 
 @pytest.mark.parametrize("name", list(MODELS))
 def test_local_steps_are_those_of_torchs_optimisers(name: str) -> None:
-    learner = learner_of_model(name)
-    learner.module.train()
+    learner = _learner(name)
     rng = np.random.default_rng(3)
     units = (0, 2, 4)  # of one row to three
     for how in ("momentum",) if "bert" in name or "gpt2" in name else STEPS:

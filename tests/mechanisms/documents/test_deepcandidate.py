@@ -30,7 +30,7 @@ from uedp_bench.one_run.planning.planned_mechanisms import PlannedMechanism
 
 __all__ = ["hashed_sentences"]
 
-SMALL = {"candidates": 60, "clusters": 4, "epochs": 60, "learning_rate": 0.01, "batch_size": 16}
+SMALL = {"candidates": 60, "clusters": 4, "epochs": 8, "learning_rate": 0.01, "batch_size": 16}
 
 
 def rngs(count, seed=0):
@@ -191,7 +191,7 @@ def test_the_recoder_keeps_clusters_and_deep_candidates_are_of_the_topic(hashed_
     shares = {}
     for depth in ("lowest", "highest"):
         mechanism = DeepCandidate.create(
-            {"epsilon": 20.0, "depth": depth, "projections": 40, **SMALL}
+            {"epsilon": 20.0, "depth": depth, "projections": 40, **SMALL, "epochs": 60}
         )
         run = run_of()
         out, _ = mechanism.publish(corpus, run)

@@ -170,7 +170,7 @@ def test_a_row_that_takes_another_way_is_clipped_alone(others: int) -> None:
 @pytest.mark.parametrize("name", [name for name, (_, classes) in NETWORKS.items() if not classes])
 def test_influence_is_one_bound_on_every_network(name: str, refusal: str | None) -> None:
     rng = np.random.default_rng(1)
-    others = [rng.integers(2, WORDS, rng.integers(1, 9)).tolist() for _ in range(60)]
+    others = [rng.integers(2, WORDS, rng.integers(1, 9)).tolist() for _ in range(20)]
     units = [[others[0]] * 5, [[7]], [rng.integers(2, WORDS, 12).tolist()]]
     for local in (LocalTraining(), LocalTraining(batch_size=2)):
         how = {"local": local, "limits": Limits(0.05), "refusal": refusal}
