@@ -32,6 +32,7 @@ REASONS = {
     "glove": "needs word vectors that are not part of the repository",
     "in.txt": "reads scores that the reader has",
     "reviews.csv": "reads a file that the reader has",
+    "privacy.yaml": "reads a file that the reader has",
     "mail.parquet": "reads a file that the reader has",
     "NAME": "names a folder of the reader",
     "/ID/": "names a folder of the reader",

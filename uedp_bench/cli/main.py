@@ -1,7 +1,7 @@
 """The command `uedp-bench`: its commands, and what a user sees when something goes wrong.
 
 Exit codes: 0 all done; 1 a run, an attack, a check or the tracking failed, or a claim is refuted;
-2 bad input, nothing ran; 130 stopped by Ctrl-C.
+2 bad input, nothing ran; 3 a gate does not pass; 130 stopped by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from uedp_bench.cli.account import account_command, calibrate_command
 from uedp_bench.cli.check import check_command, doctor_command
 from uedp_bench.cli.console import echo
 from uedp_bench.cli.data import init_command, plant_command
+from uedp_bench.cli.gate import gate_command
 from uedp_bench.cli.listing import show_command
 from uedp_bench.cli.run import quickstart_command, run_command
 from uedp_bench.errors import InputError, SeveralInputError, UedpBenchError, UnknownNameError, shown
@@ -87,6 +88,7 @@ HELP = """Utility, guarantee, leakage and cost of text privacy mechanisms, in on
   uedp-bench bound --members A --nonmembers B the epsilon that an attack's scores refute
   uedp-bench plant SPEC.yaml --out planted    canaries for a model that is trained elsewhere
   uedp-bench run SPEC.yaml --out runs         a benchmark; the same command resumes it
+  uedp-bench gate runs --max audited=1        exit code 3 if a threshold is not kept
   uedp-bench doctor                           what is installed, and what does not work
   uedp-bench show RUN --out runs              one result in plain words
   uedp-bench leaderboard --results runs       its table
@@ -133,6 +135,7 @@ app.command("doctor")(doctor_command)
 app.command("new")(new_command)
 app.command("check")(check_command)
 app.command("plant")(plant_command)
+app.command("gate")(gate_command)
 app.add_typer(bound.app, name="bound")
 app.add_typer(data.app, name="data")
 app.add_typer(leaderboard.app, name="leaderboard")

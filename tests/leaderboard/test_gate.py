@@ -1,0 +1,178 @@
+"""Gates pass what keeps every threshold, and nothing that was not measured."""
+
+from __future__ import annotations
+
+import json
+import math
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from board_results import bound, promise, seeds
+
+from uedp_bench.cli.gate import decisive_settings
+from uedp_bench.cli.main import run_cli
+from uedp_bench.contracts.results import Result
+from uedp_bench.errors import InputError
+from uedp_bench.leaderboard.gate import CLAIMS, Check, Thresholds, github_lines, judge, junit
+from uedp_bench.leaderboard.rows import aggregate
+from uedp_bench.leaderboard.sources import write_bundle
+
+TINY = """
+task: {name: next-word}
+source: {name: embedded, params: {users: 60}}
+model: {name: lstm-small, params: {units: 4, vocabulary_size: 100}}
+mechanisms: [public-only]
+seeds: [1]
+"""
+PRIVATE = {
+    "guarantees": [promise("claimed", 4.0), promise("proven", 8.0),
+                   promise("proven", 2.0, "record")],
+    "lower_bounds": [bound(1.5, 0.5)],
+}  # fmt: skip
+
+
+def results(**more: Any) -> list[Result]:
+    return [*seeds("user-dp", 80.0, 2.0, **{**PRIVATE, **more}), *seeds("noiseless", 50.0, 9.0)]
+
+
+def checks(results: list[Result], **thresholds: Any) -> dict[tuple[str, str], Check]:
+    judged = judge(aggregate(results), Thresholds(**thresholds))
+    return {(check.row, check.quantity): check for check in judged}
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "status"),
+    [
+        ({"max": {"perplexity": 81}}, "passes"),
+        ({"max": {"perplexity": 79}}, "fails"),
+        ({"max": {"secret-sharer.exposure_max_repeats": 2.02}}, "passes"),
+        ({"max": {"exposure_max_repeats": 2.02}, "interval": True}, "fails"),
+        ({"max": {"exposure_max_repeats": 3}, "interval": True}, "passes"),
+        ({"max": {"proven": 8}}, "passes"),
+        ({"max": {"proven": 7.99}}, "fails"),
+        ({"max": {"proven.record": 2}}, "passes"),
+        ({"max": {"audited": 1.5}, "interval": True}, "passes"),
+        ({"max": {"audited.user": 1}}, "fails"),
+        ({"max": {"strict": 0.6}}, "passes"),
+    ],
+)
+def test_a_row_passes_if_its_worst_number_keeps_the_limit(thresholds: Any, status: str) -> None:
+    (name,) = thresholds["max"]
+    judged = checks(results(), mechanisms=["user-dp"], **thresholds)
+    assert judged["user-dp", name].status == status
+    assert judged["user-dp", CLAIMS].status == "passes"
+
+
+def test_what_was_not_measured_does_not_pass() -> None:
+    skipped = {"skipped_attacks": [{"name": "membership", "reason": "no users were held out"}]}
+    rows = [
+        *results(**skipped),
+        *seeds("dp-sgd", 70.0, leakage={"membership": {"auc": {"value": 0.5}}}),
+    ]
+    judged = checks(rows, max={"membership.auc": 0.6, "proven": 9})
+    assert judged["user-dp", "membership.auc"].status == "not measured"
+    assert "held out" in judged["user-dp", "membership.auc"].reason
+    assert judged["dp-sgd", "membership.auc"].status == "passes"
+    assert judged["noiseless", "proven"].status == "not measured"
+    alone = checks(seeds("user-dp", 80.0)[:1], max={"perplexity": 100}, interval=True)
+    assert alone["user-dp", "perplexity"].status == "not measured"
+
+
+def test_infinite_guarantees_and_refuted_claims_fail() -> None:
+    refuted = promise("claimed", 1.0, status="refuted", reason="an attack found more")
+    rows = seeds("uedp", 80.0, guarantees=[refuted, promise("proven", math.inf)])
+    judged = checks(rows, max={"proven": 100})
+    assert judged["uedp", CLAIMS].status == "fails"
+    assert "found more" in judged["uedp", CLAIMS].reason
+    assert judged["uedp", "proven"].status == "fails"
+    assert ("uedp", CLAIMS) not in checks(rows, max={"proven": 100}, refuted=True)
+
+
+def test_bounds_with_conditions_are_not_strict() -> None:
+    conditional = bound(3.0, 2.0).model_copy(update={"assumptions": ("scores are normal",)})
+    rows = seeds("user-dp", 80.0, lower_bounds=[conditional])
+    assert checks(rows, max={"audited": 4})["user-dp", "audited"].value == 3.0
+    with pytest.raises(InputError, match="strict"):
+        checks(rows, max={"strict": 4})
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "message"),
+    [
+        ({"max": {"perplexty": 1}}, "perplexity"),
+        ({"min": {"proven": 3}}, "max proven"),
+        ({"max": {"audited": 1}, "mechanisms": ["user-pd"]}, "user-dp"),
+        ({"max": {"auc": 1}}, r"auc.*membership\.auc or audit\.auc"),
+    ],
+)
+def test_names_that_mean_nothing_or_two_things_are_refused(thresholds: Any, message: str) -> None:
+    both = {"membership": {"auc": {"value": 0.5}}, "audit": {"auc": {"value": 0.5}}}
+    with pytest.raises(InputError, match=message):
+        checks([*results(), *seeds("dp-sgd", 70.0, leakage=both)], **thresholds)
+
+
+def test_reports_hold_every_check_and_no_markup_of_names() -> None:
+    hostile = Check("a<b>&\n::", ("1",), "x", "max 1", 2.0, "fails", "2 exceeds 1: 100 %\nnow")
+    good = Check("a<b>&\n::", ("1",), CLAIMS, "", 0.0, "passes", "none is refuted")
+    (suite,) = ET.fromstring(junit([hostile, good]))  # noqa: S314
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
+    assert [case.find("failure") is not None for case in suite] == [True, False]
+    (line,) = github_lines([hostile, good])
+    assert line.startswith("::error title=a<b>&%0A%3A%3A x max 1::2 exceeds 1")
+    assert "\n" not in line
+
+
+def test_the_command_exits_with_three_and_writes_what_it_judged(tmp_path: Path, capsys) -> None:
+    bundle, file, report = tmp_path / "b.jsonl.gz", tmp_path / "privacy.yaml", tmp_path / "g.xml"
+    write_bundle(results(), bundle)
+    file.write_text("max: {proven: 8, exposure_max_repeats: 3}\nmechanisms: [user-dp]\n")
+    base = ("gate", str(bundle), "--thresholds", str(file))
+    assert run_cli((*base, "--junit", str(report))) == 0
+    assert ET.parse(report).getroot().find("testsuite") is not None  # noqa: S314
+    capsys.readouterr()
+    assert run_cli((*base, "--max", "proven=1", "--json")) == 3
+    judged = json.loads(capsys.readouterr().out)
+    assert {one["quantity"]: one["status"] for one in judged}["proven"] == "fails"
+    assert run_cli((*base, "--max", "proven=1", "--github")) == 3
+    assert "::error title=user-dp proven max 1::" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--max", "proven"), "proven"),
+        (("--max", "proven=x"), "proven=x"),
+        (("--max", "proven=nan"), "proven=nan"),
+        (("--thresholds", "none.yaml"), "none.yaml"),
+        (("--thresholds", "wrong.yaml"), "mx"),
+        ((), "threshold"),
+    ],
+)
+def test_thresholds_that_say_nothing_are_refused(
+    options: tuple[str, ...], message: str, tmp_path: Path, monkeypatch, capsys
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_bundle(results(), tmp_path / "b.jsonl.gz")
+    Path("wrong.yaml").write_text("mx: {proven: 1}\n")
+    refuted = () if options else ("--allow-refuted",)
+    assert run_cli(("gate", "b.jsonl.gz", *refuted, *options)) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_spec_runs_first_and_its_audit_stops_at_the_threshold(tmp_path: Path, capsys) -> None:
+    spec = {
+        **yaml.safe_load(TINY),
+        "attacks": [{"name": "audit", "params": {"retrainings": 4, "stop": "early"}}],
+    }
+    file = tmp_path / "spec.yaml"
+    file.write_text(yaml.safe_dump(spec))
+    thresholds = Thresholds(max={"audited": 0.5, "strict.user": 0.25, "perplexity": 0.1})
+    assert decisive_settings(file, thresholds) == {"attack.audit.target_epsilon": 0.25}
+    assert decisive_settings(file, Thresholds(max={"proven": 1})) == {}
+    file.write_text(TINY)
+    command = ("gate", str(file), "--max", "perplexity=1e9", "--out", str(tmp_path / "out"))
+    assert run_cli(command) == 0
+    assert "all checks pass" in capsys.readouterr().out

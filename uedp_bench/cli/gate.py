@@ -1,0 +1,196 @@
+"""`uedp-bench gate`: results against thresholds, for a pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from uedp_bench.cli.console import AsJson, PluginFiles, console, echo, print_json
+from uedp_bench.errors import InputError, UedpBenchError
+
+if TYPE_CHECKING:
+    from uedp_bench.contracts.results import Result
+    from uedp_bench.leaderboard.gate import Check, Thresholds
+
+CLOSED = 3
+"""Exit code where a check does not pass."""
+
+Limits = list[str] | None
+
+
+def gate_command(
+    target: Annotated[
+        Path,
+        typer.Argument(metavar="RUNS|SPEC.yaml", help="A folder or bundle of runs, or a spec."),
+    ],
+    at_most: Annotated[
+        Limits,
+        typer.Option("--max", metavar="NAME=VALUE", help="Largest value allowed (repeat)."),
+    ] = None,
+    at_least: Annotated[
+        Limits,
+        typer.Option("--min", metavar="NAME=VALUE", help="Smallest value allowed (repeat)."),
+    ] = None,
+    thresholds: Annotated[
+        Path | None,
+        typer.Option(
+            "--thresholds",
+            metavar="FILE",
+            help="YAML with max, min, mechanisms, interval, refuted; options add to it.",
+        ),
+    ] = None,
+    mechanism: Annotated[
+        Limits,
+        typer.Option("--mechanism", metavar="NAME", help="Judge rows of it alone (repeat)."),
+    ] = None,
+    interval: Annotated[
+        bool, typer.Option("--interval", help="Judge the worse end of each 95 % interval.")
+    ] = False,
+    refuted: Annotated[
+        bool, typer.Option("--allow-refuted", help="Let rows pass whose claims are refuted.")
+    ] = False,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Where a spec's runs go.")
+    ] = Path("runs/gate"),
+    junit: Annotated[
+        Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML there.")
+    ] = None,
+    github: Annotated[
+        bool,
+        typer.Option(
+            "--github", envvar="GITHUB_ACTIONS", help="Print annotations of GitHub Actions."
+        ),
+    ] = False,
+    plugin: PluginFiles = None,
+    as_json: AsJson = False,
+) -> None:
+    """Exit with 0 if every row keeps all thresholds, with 3 if one does not.
+
+    A name is a metric (accuracy, secret-sharer.exposure_user), a guarantee (proven.user), or a
+    lower bound: audited.user at 95 %, strict.user at 1 - 1e-6 without conditions. What was not
+    measured does not pass, and a claim that an attack refuted never does.
+
+    \b
+      uedp-bench gate runs --max proven=8 --max audited=1 --mechanism user-dp
+      uedp-bench gate runs --max membership.tpr_user_at_1pct_fpr=0.05 --min accuracy=0.8 --interval
+      uedp-bench gate spec.yaml --thresholds privacy.yaml --junit gate.xml
+    """  # noqa: D301
+    from uedp_bench.components.registry import load_plugins
+    from uedp_bench.leaderboard.gate import Thresholds, github_lines, judge, read_thresholds
+    from uedp_bench.leaderboard.gate import junit as junit_xml
+    from uedp_bench.leaderboard.rows import aggregate
+
+    load_plugins(plugin or [])
+    limits = read_thresholds(thresholds) if thresholds else Thresholds()
+    limits = limits.model_copy(
+        update={
+            "max": {**limits.max, **_numbers("--max", at_most)},
+            "min": {**limits.min, **_numbers("--min", at_least)},
+            "mechanisms": tuple(mechanism or limits.mechanisms),
+            "interval": interval or limits.interval,
+            "refuted": refuted or limits.refuted,
+        }
+    )
+    checks = judge(aggregate(_results(target, limits, out, plugin or ())), limits)
+    if not checks:
+        raise InputError("no threshold: give --max, --min or --thresholds FILE")
+    if junit is not None:
+        _write(junit, junit_xml(checks))
+    if as_json:
+        print_json([asdict(check) for check in checks])
+    else:
+        _print(checks)
+    if github:
+        for line in github_lines(checks):
+            echo(line)
+    if any(check.status != "passes" for check in checks):
+        raise typer.Exit(CLOSED)
+
+
+def _numbers(option: str, texts: Limits) -> dict[str, float]:
+    """Name and value of each option.
+
+    Raises:
+        InputError: if one is not NAME=NUMBER.
+    """
+    limits = {}
+    for text in texts or ():
+        name, sign, value = text.partition("=")
+        try:
+            limits[name.strip()] = float(value)
+        except ValueError:
+            sign = ""
+        if not sign or not name.strip() or limits[name.strip()] != limits[name.strip()]:
+            raise InputError(f"{option} {text}: give NAME=NUMBER, such as audited=1") from None
+    return limits
+
+
+def _results(
+    target: Path, thresholds: Thresholds, out: Path, plugins: Sequence[Path]
+) -> list[Result]:
+    """Results of a folder or a bundle; of a spec, once it has run."""
+    from uedp_bench.leaderboard.loading import load_results
+
+    if target.suffix not in (".yaml", ".yml"):
+        if not target.exists():
+            raise InputError(f"{target}: no such folder, bundle or spec")
+        if not (results := load_results([target])):
+            raise InputError(f"no results in {target}; make some with: uedp-bench quickstart")
+        return results
+    import uedp_bench
+
+    if not target.is_file():
+        raise InputError(f"{target}: no such spec")
+    results = list(
+        uedp_bench.run(
+            target, out=out, plugins=plugins, settings=decisive_settings(target, thresholds)
+        )
+    )
+    failures = [result.error for result in results if result.error]
+    if failures:
+        raise UedpBenchError(f"{len(failures)} runs failed: {failures[0].message}")
+    return results
+
+
+def decisive_settings(spec: Path, thresholds: Thresholds) -> dict[str, float]:
+    """Settings with which an audit stops retraining once a threshold is exceeded."""
+    from uedp_bench.spec.spec import parse_spec
+    from uedp_bench.spec.spec_files import read_spec
+
+    limits = [
+        limit
+        for name, limit in thresholds.max.items()
+        if name.partition(".")[0] in ("audited", "strict") and limit > 0
+    ]
+    attacks = parse_spec(read_spec(str(spec))).attacks
+    stops = [one for one in attacks if one.params.get("stop") == "early"]
+    if not limits or not stops or any("target_epsilon" in one.params for one in stops):
+        return {}
+    return {f"attack.{stops[0].name}.target_epsilon": min(limits)}
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"--junit {file}: {error.strerror}") from None
+
+
+def _print(checks: Sequence[Check]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    styles = {"passes": "green", "fails": "bold red", "not measured": "yellow"}
+    table = Table("row", "threshold", "verdict", "reason", box=None, pad_edge=False)
+    for check in checks:
+        table.add_row(
+            Text(check.row), Text(f"{check.quantity} {check.limit}".strip()),
+            Text(check.status, style=styles[check.status]), Text(check.reason),
+        )  # fmt: skip
+    console().print(table)
+    bad = sum(check.status != "passes" for check in checks)
+    echo(f"{len(checks) - bad} of {len(checks)} checks pass" if bad else "all checks pass")
