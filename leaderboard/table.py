@@ -36,6 +36,7 @@ __all__ = [
     "select",
     "to_csv",
     "to_json",
+    "to_latex",
     "to_markdown",
     "to_text",
 ]
@@ -151,6 +152,42 @@ def sheet_markdown(sheet: Sheet) -> str:
     title = f"### {_markdown(sheet.title)}\n\n" if sheet.title else ""
     notes = "".join(f"\n- {_markdown(note)}" for note in sheet.notes)
     return title + "\n".join(lines) + (f"\n{notes}" if notes else "")
+
+
+def to_latex(rows: Sequence[Row]) -> str:
+    """Write the tables of `to_text` in LaTeX, with the package booktabs; notes are comments."""
+    import pandas as pd
+
+    parts = []
+    for sheet in sheets(rows):
+        frame = pd.DataFrame(
+            [
+                [plain(cell, lines=True).replace("\n", "; ") for cell in cells]
+                for cells in sheet.cells
+            ],
+            columns=[plain(name) for name in sheet.columns],
+        )
+        text = frame.to_latex(
+            index=False,
+            escape=True,
+            caption=_tex(plain(sheet.title)),
+            column_format="l" + "r" * (len(sheet.columns) - 1),
+        )
+        for letter, command in _LETTERS.items():
+            text = text.replace(letter, command)
+        parts.append("".join(f"% {plain(note)}\n" for note in sheet.notes) + text)
+    return "\n".join(parts)
+
+
+def _tex(text: str) -> str:
+    """Text that LaTeX shows as it is: pandas escapes cells and no caption."""
+    return re.sub(r"[&%$#_{}]", r"\\\g<0>", text.replace("\\", "/")).replace("~", " ")
+
+
+_LETTERS = {"ε": r"$\varepsilon$", "δ": r"$\delta$", "μ": r"$\mu$", "σ": r"$\sigma$",
+            "±": r"$\pm$", "–": "--", "−": "$-$", "≥": r"$\geq$", "≤": r"$\leq$",
+            "∞": r"$\infty$", "×": r"$\times$"}  # fmt: skip
+"""Signs that pdfLaTeX has in no font of text."""
 
 
 def _pipes(cells: Sequence[str]) -> str:

@@ -33,7 +33,7 @@ from uedp_bench.leaderboard.board_cells import sheets
 from uedp_bench.leaderboard.loading import Loader
 from uedp_bench.leaderboard.rows import aggregate, select
 from uedp_bench.leaderboard.sources import Folder
-from uedp_bench.leaderboard.table import render, to_csv, to_json, to_markdown
+from uedp_bench.leaderboard.table import render, to_csv, to_json, to_latex, to_markdown
 
 
 def spec(mechanism, seed, source="embedded", **params):
@@ -478,3 +478,15 @@ def test_exposures_by_spread_are_columns_in_order():
     assert list(spreads) == [f"exposure, spread {k} (bits)" for k in (1, 3, 10)]
     assert [*spreads.values()] == ["1.25", "3.25", "10.2"]
     assert "spread" not in shown(aggregate([result("uedp", 1)]))
+
+
+def test_latex_has_every_row_and_no_active_sign_of_a_name():
+    text = to_latex(aggregate([result("user-dp", 1, source="a_b&c%"), result("noiseless", 1)]))
+    assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") >= 2
+    assert r"a\_b\&c\%" in text
+    lines = [line for line in text.splitlines() if not line.startswith("%")]
+    assert not set("".join(lines)) & set("εδμσ±∞")
+    for line in lines:
+        if line and not line.startswith("\\"):
+            assert line.endswith(r"\\")
+            assert not re.search(r"(?<!\\)[%#_]", line)

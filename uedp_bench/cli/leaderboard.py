@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -177,6 +177,9 @@ def leaderboard_command(
     as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON.")] = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Markdown tables.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="One line a row.")] = False,
+    as_latex: Annotated[
+        bool, typer.Option("--latex", help="LaTeX tables (package booktabs).")
+    ] = False,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Write there, not to the screen.")
     ] = None,
@@ -190,8 +193,8 @@ def leaderboard_command(
     if context.invoked_subcommand is not None:
         _refuse_options(context, context.invoked_subcommand)
         return
-    if as_json + as_markdown + as_csv > 1:
-        raise InputError("--json, --markdown and --csv: choose one")
+    if as_json + as_markdown + as_csv + as_latex > 1:
+        raise InputError("--json, --markdown, --csv and --latex: choose one")
     from uedp_bench.leaderboard import table
     from uedp_bench.leaderboard.site import without_culprits
 
@@ -206,6 +209,7 @@ def leaderboard_command(
     write = (
         table.to_json if as_json
         else table.to_csv if as_csv
+        else table.to_latex if as_latex
         else table.to_markdown if as_markdown
         else coloured if out is None
         else plainly
@@ -217,6 +221,41 @@ def leaderboard_command(
     text, left_out = without_culprits(loaded, show)
     tell(loaded, left_out)
     _deliver(text, out)
+
+
+def plot_command(
+    kind: Annotated[Literal["utility-vs-epsilon", "leakage"], typer.Argument(help="What to draw.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="FILE.pdf, .svg or .png.")],
+    results: Folders = None,
+    experiment: Experiments = None,
+    tracking_uri: TrackingUri = None,
+    task: OneTask = None,
+    source: OneSource = None,
+    metric: Annotated[
+        str,
+        typer.Option("--metric", metavar="NAME", help="Metric, ATTACK.METRIC of leakage."),
+    ] = "",
+    unit: Annotated[
+        str, typer.Option("--unit", metavar="UNIT", help="Unit whose proven epsilon is the axis.")
+    ] = "",
+) -> None:
+    """A figure of one board for a paper, with 95 % intervals over seeds.
+
+    \b
+    uedp-bench leaderboard plot utility-vs-epsilon --results runs --out epsilon.pdf
+    uedp-bench leaderboard plot leakage --results runs --metric membership.auc_user --out auc.svg
+    """  # noqa: D301
+    from uedp_bench.leaderboard.paper_figures import draw
+    from uedp_bench.leaderboard.rows import aggregate, select
+
+    loader = loader_of(results, experiment, tracking_uri)
+    loaded = loader.load().unambiguous()
+    tell(loaded)
+    if not loaded.copies:
+        raise no_results(loader)
+    rows = select(aggregate(loaded.results, loaded.places), task, source)
+    draw(rows, kind, out, metric=metric, unit=unit)
+    echo(f"written: {out}", err=True)
 
 
 def _refuse_options(context: typer.Context, command: str) -> None:
@@ -241,5 +280,6 @@ def _deliver(text: str, out: Path | None) -> None:
 
 app.command("build")(build_command)
 app.command("pack")(pack_command)
+app.command("plot")(plot_command)
 app.command("serve")(serve_command)
 app.command("validate")(validate_command)

@@ -1,0 +1,187 @@
+"""Figures of a board for a paper: utility against epsilon, and leakage, with intervals."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from uedp_bench.components.metric import Metric
+from uedp_bench.errors import InputError, UnknownNameError
+from uedp_bench.leaderboard.boards import boards, labels, title
+from uedp_bench.leaderboard.comparisons import references
+from uedp_bench.leaderboard.rows import Row, Stat, headline
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Kind = Literal["utility-vs-epsilon", "leakage"]
+KINDS: tuple[Kind, ...] = ("utility-vs-epsilon", "leakage")
+
+ENDINGS = (".pdf", ".svg", ".png")
+
+NO_GUARANTEE = "∞"
+
+MANY_TIMES = 20.0
+"""Values further apart than this stand on a logarithmic axis."""
+
+
+def draw(rows: Sequence[Row], kind: Kind, out: Path, *, metric: str = "", unit: str = "") -> None:
+    """Write one figure of one board; the same rows give the same bytes.
+
+    Args:
+        rows: rows of one board.
+        kind: "utility-vs-epsilon": the headline against proven epsilon, with floors and baselines
+            as lines, and rows that learned nothing hollow; "leakage": a metric of an attack for
+            every row, with its value of no leak.
+        out: file; its ending is the format.
+        metric: metric of the vertical axis, `ATTACK.METRIC` of leakage; the main one by default.
+        unit: unit whose proven epsilon is the horizontal axis; the one that most rows prove.
+
+    Raises:
+        InputError: if the rows stand on several boards, nothing can be drawn, or a name is unknown.
+    """
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    if out.suffix not in ENDINGS:
+        raise InputError(f"--out {out}: the ending is one of {', '.join(ENDINGS)}")
+    tables = boards(rows)
+    if len(tables) != 1:
+        names = "; ".join(title(board) for board in tables)
+        raise InputError(
+            f"{len(tables)} boards: choose one by --results, --task and --source: {names}"
+        )
+    with rc_context({"svg.hashsalt": "uedp-bench", "svg.fonttype": "none", "font.size": 8}):
+        figure = Figure(figsize=(4.8, 3.2), layout="constrained")
+        if kind == "leakage":
+            _leakage(figure, tables[0], metric)
+        else:
+            _utility(figure, tables[0], metric, unit)
+        stamp = {".pdf": "CreationDate", ".svg": "Date"}.get(out.suffix)
+        try:
+            figure.savefig(out, dpi=300, metadata={stamp: None} if stamp else None)
+        except OSError as error:
+            raise InputError(f"--out {out}: {error.strerror}") from None
+
+
+def _utility(figure: Figure, board: Sequence[Row], metric: str, unit: str) -> None:
+    name = metric or headline(board[0])[0] or ""
+    stats = [row.utility.get(name) for row in board]
+    if not any(stats):
+        raise UnknownNameError("metric of these rows", name, {n for r in board for n in r.utility})
+    shown, epsilons = _epsilons(board, unit)
+    finite = [epsilon for epsilon in epsilons if 0.0 < epsilon < math.inf]
+    if not finite:
+        raise InputError("no row has a finite proven epsilon above 0: draw leakage")
+    low, high = min(finite), max(finite)
+    beyond = high * max(high / low, 10.0) ** 0.25
+    axes = figure.add_subplot()
+    axes.set_xscale("log")
+    values = [stat.value for stat in stats if stat is not None and 0.0 < stat.value < math.inf]
+    if values and max(values) > MANY_TIMES * min(values):
+        axes.set_yscale("log")
+    for at, (row, label, stat, epsilon) in enumerate(
+        zip(board, labels(board), stats, epsilons, strict=True)
+    ):
+        if stat is not None and math.isfinite(stat.value) and epsilon > 0.0:
+            place = epsilon if math.isfinite(epsilon) else beyond
+            hollow = row.learned is False
+            _point(axes, at, (place, stat.value), label, errors=_ends(stat), hollow=hollow)
+    if name == headline(board[0])[0]:
+        for line in references(board):
+            axes.axhline(line.low, color="0.6", linewidth=0.7, linestyle=":", zorder=0)
+            axes.annotate(
+                f"{line.kind}: {line.name}", (0.01, line.low), xycoords=("axes fraction", "data"),
+                fontsize=6, color="0.4", va="bottom",
+            )  # fmt: skip
+    ticks = _apart(sorted({*finite}), math.log(beyond / low))
+    axes.set_xticks([*ticks, beyond], [*(f"{tick:.3g}" for tick in ticks), NO_GUARANTEE])
+    axes.minorticks_off()
+    axes.set_xlabel(f"proven ε, {shown} (δ = {board[0].spec.delta:g})")
+    axes.set_ylabel(_axis_label(board[0].metrics.metric("utility", name)))
+    figure.legend(loc="outside lower center", ncols=2, fontsize=6, frameon=False)
+
+
+def _epsilons(board: Sequence[Row], unit: str) -> tuple[str, list[float]]:
+    """The unit, and each row's least proven epsilon for it; infinity where nothing is."""
+    units = [
+        g.unit for row in board for g in row.guarantees
+        if g.kind == "proven" and g.epsilon < math.inf and g.unit != "computation"
+    ]  # fmt: skip
+    if unit and unit not in units:
+        raise UnknownNameError("proven unit of these rows", unit, set(units))
+    wanted = unit or next((one for one, _ in Counter(units).most_common(1)), "")
+    return wanted, [
+        min(
+            (g.epsilon for g in row.guarantees if (g.kind, g.unit) == ("proven", wanted)),
+            default=math.inf,
+        )
+        for row in board
+    ]
+
+
+def _apart(values: Sequence[float], width: float) -> list[float]:
+    """Values whose labels have room on a logarithmic axis of this width."""
+    kept: list[float] = []
+    for value in values:
+        if not kept or math.log(value / kept[-1]) > width / 12.0:
+            kept.append(value)
+    return kept
+
+
+def _leakage(figure: Figure, board: Sequence[Row], metric: str) -> None:
+    declared = dict(_leakage_metrics(board))
+    if not declared:
+        raise InputError("no attack measured these rows")
+    wanted = metric or next((n for n, m in declared.items() if m.main), next(iter(declared)))
+    if wanted not in declared:
+        raise UnknownNameError("leakage of these rows", wanted, set(declared))
+    attack, _, name = wanted.partition(".")
+    axes = figure.add_subplot()
+    titles: list[str] = []
+    for row, label in zip(board, labels(board), strict=True):
+        stat = row.leakage.get(attack, {}).get(name)
+        if stat is not None and math.isfinite(stat.value):
+            ends = _ends(stat)
+            _point(axes, 0, (stat.value, float(len(titles))), "", errors=ends, level=True)
+            titles.append(label)
+    if (chance := declared[wanted].no_leak) is not None:
+        axes.axvline(chance, color="0.6", linewidth=0.7, linestyle=":", zorder=0)
+    axes.set_yticks(range(len(titles)), titles)
+    axes.invert_yaxis()
+    axes.set_xlabel(f"{attack}: {_axis_label(declared[wanted])}")
+
+
+def _leakage_metrics(board: Sequence[Row]) -> Iterator[tuple[str, Metric]]:
+    for row in board:
+        for attack, stats in row.leakage.items():
+            for name in stats:
+                yield f"{attack}.{name}", row.metrics.metric("leakage", name, attack)
+
+
+def _axis_label(metric: Metric) -> str:
+    label = metric.label or metric.name
+    return f"{label} ({metric.unit})" if metric.unit else label
+
+
+def _ends(stat: Stat) -> tuple[float, float] | None:
+    """Lengths of the interval's arms; None where it has no finite ends."""
+    if stat.low is None or stat.high is None or math.isinf(stat.low) or math.isinf(stat.high):
+        return None
+    return max(stat.value - stat.low, 0.0), max(stat.high - stat.value, 0.0)
+
+
+def _point(
+    axes: Axes, at: int, place: tuple[float, float], label: str,
+    *, errors: tuple[float, float] | None, level: bool = False, hollow: bool = False,
+) -> None:  # fmt: skip
+    arms = None if errors is None else [[errors[0]], [errors[1]]]
+    axes.errorbar(
+        *place, xerr=arms if level else None, yerr=None if level else arms,
+        fmt="osD^vX*P"[at % 8], color=f"C{at % 10}", fillstyle="none" if hollow else "full",
+        capsize=2, markersize=4, linewidth=0.8, label=label or None,
+    )  # fmt: skip
