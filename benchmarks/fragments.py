@@ -19,10 +19,10 @@ from pathlib import Path
 from uedp_bench.accounting.ledger import proven
 from uedp_bench.attacks.fragment_reassembly.attack import FragmentReassembly
 from uedp_bench.contracts.leakage import Planted
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.release import PublishedOnly
 from uedp_bench.contracts.results import Estimate
 from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import Corpus
 from uedp_bench.io.files import open_text
 from uedp_bench.mechanisms.fragments.phrase_fragments import PhraseFragments

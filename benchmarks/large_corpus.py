@@ -167,12 +167,11 @@ def step(name: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]
     from uedp_bench.contracts.run_context import no_progress
     from uedp_bench.data import arrow_columns
     from uedp_bench.one_run.components import build_sources
-    from uedp_bench.one_run.execution import Execution
-    from uedp_bench.one_run.meter import Meter
+    from uedp_bench.one_run.evaluation import score
+    from uedp_bench.one_run.execution import Execution, Meter
     from uedp_bench.one_run.planting import load_data
     from uedp_bench.one_run.preparing import prepare
     from uedp_bench.one_run.protecting import protect
-    from uedp_bench.one_run.scoring import score
     from uedp_bench.spec.grid import expand
     from uedp_bench.spec.identity import Identity
     from uedp_bench.spec.spec import parse_spec

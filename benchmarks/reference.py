@@ -33,9 +33,7 @@ from uedp_bench.contracts.results import RunSpec
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.sources import SUFFIX
 from uedp_bench.spec.grid import expand
-from uedp_bench.spec.settings import parse_setting
-from uedp_bench.spec.spec import Spec, apply_setting, parse_spec
-from uedp_bench.spec.spec_files import read_spec
+from uedp_bench.spec.spec import Spec, apply_setting, parse_setting, parse_spec, read_spec
 
 HERE = Path(__file__).resolve().parents[1]
 DATA = re.compile(r"\bdata/[\w./-]+")

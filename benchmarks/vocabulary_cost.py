@@ -20,9 +20,9 @@ import numpy as np
 
 from uedp_bench.attacks.vocabulary_membership.attack import VocabularyMembership
 from uedp_bench.components import registry
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.run_context import Run
-from uedp_bench.contracts.word_counts import WordCounts
+from uedp_bench.contracts.source import CorpusStats
+from uedp_bench.contracts.task import WordCounts
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.vocabulary.dp_vocabulary import DPVocabulary

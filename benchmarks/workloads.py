@@ -19,8 +19,8 @@ from torch import Tensor, nn
 
 from uedp_bench.components.registry import models, sources, tasks
 from uedp_bench.contracts.learner import Batch, Learner, Losses
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.models.fast import recurrence
 from uedp_bench.models.networks import causal_transformer, lstm

@@ -47,7 +47,7 @@ if _typing.TYPE_CHECKING:
     from uedp_bench.python_api.releases import (
         load_run as load_run,
     )
-    from uedp_bench.python_api.result import Result as Result
+    from uedp_bench.python_api.results import Result as Result
     from uedp_bench.python_api.results import Results as Results
     from uedp_bench.python_api.results import load_results as load_results
     from uedp_bench.python_api.running import run as run
@@ -68,8 +68,7 @@ _ON_FIRST_USE: dict[str, tuple[str, ...]] = {
         "load_release",
         "load_run",
     ),
-    "uedp_bench.python_api.result": ("Result",),
-    "uedp_bench.python_api.results": ("Results", "load_results"),
+    "uedp_bench.python_api.results": ("Result", "Results", "load_results"),
     "uedp_bench.python_api.running": ("run",),
 }
 """Public names by the module that has them (PEP 562)."""

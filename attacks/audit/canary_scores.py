@@ -11,7 +11,7 @@ import numpy as np
 from uedp_bench.attacks._planting import replace_rows
 from uedp_bench.attacks.audit.canaries import name_mentions
 from uedp_bench.attacks.secret_sharer.canary import random_suffixes, split_canary
-from uedp_bench.statistics.resampling import checked
+from uedp_bench.statistics.intervals import checked
 
 if TYPE_CHECKING:
     from uedp_bench.api import Run

@@ -11,9 +11,14 @@ from uedp_bench.accounting.event_contract import ALONE
 from uedp_bench.accounting.ledger import proven_at
 from uedp_bench.api import Run
 from uedp_bench.bounds.audits import STRICT_ERROR
-from uedp_bench.bounds.e_values import e_value_bound, e_values, place_bets, right_at_most
-from uedp_bench.bounds.trade_off import TradeOffCurve
-from uedp_bench.statistics.resampling import CONFIDENCE, checked
+from uedp_bench.bounds.trade_off import (
+    TradeOffCurve,
+    e_value_bound,
+    e_values,
+    place_bets,
+    right_at_most,
+)
+from uedp_bench.statistics.intervals import CONFIDENCE, checked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

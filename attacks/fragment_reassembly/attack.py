@@ -22,7 +22,7 @@ from uedp_bench.attacks.fragment_reassembly.assembly import (
     assemble,
     words_of,
 )
-from uedp_bench.statistics.resampling import RESAMPLES, percentiles
+from uedp_bench.statistics.intervals import RESAMPLES, percentiles
 
 if TYPE_CHECKING:
     from uedp_bench.api import BoolArray, Corpus, FloatArray, IntArray, Release, Run

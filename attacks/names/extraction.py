@@ -11,7 +11,7 @@ from uedp_bench.api import CapabilityError, Leakage, Metric
 from uedp_bench.api.capabilities import Generator, Tokenised
 from uedp_bench.api.statistics import fraction_estimate
 from uedp_bench.attacks.names.sides import NameAttack, NameIndex, NameParams
-from uedp_bench.statistics.resampling import checked
+from uedp_bench.statistics.intervals import checked
 
 if TYPE_CHECKING:
     from uedp_bench.api import Corpus, IntArray, Planted, Release, Run

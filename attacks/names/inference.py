@@ -12,7 +12,7 @@ from uedp_bench.api import CapabilityError, InputError, Leakage, Metric
 from uedp_bench.api.capabilities import Completer
 from uedp_bench.api.statistics import Scores, auc_estimate, mean_estimate
 from uedp_bench.attacks.names.sides import NameAttack, NameParams
-from uedp_bench.statistics.resampling import checked
+from uedp_bench.statistics.intervals import checked
 
 if TYPE_CHECKING:
     from uedp_bench.api import Corpus, Estimate, FloatArray, IntArray, Planted, Release, Run

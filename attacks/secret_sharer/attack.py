@@ -39,7 +39,7 @@ from uedp_bench.attacks.secret_sharer.parameters import SecretSharerParams
 from uedp_bench.attacks.secret_sharer.planter import CanaryPlanter
 from uedp_bench.attacks.secret_sharer.stored_canaries import contradictions
 from uedp_bench.statistics.exposure import NULL_MEAN, ranks
-from uedp_bench.statistics.resampling import checked
+from uedp_bench.statistics.intervals import checked
 
 if TYPE_CHECKING:
     from uedp_bench.api import BoolArray, Corpus, IntArray, Release, Run, StoredLeakage

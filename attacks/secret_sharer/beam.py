@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from uedp_bench.statistics.resampling import checked
+from uedp_bench.statistics.intervals import checked
 
 if TYPE_CHECKING:
     from uedp_bench.api.capabilities import Generator

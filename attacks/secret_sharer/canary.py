@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from uedp_bench.api import Planted
-from uedp_bench.contracts.pool_completer import texts_of
+from uedp_bench.contracts.capabilities import texts_of
 from uedp_bench.statistics.exposure import NULL_MEAN, extrapolated_exposure
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from uedp_bench.api import Estimate, Leakage
 from uedp_bench.api.capabilities import Completer, Tokenised
 from uedp_bench.api.statistics import fraction_estimate, mean_estimate
 from uedp_bench.statistics.exposure import NULL_MEAN
-from uedp_bench.statistics.resampling import checked
+from uedp_bench.statistics.intervals import checked
 
 if TYPE_CHECKING:
     from uedp_bench.api import Run

@@ -23,8 +23,7 @@ from uedp_bench.contracts.release import Channel, Published, Updates
 from uedp_bench.contracts.transcript import Transcript
 from uedp_bench.leaderboard.glossary import papers, threat_model
 from uedp_bench.spec.descriptions import describe_component
-from uedp_bench.spec.spec import parse_spec
-from uedp_bench.spec.spec_files import packaged_specs, read_spec
+from uedp_bench.spec.spec import packaged_specs, parse_spec, read_spec
 
 ANY_TASK = {
     Transcript: "mechanisms whose parties send messages, with any task",

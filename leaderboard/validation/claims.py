@@ -28,7 +28,7 @@ from uedp_bench.leaderboard.validation.derived_from_spec import (
 )
 from uedp_bench.leaderboard.validation.proofs import close, same_epsilons, worth
 from uedp_bench.leaderboard.validation.report import Problem, error, note, place, plain, shown
-from uedp_bench.one_run.trials import trials_of
+from uedp_bench.one_run.guaranteeing import trials_of
 from uedp_bench.spec.grid import tried_runs
 
 

@@ -14,7 +14,7 @@ from uedp_bench.contracts.recorded_identity import parts_of
 from uedp_bench.contracts.results import ComponentSpec, Result, RunSpec
 from uedp_bench.errors import InputError, UedpBenchError, UnknownNameError
 from uedp_bench.leaderboard.validation.report import Problem, error, note, place, plain, shown
-from uedp_bench.spec.named_files import path_mark
+from uedp_bench.spec.identity import path_mark
 
 
 class Named(NamedTuple):

@@ -19,7 +19,7 @@ from uedp_bench.leaderboard.validation.publishing import PLACE
 from uedp_bench.leaderboard.validation.report import Problem, error, note, place, shown
 from uedp_bench.one_run.utility import PUBLIC_ONLY, has_learned
 from uedp_bench.statistics.roc import areas
-from uedp_bench.store.provenance import names_place
+from uedp_bench.store.result_files import names_place
 
 SLACK = 1e-9
 """Sums of floats may leave a range by this much."""

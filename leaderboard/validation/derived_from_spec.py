@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 from uedp_bench.accounting.events import Claim
 from uedp_bench.components import registry
 from uedp_bench.contracts.clients import Clients
-from uedp_bench.contracts.mechanism import CorpusStats, Events
+from uedp_bench.contracts.mechanism import Events
 from uedp_bench.contracts.results import ComponentSpec, Result
-from uedp_bench.contracts.second_source import second_source
+from uedp_bench.contracts.source import CorpusStats, second_source
 from uedp_bench.errors import InputError
 from uedp_bench.leaderboard.validation.components import Named, components
 from uedp_bench.leaderboard.validation.identity import of_other_versions

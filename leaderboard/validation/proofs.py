@@ -15,9 +15,8 @@ from uedp_bench.accounting.ledger import proven, unreviewed_events
 from uedp_bench.bounds.ceilings import JudgedUsers, ceilings, check_measured
 from uedp_bench.components import registry
 from uedp_bench.components.registry import not_reviewed
-from uedp_bench.contracts.recorded_identity import parts_of
+from uedp_bench.contracts.recorded_identity import STATED_THERE, parts_of, unreviewed_of_result
 from uedp_bench.contracts.results import Estimate, Result
-from uedp_bench.contracts.unreviewed import STATED_THERE, unreviewed_of_result
 from uedp_bench.errors import PrivacyError, UedpBenchError
 from uedp_bench.leaderboard.validation.report import Problem, error, note, plain, shown
 from uedp_bench.statistics.intervals import fraction_estimate

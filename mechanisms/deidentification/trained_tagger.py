@@ -17,9 +17,8 @@ from uedp_bench.api import Events, InputError
 from uedp_bench.api.capabilities import Tagger
 from uedp_bench.api.events import NonPrivate, PrivacyEvent
 from uedp_bench.components import registry
-from uedp_bench.contracts.recorded_identity import parts_of, record_faults
+from uedp_bench.contracts.recorded_identity import parts_of, record_faults, unreviewed_of_result
 from uedp_bench.contracts.results import ComponentSpec, Result, read_result
-from uedp_bench.contracts.unreviewed import unreviewed_of_result
 from uedp_bench.corpus import Corpus, Layer
 from uedp_bench.io.files import shown_path, state_of
 from uedp_bench.io.sealed_files import check_folder

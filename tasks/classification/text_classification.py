@@ -166,7 +166,7 @@ class TextClassification(SupervisedTask[TextClassificationParams]):
             InputError: if no test row has a label.
         """
         from uedp_bench.api.statistics import mean_estimate
-        from uedp_bench.statistics.classification import macro_f1_estimate
+        from uedp_bench.statistics.label_scores import macro_f1_estimate
 
         corpus = self._labelled(corpus)
         test = corpus.only("test")

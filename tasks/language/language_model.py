@@ -12,10 +12,9 @@ import numpy as np
 from uedp_bench.api import InputError
 from uedp_bench.api.capabilities import TokenScores
 from uedp_bench.api.networks import Batch, FeatureModule, Losses, Reader, StopsAtEnds
-from uedp_bench.contracts.at_once import at_once
-from uedp_bench.contracts.learner import example_ids
+from uedp_bench.contracts.capabilities import TextPoolCompleter
+from uedp_bench.contracts.learner import example_ids, numbers_per_call
 from uedp_bench.contracts.model import CountsTargets
-from uedp_bench.contracts.pool_completer import TextPoolCompleter
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
 from uedp_bench.tasks.language.continuations import (
     ENCODED,
@@ -307,7 +306,7 @@ class LanguageModelRelease(SupervisedRelease):
 
     def _rows_at_once(self, length: int) -> int:
         logits = length * int(self.vocabulary.size)
-        most = at_once(_LOGITS_AT_ONCE, self.device)
+        most = numbers_per_call(_LOGITS_AT_ONCE, self.device)
         return max(1, min(self.reader.score_rows, most // max(logits, 1)))
 
     def _tensor(self, values: Any) -> Tensor:

@@ -12,8 +12,7 @@ import numpy as np
 from uedp_bench.api import InputError
 from uedp_bench.api.capabilities import TokenScores
 from uedp_bench.api.networks import Batch, HasOutputLayer, Losses, Reader
-from uedp_bench.contracts.at_once import at_once
-from uedp_bench.contracts.learner import example_ids
+from uedp_bench.contracts.learner import example_ids, numbers_per_call
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
 from uedp_bench.tasks.masked_language.masks import hidden_counts, hide
 from uedp_bench.tasks.tokens.reader import SupervisedRelease, batches_by_length
@@ -253,7 +252,7 @@ class MaskedLanguageModelRelease(SupervisedRelease):
         counts = np.array([len(at) for at in places], dtype=np.int64)
         wide = int(counts.max(initial=1)) * int(vocabulary.size)
 
-        numbers = at_once(_NUMBERS_AT_ONCE, self.device)
+        numbers = numbers_per_call(_NUMBERS_AT_ONCE, self.device)
 
         def rows_at_once(length: int) -> int:
             most = max(wide, length * int(reader.model.token_numbers()))

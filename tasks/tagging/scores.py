@@ -12,8 +12,8 @@ import numpy as np
 from uedp_bench.api import Estimate, InputError, Metric, Utility
 from uedp_bench.api.statistics import SpanScore, span_counts, span_scores
 from uedp_bench.corpus import Corpus, IntArray, Spans, normal_spelling, or_alone
+from uedp_bench.statistics.label_scores import token_counts, weighted_token_score
 from uedp_bench.statistics.span_scores import counts_by_type
-from uedp_bench.statistics.token_scores import token_counts, weighted_token_score
 from uedp_bench.tasks.tagging.labels import OUTSIDE, labels_of_spans, mentions_of_labels
 from uedp_bench.tasks.tagging.targets import Annotation, annotation_of, chosen_types, word_labels
 from uedp_bench.tasks.tagging.words import WordRule, WordTable

@@ -354,7 +354,7 @@ class PredictingRelease(SupervisedRelease):
         """
         import torch
 
-        from uedp_bench.contracts.row_losses import batches_of
+        from uedp_bench.contracts.learner import batches_of
 
         with torch.no_grad():
             batches = batches_of(self.learner(corpus))

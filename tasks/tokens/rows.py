@@ -14,7 +14,7 @@ from uedp_bench.contracts.learner import LengthsOnDemand, RowLengths
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.model import Vocabulary
+    from uedp_bench.contracts.capabilities import Vocabulary
 
 Preprocessing = Literal["none", "paper"]
 

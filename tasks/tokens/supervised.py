@@ -21,10 +21,10 @@ from uedp_bench.tasks.tokens.reader import Reader
 from uedp_bench.tasks.tokens.rows import Preprocessing, prepare
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.model import Vocabulary
+    from uedp_bench.contracts.capabilities import Vocabulary
     from uedp_bench.contracts.release import Release
     from uedp_bench.contracts.run_context import Run
-    from uedp_bench.contracts.word_counts import WordCounts
+    from uedp_bench.contracts.task import WordCounts
     from uedp_bench.corpus import Corpus
 
 

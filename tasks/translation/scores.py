@@ -13,7 +13,7 @@ from uedp_bench.api import Estimate
 from uedp_bench.api.statistics import ratio_estimate
 from uedp_bench.components.component import SACREBLEU
 from uedp_bench.corpus import Corpus, FloatArray, IntArray
-from uedp_bench.statistics.resampling import RESAMPLES, blocks, percentiles, resample
+from uedp_bench.statistics.intervals import RESAMPLES, blocks, percentiles, resample
 
 if TYPE_CHECKING:
     from uedp_bench.text.word_alignment import Words

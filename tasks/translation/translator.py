@@ -11,8 +11,7 @@ import numpy as np
 
 from uedp_bench.api import InputError, UedpBenchError
 from uedp_bench.api.networks import Batch, Losses, Reader, on_device
-from uedp_bench.contracts.at_once import at_once
-from uedp_bench.contracts.learner import example_ids
+from uedp_bench.contracts.learner import example_ids, numbers_per_call
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
 from uedp_bench.tasks.tokens.reader import SupervisedRelease, batches_by_length
 from uedp_bench.tasks.tokens.rows import IGNORED, Columns, TextRows
@@ -164,7 +163,7 @@ class TranslatorRelease(SupervisedRelease):
 
     def _rows_at_once(self, length: int) -> int:
         numbers = max(length, 1) * int(self.vocabulary.size) * self.reader.beams
-        most = at_once(_NUMBERS_AT_ONCE, self.device)
+        most = numbers_per_call(_NUMBERS_AT_ONCE, self.device)
         return max(1, min(self.reader.score_rows, most // numbers))
 
     def _translated(self, rows: list[list[int]]) -> list[list[int]]:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.run_context import Retrain, Run
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import SPLITS, Corpus, Spans
 
 CorpusMaker = Callable[..., Corpus]

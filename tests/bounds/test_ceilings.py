@@ -24,13 +24,13 @@ from uedp_bench.accounting.ledger import proven
 from uedp_bench.bounds.ceilings import (
     RATES,
     JudgedUsers,
-    TradeOff,
     bounds_users,
     ceilings,
     check_measured,
     least_auc,
-    trade_off,
+    proven_curve,
 )
+from uedp_bench.bounds.trade_off import TradeOffCurve
 from uedp_bench.contracts.results import Estimate
 from uedp_bench.errors import PrivacyError
 from uedp_bench.statistics.roc import Scores, auc, auc_estimate, tpr_at_fpr
@@ -70,7 +70,7 @@ def test_known_ceilings_of_gaussian_mechanisms(mu, percent, tenth, area):
 @given(st.floats(0.02, 6.0), st.floats(0.0, 1.0))
 def test_no_ceiling_is_below_the_exact_gaussian_curve(mu, rate):
     event = PrivacyEvent(unit="user", event=Gaussian(noise_multiplier=1.0 / mu))
-    curve = trade_off((event,), "user", "add-or-remove")
+    curve = proven_curve((event,), "user", "add-or-remove")
     assert curve.true_positives(rate)[0] >= norm.cdf(mu + norm.ppf(rate)) * (1 - 1e-12)
     assert norm.cdf(mu / math.sqrt(2)) <= curve.area() <= norm.cdf(mu / math.sqrt(2)) + 2e-3
 
@@ -85,11 +85,11 @@ def test_randomized_responses_of_a_group_reach_no_more_than_the_ceiling(epsilon,
     hits = np.concatenate([[0], np.cumsum(ways * right**k * (1 - right) ** (group - k))])
     false = np.concatenate([[0], np.cumsum(ways * right ** (group - k) * (1 - right) ** k)])
     reached = np.interp(rate, false, hits)
-    curve = TradeOff(np.array([epsilon]), np.array([0.0]), group)
-    assert curve.true_positives(rate)[0] >= reached - 1e-12
-    assert curve.area() >= float(np.sum(np.diff(false) * (hits[1:] + hits[:-1]) / 2)) - 1e-12
+    curve = TradeOffCurve(np.array([epsilon]), np.array([0.0]))
+    assert curve.true_positives(rate, group)[0] >= reached - 1e-12
+    assert curve.area(group) >= float(np.sum(np.diff(false) * (hits[1:] + hits[:-1]) / 2)) - 1e-12
     if group == 1:
-        assert curve.true_positives(rate)[0] == pytest.approx(reached, abs=1e-9)
+        assert curve.true_positives(rate, group)[0] == pytest.approx(reached, abs=1e-9)
 
 
 def test_a_pure_proof_is_the_curve_of_randomized_response():
@@ -105,10 +105,10 @@ def test_without_loss_nothing_is_above_chance():
 
 
 def test_points_of_no_use_leave_the_trivial_ceiling():
-    nothing = TradeOff(np.array([]), np.array([]))
+    nothing = TradeOffCurve(np.array([]), np.array([]))
     assert nothing.true_positives([0.0, 0.5]).tolist() == [1.0, 1.0]
     assert nothing.area() == 1.0
-    huge = TradeOff(np.array([1e6]), np.array([1e-5]))
+    huge = TradeOffCurve(np.array([1e6]), np.array([1e-5]))
     assert huge.true_positives([0.0, 1e-300, 1.0]).tolist() == pytest.approx([1e-5, 1.0, 1.0])
 
 

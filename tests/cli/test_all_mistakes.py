@@ -13,9 +13,7 @@ from uedp_bench.cli.main import run_cli
 from uedp_bench.errors import InputError
 from uedp_bench.io.messages import setting
 from uedp_bench.spec.grid import expand
-from uedp_bench.spec.settings import parse_setting
-from uedp_bench.spec.spec import apply_setting, parse_spec
-from uedp_bench.spec.spec_files import read_spec
+from uedp_bench.spec.spec import apply_setting, parse_setting, parse_spec, read_spec
 
 BAD = {
     "task": "next-wrd",

@@ -18,7 +18,7 @@ from uedp_bench.components.component import Component, Params, Requirement, chec
 from uedp_bench.components.registry import REGISTRIES
 from uedp_bench.errors import InputError, MissingExtraError, SeveralInputError
 from uedp_bench.grid.scheduler import jobs_of
-from uedp_bench.one_run import known_rows
+from uedp_bench.one_run import preparing
 from uedp_bench.testing.small_parameters import known_params
 
 
@@ -193,7 +193,7 @@ COMMAND = ["run", "--task", "text-classification", "--mechanism", "noiseless", "
 @pytest.mark.usefixtures("base_only")
 @pytest.mark.parametrize("more", [[], ["--dry-run"]])
 def test_no_command_reads_data_before_it_says_what_is_missing(monkeypatch, capsys, more) -> None:
-    monkeypatch.setattr(known_rows, "load_data", lambda sources: pytest.fail("data were read"))
+    monkeypatch.setattr(preparing, "load_data", lambda sources: pytest.fail("data were read"))
     command = [*COMMAND, "bilstm", "--set", "model.embedding=a.kv", *more]
     assert run_cli(command) == 2
     assert "gensim" in capsys.readouterr().err
@@ -207,7 +207,7 @@ def test_a_model_that_cannot_be_had_is_said_before_data_are_read(
         raise OSError("no connection")
 
     monkeypatch.setattr("transformers.utils.cached_file", offline)
-    monkeypatch.setattr(known_rows, "load_data", lambda sources: pytest.fail("data were read"))
+    monkeypatch.setattr(preparing, "load_data", lambda sources: pytest.fail("data were read"))
     assert run_cli([*COMMAND, model]) == 2
     assert f"{model}.pretrained" in capsys.readouterr().err
 

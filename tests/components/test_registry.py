@@ -16,8 +16,8 @@ from uedp_bench.accounting.guarantee import proves_something
 from uedp_bench.accounting.ledger import proven, proven_at
 from uedp_bench.bounds.consistency import check_bounds
 from uedp_bench.components import registry
+from uedp_bench.contracts.recorded_identity import unreviewed, unreviewed_of_result
 from uedp_bench.contracts.results import LowerBound, Result
-from uedp_bench.contracts.unreviewed import unreviewed, unreviewed_of_result
 from uedp_bench.errors import PrivacyError
 from uedp_bench.leaderboard.front_page import _epsilons
 from uedp_bench.leaderboard.rows import aggregate

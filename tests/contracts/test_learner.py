@@ -7,7 +7,7 @@ import torch
 from learners import NetworkLearner, flat
 from torch import nn
 
-from uedp_bench.contracts.learner import Learner, Schedule, take_over
+from uedp_bench.contracts.learner import Learner, Schedule, numbers_per_call, take_over
 from uedp_bench.errors import CapabilityError
 
 
@@ -84,3 +84,8 @@ def test_a_result_holds_a_weight_decay_where_there_is_one() -> None:
     assert Schedule(1, 2, 0.5).recorded() == {"epochs": 1, "batch_size": 2, "learning_rate": 0.5}
     assert Schedule(1, 2, 0.5, 0.1).recorded()["weight_decay"] == 0.1
     assert Schedule(1, 2, 0.5, optimizer="sgd").recorded()["optimizer"] == "sgd"
+
+
+def test_a_gpu_computes_on_more_at_once_and_the_kind_of_device_alone_decides() -> None:
+    assert numbers_per_call(100, "cpu") == numbers_per_call(100, torch.device("cpu")) == 100
+    assert numbers_per_call(100, "cuda:1") == numbers_per_call(100, torch.device("cuda")) == 800

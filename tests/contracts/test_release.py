@@ -63,7 +63,7 @@ def test_many_rows_are_computed_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch)
         return real(self, chosen, seeds)
 
     monkeypatch.setattr(ToyLearner, "batch", batch)
-    monkeypatch.setattr("uedp_bench.contracts.row_losses._NUMBERS_AT_ONCE", 2)
+    monkeypatch.setattr("uedp_bench.contracts.learner._NUMBERS_AT_ONCE", 2)
     values = [str(i) for i in range(5)]
     assert ToyRelease().row_losses(rows(*values)).tolist() == [i * i / 2 for i in range(5)]
     assert seen == [2, 2, 1]

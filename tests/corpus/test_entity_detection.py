@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from uedp_bench.components.component import Params, parse_params
-from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus.entity_detection import documented
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.deidentification.deidentify import Deidentify, DeidentifyParams

@@ -11,7 +11,7 @@ import pytest
 from examples import ROOT
 
 from uedp_bench.components.registry import REGISTRIES
-from uedp_bench.spec.spec_files import packaged_specs
+from uedp_bench.spec.spec import packaged_specs
 
 
 @pytest.fixture(scope="module")

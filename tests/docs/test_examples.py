@@ -225,8 +225,8 @@ def test_the_publisher_hides_rare_words_and_carries_names(results):
 
 
 def test_the_publisher_moves_mentions_with_the_words(tmp_path):
-    from uedp_bench.contracts.mechanism import CorpusStats
     from uedp_bench.contracts.run_context import Run
+    from uedp_bench.contracts.source import CorpusStats
 
     file = tmp_path / "rare_words.py"
     file.write_text(examples(page("publisher"))[file.name])

@@ -14,7 +14,7 @@ from uedp_bench.errors import InputError
 from uedp_bench.first_spec.column_roles import roles_of
 from uedp_bench.first_spec.file_facts import look_at
 from uedp_bench.first_spec.first_spec import first_spec
-from uedp_bench.first_spec.measured import languages
+from uedp_bench.first_spec.sizes import languages
 from uedp_bench.grid.scheduler import jobs_of
 from uedp_bench.io.yaml_files import load_yaml
 from uedp_bench.spec.grid import expand

@@ -272,12 +272,12 @@ def test_all_that_is_wrong_is_said_at_once():
 
 
 def test_a_folder_of_everything_is_no_parameter(tmp_path, monkeypatch):
-    monkeypatch.setattr("uedp_bench.spec.named_files.MOST_FILES", 3)
+    monkeypatch.setattr("uedp_bench.spec.identity.MOST_FILES", 3)
     for number in range(4):
         (tmp_path / str(number)).write_text("x")
     from uedp_bench.components.component import MayBePath
     from uedp_bench.errors import InputError
-    from uedp_bench.spec.named_files import content_of
+    from uedp_bench.spec.identity import content_of
 
     with pytest.raises(InputError, match="more than 3 files"):
         content_of(str(tmp_path), MayBePath())

@@ -9,8 +9,7 @@ from hostile import answer, as_yaml, damaged, mutated, rounds
 
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.identity import Identity
-from uedp_bench.spec.spec import parse_spec
-from uedp_bench.spec.spec_files import packaged_specs, read_spec
+from uedp_bench.spec.spec import packaged_specs, parse_spec, read_spec
 
 pytestmark = pytest.mark.long
 

@@ -24,7 +24,7 @@ from uedp_bench.leaderboard.index_page import page_data
 from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.site_files import Contents, first_rows
 from uedp_bench.leaderboard.table import to_csv, to_json, to_markdown, to_text
-from uedp_bench.python_api.html import sheet_html
+from uedp_bench.python_api.results import sheet_html
 
 NOTHING = (promise("proven", math.inf),)
 PROVEN = (promise("proven", 4.0),)

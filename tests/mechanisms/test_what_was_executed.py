@@ -20,7 +20,8 @@ from toy import ToyLearner, toy_run
 
 import uedp_bench.mechanisms as package
 from uedp_bench.accounting.ledger import check_plan
-from uedp_bench.contracts.mechanism import CorpusStats, Events
+from uedp_bench.contracts.mechanism import Events
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.errors import PrivacyError
 from uedp_bench.mechanisms._local_noise import add_laplace, choose_by_score, spent
 from uedp_bench.mechanisms.documents import truncation

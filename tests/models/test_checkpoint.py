@@ -17,7 +17,7 @@ from uedp_bench.components.component import MayBePath
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.models.checkpoint import Checkpoint
-from uedp_bench.spec.named_files import content_of
+from uedp_bench.spec.identity import content_of
 
 LONG = " ".join(made.WORDS)
 

@@ -12,8 +12,8 @@ from hashed_cnn import SIZE
 from torch import nn
 
 from uedp_bench.components.registry import mechanisms, models, tasks
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.models.networks.classifier import ClassifierNetwork, CNNLayout, TextCNN

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from transformers import BertConfig, BertModel
 
 from uedp_bench.components.registry import models
-from uedp_bench.contracts.model import TokenEncoder, Vocabulary, WordRows
+from uedp_bench.contracts.capabilities import Vocabulary
+from uedp_bench.contracts.model import TokenEncoder, WordRows
 from uedp_bench.errors import InputError
 from uedp_bench.models.vocabularies.tokenizer import train_wordpiece
 from uedp_bench.models.word_rows import ALPHABET, case_of, features_of

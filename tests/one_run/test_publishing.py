@@ -13,8 +13,9 @@ from tiny import plugged, runs
 
 from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
 from uedp_bench.components.registry import mechanisms
-from uedp_bench.contracts.mechanism import CorpusStats, PublishingMechanism
+from uedp_bench.contracts.mechanism import PublishingMechanism
 from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import CONTENT, Corpus, Layer, LostSpans, Spans, concatenate
 from uedp_bench.errors import CapabilityError, InputError, PluginError
 from uedp_bench.mechanisms.deidentification.deidentify import Deidentify

@@ -10,9 +10,9 @@ import pytest
 from tiny import runs
 
 from uedp_bench.cli.dry_run import _cells, _cost, _expected
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.results import ComponentSpec, RunSpec
 from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.grid import forecast
 from uedp_bench.grid.forecast import IN_PART, OTHER, Forecast, SettingForecast
 from uedp_bench.grid.scheduler import jobs_of

@@ -9,8 +9,8 @@ import pytest
 from tiny import MODEL, plugged
 
 from uedp_bench.components import registry
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.results import Result
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.one_run.components import build
 from uedp_bench.one_run.execution import Execution
 from uedp_bench.one_run.planting import forget_corpora, load_corpus, public_sizes

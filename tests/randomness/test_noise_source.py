@@ -15,9 +15,9 @@ from tiny import runs
 from toy import ToyLearner
 
 from uedp_bench.accounting.guarantee import NoiseSource
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.release import Release
 from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.errors import InputError
 from uedp_bench.leaderboard.validation.identity import check_identity
 from uedp_bench.mechanisms.documents.sentence_mechanism import row_rng

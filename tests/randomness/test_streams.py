@@ -9,8 +9,9 @@ from learners import flat
 from toy import ToyLearner, toy_run
 
 from uedp_bench.accounting.events import Repeated
-from uedp_bench.contracts.mechanism import CorpusStats, TrainingMechanism
+from uedp_bench.contracts.mechanism import TrainingMechanism
 from uedp_bench.contracts.run_context import Run, Speed
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
 from uedp_bench.randomness.streams import scope_of
 from uedp_bench.spec.grid import expand

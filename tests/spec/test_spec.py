@@ -16,8 +16,7 @@ from uedp_bench.contracts.results import ComponentSpec
 from uedp_bench.errors import InputError, UnknownNameError
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.identity import Identity, component_identity
-from uedp_bench.spec.spec import apply_setting, parse_spec
-from uedp_bench.spec.spec_files import packaged_specs, read_spec
+from uedp_bench.spec.spec import apply_setting, packaged_specs, parse_setting, parse_spec, read_spec
 
 
 def params(spec, kind="mechanism"):
@@ -328,3 +327,31 @@ def test_grids_are_counted_before_they_are_made():
     assert len(expand(three, most=3)) == 3
     with pytest.raises(InputError, match="--max-runs"):
         expand(three, most=2)
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "value"),
+    [
+        ("mechanism.rounds=50", ("mechanism", "rounds"), 50),
+        ("mechanism.user-dp.clip=0.1", ("mechanism", "user-dp", "clip"), 0.1),
+        ("delta=1e-5", ("delta",), 1e-5),
+        ("a=[1e-5, 2]", ("a",), [1e-5, 2]),
+        ("a=true", ("a",), True),
+        ("a=null", ("a",), None),
+        ("a=", ("a",), None),
+        ("a=x=y", ("a",), "x=y"),
+        ("a=elephant", ("a",), "elephant"),
+        ("a=2e", ("a",), "2e"),
+        ("a=f_E+", ("a",), "f_E+"),
+    ],
+)
+def test_settings(text, path, value):
+    got = parse_setting(text)
+    assert got == (path, value)
+    assert type(got[1]) is type(value)
+
+
+@pytest.mark.parametrize("text", ["rounds", "=5", "a..b=5", "a=[1", ""])
+def test_what_is_not_a_setting_is_refused(text):
+    with pytest.raises(InputError, match="--set"):
+        parse_setting(text)

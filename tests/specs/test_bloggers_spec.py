@@ -11,14 +11,13 @@ import pytest
 
 from uedp_bench.accounting.ledger import proven
 from uedp_bench.components import registry
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.results import Result, RunSpec
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.one_run.components import build
 from uedp_bench.one_run.execution import Execution
 from uedp_bench.one_run.runner import execute
 from uedp_bench.spec.grid import expand
-from uedp_bench.spec.spec import parse_spec
-from uedp_bench.spec.spec_files import read_spec
+from uedp_bench.spec.spec import parse_spec, read_spec
 
 LABELS = ["public-only", "noiseless", "deidentify", "user-dp", "uedp-group"]
 WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]

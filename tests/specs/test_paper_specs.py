@@ -10,14 +10,13 @@ import pytest
 
 from uedp_bench.accounting.accountants.renyi import moments_epsilon
 from uedp_bench.accounting.ledger import claimed, proven
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.results import Result, RunSpec
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.one_run.components import build
 from uedp_bench.one_run.execution import Execution
 from uedp_bench.one_run.runner import execute
 from uedp_bench.spec.grid import expand
-from uedp_bench.spec.spec import Spec, apply_setting, parse_spec
-from uedp_bench.spec.spec_files import packaged_specs, read_spec
+from uedp_bench.spec.spec import Spec, apply_setting, packaged_specs, parse_spec, read_spec
 
 NAMES = [name for name in packaged_specs() if name.startswith("paper/")]
 NOTHING_KNOWN = CorpusStats(users=1, rows=1, sensitive_rows=1, entities=1, public=False)

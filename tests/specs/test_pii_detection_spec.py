@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from uedp_bench.spec.grid import expand
-from uedp_bench.spec.spec import parse_spec
-from uedp_bench.spec.spec_files import read_spec
+from uedp_bench.spec.spec import parse_spec, read_spec
 
 
 def test_detectors_and_labels_side_by_side() -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 
 from uedp_bench.accounting.ledger import proven
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.results import RunSpec
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.one_run.components import build
 from uedp_bench.spec.grid import expand
-from uedp_bench.spec.spec import parse_spec
-from uedp_bench.spec.spec_files import read_spec
+from uedp_bench.spec.spec import parse_spec, read_spec
 
 CONLL = CorpusStats(users=946, rows=14_041, sensitive_rows=11_132, entities=7_747, public=True)
 

@@ -8,8 +8,7 @@ from uedp_bench.accounting.ledger import proven
 from uedp_bench.components.registry import sources
 from uedp_bench.one_run.components import build
 from uedp_bench.spec.grid import expand
-from uedp_bench.spec.spec import parse_spec
-from uedp_bench.spec.spec_files import read_spec
+from uedp_bench.spec.spec import parse_spec, read_spec
 
 
 def test_the_comparison_has_whole_sentences_fragments_votes_and_noise() -> None:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import SPLITS, Corpus
 
 STATS = CorpusStats(users=2, rows=3, sensitive_rows=0, entities=0, public=True)

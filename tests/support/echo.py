@@ -5,8 +5,9 @@ from __future__ import annotations
 from uedp_bench.accounting.events import PrivacyEvent, PureDP
 from uedp_bench.components import registry
 from uedp_bench.components.component import Params
-from uedp_bench.contracts.mechanism import CorpusStats, Events, PublishingMechanism
+from uedp_bench.contracts.mechanism import Events, PublishingMechanism
 from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import Corpus
 
 

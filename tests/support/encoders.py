@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.release import Release
 from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import SPLITS, Corpus, FloatArray, IntArray
 
 SIZES = {"train": 600, "valid": 200, "test": 300}

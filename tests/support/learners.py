@@ -13,8 +13,8 @@ from toy import ToyLearner
 
 from uedp_bench.components.registry import models, tasks
 from uedp_bench.contracts.learner import Batch, Learner, Losses
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import SPLITS, Corpus, IntArray, Spans
 from uedp_bench.randomness.streams import Stream
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from uedp_bench.components.registry import models, tasks
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.tasks.masked_language.masked_model import MaskedLanguageModelRelease
 from uedp_bench.tasks.tokens.reader import SupervisedLearner

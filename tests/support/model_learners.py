@@ -12,8 +12,8 @@ from small_networks import SMALLER_BERT, SMALLER_GPT2
 
 from uedp_bench.components.registry import models, tasks
 from uedp_bench.contracts.learner import Learner
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import SPLITS, Corpus, Spans
 from uedp_bench.models import bert_params, gpt2
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from uedp_bench.contracts.clients import Clients, clients_of, users_of
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import Corpus
 from uedp_bench.mechanisms.private_training.dp_ftrl import DPFTRL
 from uedp_bench.mechanisms.private_training.federated_dp_sgd import FederatedDPSGD

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from uedp_bench.contracts.learner import Batch, Losses, SplitLearner
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.release import Release
 from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import SPLITS, Corpus, IntArray
 
 MASK = 0

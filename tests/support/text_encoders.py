@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from uedp_bench.components import registry
 from uedp_bench.components.component import Params
-from uedp_bench.contracts.model import TextEncoder, TokenEncoder, Vocabulary, WordRows
+from uedp_bench.contracts.capabilities import Vocabulary
+from uedp_bench.contracts.model import TextEncoder, TokenEncoder, WordRows
 from uedp_bench.corpus import FeatureArray, FloatArray
 from uedp_bench.models.networks.classifier import Given
 from uedp_bench.models.networks.transformer_encoders import GivenWords, Projection

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from uedp_bench.contracts.learner import Batch, Learner, Losses
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.release import Release
 from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import Corpus, IntArray
 from uedp_bench.training import unit_sums
 from uedp_bench.training.clipping_rule import one_pass_refusal

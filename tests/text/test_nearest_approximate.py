@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from uedp_bench.accounting.events import NonPrivate
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.errors import MissingExtraError
 from uedp_bench.mechanisms.words.metric_dp import MetricDP
 from uedp_bench.mechanisms.words.vickrey import Vickrey

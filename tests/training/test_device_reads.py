@@ -31,8 +31,8 @@ from token_rows import TOKENS, TokenLearner, recurrent
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from uedp_bench.contracts.learner import Learner
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import Index
 from uedp_bench.training import clipping
 from uedp_bench.training.bounds import AdaptiveBound, Bound, FlatBound, PerLayerBound, TwoLevelBound

@@ -31,7 +31,7 @@ class Guarantee(BaseModel):
     Attributes:
         kind: "claimed": computed as the paper computed it, or declared by the user; "stated":
             computed by an accountant from events of a component that was not reviewed
-            (`components.review`), or of a list that somebody wrote; "proven": computed by an
+            (`components.registry`), or of a list that somebody wrote; "proven": computed by an
             accountant whose assumptions this code meets, from events of reviewed components.
         notion: meaning of epsilon; "none" where nothing is promised (epsilon is infinite).
         epsilon: in nats; infinity for no guarantee; of a curve, the value at the declared

@@ -35,7 +35,6 @@ from uedp_bench.contracts.leakage import Attack as Attack
 from uedp_bench.contracts.leakage import Leakage as Leakage
 from uedp_bench.contracts.leakage import Planted as Planted
 from uedp_bench.contracts.leakage import StoredLeakage as StoredLeakage
-from uedp_bench.contracts.mechanism import CorpusStats as CorpusStats
 from uedp_bench.contracts.mechanism import Elsewhere as Elsewhere
 from uedp_bench.contracts.mechanism import Events as Events
 from uedp_bench.contracts.mechanism import Mechanism as Mechanism
@@ -56,6 +55,7 @@ from uedp_bench.contracts.run_context import Progress as Progress
 from uedp_bench.contracts.run_context import Retrain as Retrain
 from uedp_bench.contracts.run_context import Run as Run
 from uedp_bench.contracts.run_context import Speed as Speed
+from uedp_bench.contracts.source import CorpusStats as CorpusStats
 from uedp_bench.contracts.source import Source as Source
 from uedp_bench.contracts.source import SourceRef as SourceRef
 from uedp_bench.contracts.source_rows import SourceParams as SourceParams

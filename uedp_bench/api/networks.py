@@ -1,5 +1,6 @@
 """Networks: tasks that train one, learners, models, and vocabularies."""
 
+from uedp_bench.contracts.capabilities import Vocabulary as Vocabulary
 from uedp_bench.contracts.learner import Batch as Batch
 from uedp_bench.contracts.learner import Learner as Learner
 from uedp_bench.contracts.learner import Losses as Losses
@@ -27,11 +28,10 @@ from uedp_bench.contracts.model import TextModel as TextModel
 from uedp_bench.contracts.model import TokenEncoder as TokenEncoder
 from uedp_bench.contracts.model import TranslationModel as TranslationModel
 from uedp_bench.contracts.model import TranslationModule as TranslationModule
-from uedp_bench.contracts.model import Vocabulary as Vocabulary
 from uedp_bench.contracts.model import WordRows as WordRows
 from uedp_bench.contracts.model import load_weights as load_weights
 from uedp_bench.contracts.model import save_weights as save_weights
-from uedp_bench.contracts.word_counts import WordCounts as WordCounts
+from uedp_bench.contracts.task import WordCounts as WordCounts
 from uedp_bench.models.vocabularies.words import WordModel as WordModel
 from uedp_bench.models.vocabularies.words import WordParams as WordParams
 from uedp_bench.models.vocabularies.words import WordText as WordText

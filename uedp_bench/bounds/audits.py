@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from uedp_bench.bounds.e_values import Bets, e_value_bound, place_bets
+from uedp_bench.bounds.trade_off import Bets, e_value_bound, place_bets
 from uedp_bench.contracts.results import CurveEvidence, Estimate, LowerBound
-from uedp_bench.statistics.resampling import CONFIDENCE
+from uedp_bench.statistics.intervals import CONFIDENCE
 from uedp_bench.statistics.roc import Scores, auc_estimate
 
 if TYPE_CHECKING:

@@ -14,12 +14,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from uedp_bench.accounting.event_contract import ALONE, Adjacency, Count, Frozen, PrivacyUnit
@@ -27,6 +26,7 @@ from uedp_bench.accounting.events import PrivacyEvent
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.accounting.ledger import proven_at
 from uedp_bench.bounds.consistency import STRICT_ERROR
+from uedp_bench.bounds.trade_off import TradeOffCurve
 from uedp_bench.errors import PrivacyError
 
 if TYPE_CHECKING:
@@ -46,9 +46,6 @@ RATES: Mapping[str, float | None] = {
 
 DELTAS = (1e-6, *np.geomspace(1e-4, 0.12, 15).tolist(), *np.linspace(0.15, 0.94, 14).tolist(), 0.99)
 """Deltas at which epsilon is computed; 1 % above Gaussian curves of mu <= 3 at most."""
-
-CELLS = 1 << 14
-"""Steps of the upper sum that an area is taken from: less than 1e-4 too large."""
 
 
 class JudgedUsers(Frozen):
@@ -72,53 +69,16 @@ class JudgedUsers(Frozen):
             return None
 
 
-@dataclass(frozen=True, eq=False)
-class TradeOff:
-    """Largest true-positive rates of all tests that (epsilon, delta) points allow.
-
-    Attributes:
-        epsilons, deltas: (points,) finite points of the guarantee.
-        group: units that a test asks about at once.
-    """
-
-    epsilons: FloatArray
-    deltas: FloatArray
-    group: int = 1
-
-    def true_positives(self, rates: ArrayLike) -> FloatArray:
-        """(n,) largest true-positive rate at each false-positive rate (n,)."""
-        most = np.atleast_1d(np.asarray(rates, dtype=np.float64))
-        for _ in range(self.group):
-            before, most = most, self._of_one(most)
-            if np.array_equal(before, most):
-                break
-        return most
-
-    def _of_one(self, rates: FloatArray) -> FloatArray:
-        most = np.ones_like(rates)
-        for epsilon, delta in zip(self.epsilons, self.deltas, strict=True):
-            least = math.exp(-epsilon)
-            steep = delta + math.exp(min(epsilon, 700.0)) * rates
-            most = np.minimum(most, np.minimum(steep, 1.0 - least * (1.0 - delta - rates)))
-        return np.asarray(np.maximum(most, rates))
-
-    def area(self) -> float:
-        """Largest area under a curve of true over false positives, rounded up."""
-        ends = np.arange(1, CELLS + 1) / CELLS
-        return float(self.true_positives(ends).mean())
-
-
 @lru_cache(maxsize=64)
-def trade_off(
-    events: tuple[PrivacyEvent, ...], unit: PrivacyUnit, adjacency: Adjacency, group: int = 1
-) -> TradeOff:
+def proven_curve(
+    events: tuple[PrivacyEvent, ...], unit: PrivacyUnit, adjacency: Adjacency
+) -> TradeOffCurve:
     """The proven curve of a unit, at `DELTAS`.
 
     Args:
         events: events of all stages, as for `ledger.proven_at`.
         unit: unit of the guarantee.
         adjacency: adjacency of the guarantee.
-        group: units that a test asks about at once.
     """
     points = [
         (proven_at(events, unit=unit, adjacency=adjacency, delta=delta, point=ALONE), delta)
@@ -126,7 +86,7 @@ def trade_off(
     ]
     finite = [point for point in points if math.isfinite(point[0])]
     epsilons, deltas = np.array(finite, dtype=np.float64).reshape(-1, 2).T
-    return TradeOff(epsilons, deltas, group)
+    return TradeOffCurve(epsilons, deltas)
 
 
 def ceilings(
@@ -143,16 +103,16 @@ def ceilings(
         guarantees: guarantees of the run.
         events: events of a single training, on which the guarantees rest.
     """
-    curves = [curve for _, curve in _curves(judged, guarantees, events)]
+    curves = list(_curves(judged, guarantees, events))
     return {
-        name: min(_ceiling(curve, RATES[name]) for curve in curves)
+        name: min(_ceiling(curve, group, RATES[name]) for _, curve, group in curves)
         for name in metrics
         if name in RATES and curves
     }
 
 
-def _ceiling(curve: TradeOff, rate: float | None) -> float:
-    return curve.area() if rate is None else float(curve.true_positives(rate)[0])
+def _ceiling(curve: TradeOffCurve, group: int, rate: float | None) -> float:
+    return curve.area(group) if rate is None else float(curve.true_positives(rate, group)[0])
 
 
 def bounds_users(guarantee: Guarantee, judged: JudgedUsers) -> int:
@@ -171,10 +131,12 @@ def bounds_users(guarantee: Guarantee, judged: JudgedUsers) -> int:
 
 def _curves(
     judged: JudgedUsers, guarantees: Sequence[Guarantee], events: Sequence[PrivacyEvent]
-) -> Iterator[tuple[Guarantee, TradeOff]]:
+) -> Iterator[tuple[Guarantee, TradeOffCurve, int]]:
+    """Guarantees that bound tests about users, with their curves and the units that a user is."""
     for guarantee in guarantees:
         if group := bounds_users(guarantee, judged):
-            yield guarantee, trade_off(tuple(events), guarantee.unit, guarantee.adjacency, group)
+            curve = proven_curve(tuple(events), guarantee.unit, guarantee.adjacency)
+            yield guarantee, curve, group
 
 
 # ------------------------------------------------------------------------------------------ checks
@@ -203,11 +165,11 @@ def check_measured(
         PrivacyError: if a metric lies above its ceiling by more than chance: an error in the
             mechanism, the accountant or the attack.
     """
-    for guarantee, curve in _curves(judged, guarantees, events):
+    for guarantee, curve, group in _curves(judged, guarantees, events):
         for name in metrics:
             if name not in RATES or "_user" not in name:
                 continue
-            least, most, at = _limits(metrics[name].value, judged, curve, RATES[name])
+            least, most, at = _limits(metrics[name].value, judged, (curve, group), RATES[name])
             if least > most:
                 raise PrivacyError(
                     f"{attack}.{name} is {metrics[name].value:.6g} (at confidence 1 - "
@@ -218,12 +180,13 @@ def check_measured(
 
 
 def _limits(
-    value: float, judged: JudgedUsers, curve: TradeOff, rate: float | None
+    value: float, judged: JudgedUsers, bound: tuple[TradeOffCurve, int], rate: float | None
 ) -> tuple[float, float, str]:
     """Lower limit of a metric, its ceiling, and the place on the curve in words."""
+    curve, group = bound
     if rate is None:
         pairs = min(judged.members, judged.non_members)
-        return least_auc(value, pairs, STRICT_ERROR), curve.area(), ""
+        return least_auc(value, pairs, STRICT_ERROR), curve.area(group), ""
     from scipy.special import betaincinv
 
     # The threshold is the score of a non-member, whose true rate has this Beta distribution
@@ -233,7 +196,7 @@ def _limits(
     hits = round(value * judged.members)
     worst = 1.0 if false >= n else float(betaincinv(false + 1, n - false, 1.0 - tail))
     least = float(betaincinv(hits, judged.members - hits + 1, tail)) if hits else 0.0
-    most = float(curve.true_positives(worst)[0])
+    most = float(curve.true_positives(worst, group)[0])
     return least, most, f" where at most {worst:.6g} of non-members are"
 
 

@@ -282,7 +282,7 @@ def epsilon_of_auc(auc: float, delta: float) -> float:
 
 
 def _scores(values: ArrayLike, name: str) -> FloatArray:
-    from uedp_bench.statistics.resampling import checked
+    from uedp_bench.statistics.intervals import checked
 
     try:
         array = np.asarray(values)

@@ -179,7 +179,7 @@ def _settings(
     """Parameters, and delta wherever it was given; a mechanism that has a delta gets the same."""
     from uedp_bench.one_run.pipeline import numbered
     from uedp_bench.one_run.planning.mechanisms_and_systems import has_parameter
-    from uedp_bench.spec.settings import parse_setting
+    from uedp_bench.spec.spec import parse_setting
 
     parameters: dict[str, Any] = {}
     parts = numbered([word.strip() for word in mechanism.split("+")])

@@ -103,7 +103,7 @@ def _plain(report: Report) -> dict[str, Any]:
 
 
 def _setting(text: str) -> tuple[str, Any]:
-    from uedp_bench.spec.settings import parse_setting
+    from uedp_bench.spec.spec import parse_setting
 
     path, value = parse_setting(text, "rounds=2")
     if len(path) > 1:

@@ -11,7 +11,6 @@ import typer
 
 from uedp_bench.cli.console import AsJson, PluginFiles, console, echo, print_json
 from uedp_bench.errors import InputError
-from uedp_bench.spec.settings import parse_setting
 
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus
@@ -169,8 +168,7 @@ def _planted(spec: str, settings: list[str], seed: int) -> Corpus:
     from uedp_bench.one_run.components import build
     from uedp_bench.one_run.planting import load_data, plant
     from uedp_bench.spec.grid import expand
-    from uedp_bench.spec.spec import Ref, apply_setting, parse_spec
-    from uedp_bench.spec.spec_files import read_spec
+    from uedp_bench.spec.spec import Ref, apply_setting, parse_setting, parse_spec, read_spec
 
     wanted = parse_spec(read_spec(spec))
     for text in settings:
@@ -190,6 +188,8 @@ def _planted(spec: str, settings: list[str], seed: int) -> Corpus:
 
 
 def _parameter(text: str) -> tuple[str, Any]:
+    from uedp_bench.spec.spec import parse_setting
+
     path, value = parse_setting(text)
     name = path[1:] if path[0] == "source" and len(path) > 1 else path
     if len(name) != 1:
@@ -344,9 +344,7 @@ def plant_command(
     """  # noqa: D301
     from uedp_bench.components.registry import load_plugins
     from uedp_bench.one_run.planted_folder import ATTACK, COINS, plant_folder
-    from uedp_bench.spec.settings import parse_setting
-    from uedp_bench.spec.spec import apply_setting, parse_spec
-    from uedp_bench.spec.spec_files import read_spec
+    from uedp_bench.spec.spec import apply_setting, parse_setting, parse_spec, read_spec
 
     load_plugins(plugin or [])
     wanted = parse_spec({**read_spec(spec), **({"attacks": attack} if attack else {})})

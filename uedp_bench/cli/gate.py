@@ -141,14 +141,12 @@ def _results(
         if not (results := load_results([target])):
             raise InputError(f"no results in {target}; make some with: uedp-bench quickstart")
         return results
-    import uedp_bench
+    from uedp_bench.python_api.running import run
 
     if not target.is_file():
         raise InputError(f"{target}: no such spec")
     results = list(
-        uedp_bench.run(
-            target, out=out, plugins=plugins, settings=decisive_settings(target, thresholds)
-        )
+        run(target, out=out, plugins=plugins, settings=decisive_settings(target, thresholds))
     )
     failures = [result.error for result in results if result.error]
     if failures:
@@ -158,8 +156,7 @@ def _results(
 
 def decisive_settings(spec: Path, thresholds: Thresholds) -> dict[str, float]:
     """Settings with which an audit stops retraining once a threshold is exceeded."""
-    from uedp_bench.spec.spec import parse_spec
-    from uedp_bench.spec.spec_files import read_spec
+    from uedp_bench.spec.spec import parse_spec, read_spec
 
     limits = [
         limit

@@ -246,11 +246,9 @@ def run_command(
       uedp-bench run spec.yaml --out runs/mine
     """  # noqa: D301
     from uedp_bench.components import registry
-    from uedp_bench.grid.shares import Share
+    from uedp_bench.python_api.run_grid import Share
     from uedp_bench.spec.grid import check
-    from uedp_bench.spec.settings import parse_setting
-    from uedp_bench.spec.spec import apply_setting, parse_spec, sound_part
-    from uedp_bench.spec.spec_files import read_spec
+    from uedp_bench.spec.spec import apply_setting, parse_setting, parse_spec, read_spec, sound_part
 
     registry.load_plugins(plugin or [])
     data: dict[str, Any] = read_spec(spec) if spec else {}
@@ -336,7 +334,7 @@ def quickstart_command(
     quiet: Quiet = False,
 ) -> None:
     """Benchmark six mechanisms on the embedded corpus: a few minutes on two cores."""
-    from uedp_bench.spec.spec_files import read_spec
+    from uedp_bench.spec.spec import read_spec
 
     tracking = _tracking(tracking_uri, no_tracking)
     options = Options(out, device, workers, threads, tracking, quiet=quiet)

@@ -1,24 +1,17 @@
-"""Capabilities: questions of adversaries and tasks to a release.
-
-A capability is a protocol with one distinctive method. A task's learner returns an object that
-offers some of them; the runner pairs attacks with releases by these protocols alone. A capability
-is declared in one place: `@capability(question)` above its protocol. The question goes to a saved
-release, so that one that cannot answer again is refused when it is saved.
-"""
+"""Capabilities: questions of adversaries and tasks to a release, and the vocabulary of its text."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray, Spans
-from uedp_bench.errors import CapabilityError, PluginError
-
-if TYPE_CHECKING:
-    from uedp_bench.contracts.model import Vocabulary
+from uedp_bench.errors import CapabilityError, PluginError, UedpBenchError
 
 Question = Callable[[Any, Corpus], FloatArray]
 """Function that asks a release about a few rows; the answer is an array of numbers."""
@@ -262,6 +255,42 @@ class PairScorer(Protocol):
         ...
 
 
+class Vocabulary(Protocol):
+    """Text to token ids and back; made from public text unless its origin says otherwise.
+
+    Attributes:
+        size: number of token ids.
+        begin, end: ids that start and end every row.
+        unknown: id of words outside the vocabulary, or None where there are none (byte-level).
+        origin: origin in words; "private" text makes every proven epsilon infinite.
+        fingerprint: equal for equal vocabularies: only such perplexities per token compare.
+    """
+
+    size: int
+    begin: int
+    end: int
+    unknown: int | None
+    origin: str
+    private: bool
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits."""
+        ...
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of each text, without begin and end."""
+        ...
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Text of token ids; begin and end are left out."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Write the vocabulary; `Model.load_vocabulary` reads it."""
+        ...
+
+
 @runtime_checkable
 class Tokenised(Protocol):
     """Release that reads text by a vocabulary."""
@@ -299,3 +328,71 @@ def _span_table(spans: Spans) -> FloatArray:
 def _as_numbers(texts: Sequence[str]) -> FloatArray:
     """(characters,) texts as numbers that compare, each with an end."""
     return np.array([ord(sign) for text in texts for sign in f"{text}\0"], dtype=np.float64)
+
+
+# -------------------------------------------------------------------- suffixes of one pool of words
+
+
+TEXTS_AT_ONCE = 2**15
+"""Most texts that are held at once."""
+
+
+@runtime_checkable
+class PoolCompleter(Protocol):
+    """A `Completer` that takes suffixes as numbers of words, and scores them as their texts.
+
+    A suffix is a row of indices into `words`, and its text these words joined by single spaces.
+    """
+
+    def pool_losses(self, before: str, words: Sequence[str], suffixes: IntArray) -> FloatArray:
+        """(suffixes,) losses in nats as those of `filler_losses`, of suffixes (suffixes, words)."""
+        ...
+
+    def pool_rank(self, before: str, words: Sequence[str], suffix: IntArray) -> int:
+        """1 + the number of other suffixes of as many words with a lower or equal loss."""
+        ...
+
+
+@dataclass(frozen=True)
+class TextPoolCompleter:
+    """Any completer as a `PoolCompleter`: every suffix is scored as a text.
+
+    Attributes:
+        completer: completer of the texts.
+    """
+
+    completer: Completer
+
+    def pool_losses(self, before: str, words: Sequence[str], suffixes: IntArray) -> FloatArray:
+        """See `PoolCompleter`; the completer is called once."""
+        return np.asarray(self.completer.filler_losses(before, "", texts_of(words, suffixes)))
+
+    def pool_rank(self, before: str, words: Sequence[str], suffix: IntArray) -> int:
+        """See `PoolCompleter`; the completer scores all suffixes, block by block.
+
+        Raises:
+            UedpBenchError: if a loss is NaN.
+        """
+        shape = (len(words),) * len(suffix)
+        total = len(words) ** len(suffix)
+        own = int(np.ravel_multi_index(suffix.tolist(), shape))
+        rank = 1
+        for at in range(0, total, TEXTS_AT_ONCE):
+            codes = np.arange(at, min(at + TEXTS_AT_ONCE, total))
+            rows = np.stack(np.unravel_index(codes[codes != own], shape), axis=1)
+            # Texts are compared within one answer: their losses are rounded in the same way.
+            losses = self.pool_losses(before, words, np.concatenate([suffix[None], rows]))
+            if np.isnan(losses).any():
+                raise UedpBenchError("the loss of a suffix is NaN")
+            rank += int((losses[1:] <= losses[0]).sum())
+        return rank
+
+
+def by_pool(release: Completer) -> PoolCompleter:
+    """Return the release if it is a `PoolCompleter`, else wrap it as one that uses texts."""
+    return release if isinstance(release, PoolCompleter) else TextPoolCompleter(release)
+
+
+def texts_of(words: Sequence[str], suffixes: IntArray) -> list[str]:
+    """The texts of suffixes (suffixes, words) of indices into `words`."""
+    return [" ".join(words[i] for i in row) for row in suffixes.tolist()]

@@ -5,10 +5,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+import numpy as np
 
 from uedp_bench.components.component import P
-from uedp_bench.contracts.model import TextModel, Vocabulary, load_weights, save_weights
+from uedp_bench.contracts.capabilities import TokenScores, Vocabulary, capability
+from uedp_bench.contracts.model import TextModel, load_weights, save_weights
+from uedp_bench.corpus import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -81,3 +85,32 @@ class MaskedLanguageModel(TextModel[P]):
     def load_masked(self, vocabulary: MaskedVocabulary, folder: Path) -> nn.Module:
         """The module with the weights that `save_masked` wrote, on the CPU."""
         return load_weights(self.build_masked(vocabulary, seed=0), folder / "masked.pt")
+
+
+def _first_hidden(release: MaskFiller, texts: Sequence[str]) -> FloatArray:
+    """Log-probabilities of the first token of each text."""
+    rows = [ids[:8] for ids in map(release.encode, texts) if ids]
+    scores = release.masked_logprobs(rows, [np.zeros(1, dtype=np.int64)] * len(rows))
+    return np.concatenate([np.empty(0), *(score.logp for score in scores)])
+
+
+@capability(lambda release, rows: _first_hidden(release, rows.texts))
+@runtime_checkable
+class MaskFiller(Protocol):
+    """Release that scores tokens of a text when they are hidden."""
+
+    def masked_logprobs(
+        self, rows: Sequence[Sequence[int]], hidden: Sequence[IntArray]
+    ) -> list[TokenScores]:
+        """Scores of the hidden tokens of each row, given its other tokens alone.
+
+        Args:
+            rows: token ids, without begin and end; the release adds them. As many as the model
+                allows, at most.
+            hidden: (tokens,) positions of each row that the mask stands for, all at once.
+        """
+        ...
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of a text, without begin and end."""
+        ...

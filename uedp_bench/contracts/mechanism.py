@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from uedp_bench.accounting.events import Claim, PrivacyEvent, PrivacyUnit
-from uedp_bench.components.component import Component, P
+from uedp_bench.components.component import Component, P, named
+from uedp_bench.contracts.release import Release
 from uedp_bench.errors import CapabilityError
 
 if TYPE_CHECKING:
@@ -18,38 +20,16 @@ if TYPE_CHECKING:
 
     from uedp_bench.accounting.published_systems import Reading
     from uedp_bench.contracts.learner import Learner
-    from uedp_bench.contracts.release import EntityDetector, Release
+    from uedp_bench.contracts.release import EntityDetector
     from uedp_bench.contracts.run_context import Run
-    from uedp_bench.contracts.task import Task
-    from uedp_bench.contracts.word_counts import WordCounts
+    from uedp_bench.contracts.source import CorpusStats
+    from uedp_bench.contracts.task import Task, WordCounts
     from uedp_bench.corpus import Corpus
     from uedp_bench.randomness.streams import Stream
     from uedp_bench.text.word_occurrences import WordChannel
 
 Events = tuple[PrivacyEvent, ...]
 """Uses of private data, in order; empty if it was not used."""
-
-
-@dataclass(frozen=True)
-class CorpusStats:
-    """Sizes of the private training split, as far as a mechanism may know them.
-
-    Attributes:
-        users, rows, sensitive_rows, entities: counts.
-        public: True if the source documents them (public constants); False if they were counted
-            from private data, and then `proven` refuses what depends on them.
-        downstream: sizes of the task's second source, where it has one.
-        clients: the public share of each client in the rows (`contracts.clients`); none where the
-            run has no clients.
-    """
-
-    users: int
-    rows: int
-    sensitive_rows: int
-    entities: int
-    public: bool
-    downstream: CorpusStats | None = None
-    clients: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -317,3 +297,44 @@ class RepresentationMechanism(TrainingMechanism[P], ServingMechanism[P]):
                 f"{type(release).__name__} has none: use it for text-classification"
             )
         return release.through(self, run.stream("inference"))
+
+
+# ---------------------------------------------------------------------- releases behind a mechanism
+
+
+SERVED = "served.json"
+"""File beside those of the release behind; it names the mechanism and its parameters."""
+
+
+class ServedRelease(Release):
+    """Base of releases behind a protocol, which offer less than the release behind.
+
+    The release behind and the parameters of the mechanism are saved, never its randomness: loaded
+    again, the mechanism draws anew (`ServingMechanism.serve_again`).
+
+    Args:
+        behind: release before the mechanism; no adversary sees it.
+        mechanism: mechanism that answers.
+    """
+
+    def __init__(self, behind: Release, mechanism: ServingMechanism[Any]) -> None:
+        self.behind, self.mechanism = behind, mechanism
+        self.events, self.target = behind.events, behind.target
+        self.classes, self.takes_vectors = behind.classes, behind.takes_vectors
+
+    def save(self, folder: Path) -> None:
+        """See `Release`."""
+        self.behind.save(folder)
+        text = json.dumps(named(self.mechanism), indent=1)
+        (folder / SERVED).write_text(text, encoding="utf-8")
+
+
+def served_again(release: Release, folder: Path) -> Release:
+    """Put a release that was loaded from a folder behind the mechanism that it names, if any."""
+    if not (folder / SERVED).is_file():
+        return release
+    from uedp_bench.components.registry import mechanisms
+
+    record = json.loads((folder / SERVED).read_text(encoding="utf-8"))
+    mechanism: ServingMechanism[Any] = mechanisms.create(record["name"], record["params"])
+    return mechanism.serve_again(release)

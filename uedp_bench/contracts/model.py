@@ -8,48 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 from uedp_bench.components.component import Component, P
+from uedp_bench.contracts.capabilities import Vocabulary
 from uedp_bench.corpus import BoolArray, FeatureArray, IntArray
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from uedp_bench.contracts.learner import Batch
-
-
-class Vocabulary(Protocol):
-    """Text to token ids and back; made from public text unless its origin says otherwise.
-
-    Attributes:
-        size: number of token ids.
-        begin, end: ids that start and end every row.
-        unknown: id of words outside the vocabulary, or None where there are none (byte-level).
-        origin: origin in words; "private" text makes every proven epsilon infinite.
-        fingerprint: equal for equal vocabularies: only such perplexities per token compare.
-    """
-
-    size: int
-    begin: int
-    end: int
-    unknown: int | None
-    origin: str
-    private: bool
-
-    @property
-    def fingerprint(self) -> str:
-        """16 hexadecimal digits."""
-        ...
-
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of each text, without begin and end."""
-        ...
-
-    def decode(self, tokens: Sequence[int]) -> str:
-        """Text of token ids; begin and end are left out."""
-        ...
-
-    def save(self, folder: Path) -> None:
-        """Write the vocabulary; `Model.load_vocabulary` reads it."""
-        ...
 
 
 class TextModel(Component[P]):

@@ -1,7 +1,8 @@
-"""Identity that the record of a run holds, and faults of a record that contradicts itself.
+"""Identity that the record of a run holds, its faults, and its components that nobody reviewed.
 
 A record is a text that anybody may have edited. Its id is the hash of its identity, its spec names
-the components of that identity, and its guarantees are what its events are worth.
+the components of that identity, and its guarantees are what its events are worth. They rest on
+components that somebody reviewed, or not (`components.registry`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from uedp_bench.accounting.guarantee import Guarantee, NoiseSource
 from uedp_bench.accounting.ledger import proven
-from uedp_bench.contracts.results import Result
+from uedp_bench.components import registry
+from uedp_bench.contracts.results import ComponentSpec, Result, RunSpec
+from uedp_bench.contracts.source import second_source
 
 SINGLE, LISTED = ("task", "source", "model"), ("mechanism", "attacks")
 """Parts that are one component, and parts that are several."""
@@ -158,3 +161,51 @@ _SORTED = json.JSONEncoder(sort_keys=True).encode
 def _digest(texts: Iterable[str]) -> str:
     """Digest of an object of these sorted pairs, as `json.dumps` writes it."""
     return hashlib.sha256(f"{{{', '.join(texts)}}}".encode()).hexdigest()[:16]
+
+
+# ------------------------------------------------------------------------------------------ reviews
+
+
+def unreviewed(spec: RunSpec) -> tuple[str, ...]:
+    """Components of a run that were not reviewed, as "mechanism NAME"; empty if all were."""
+    named = (
+        ("mechanism", spec.mechanism),
+        ("model", (spec.model,)),
+        ("task", (spec.task,)),
+        ("source", (spec.source, *_second_source(spec.task))),
+    )
+    names = (
+        f"{kind} {ref.name}"
+        for kind, refs in named
+        for ref in refs
+        if not registry.is_reviewed(registry.REGISTRIES[f"{kind}s"], ref.name)
+    )
+    return tuple(dict.fromkeys(names))
+
+
+def unreviewed_of_result(result: Result) -> tuple[str, ...]:
+    """As `unreviewed`, for a run in a file, with components of lone files among them.
+
+    The file records the digest of such a component, so that nothing depends on a component of the
+    same name here. If a guarantee is stated, attacks that were not reviewed may be the reason; and
+    it stays stated even if all components of these names here were reviewed.
+    """
+    parts, recorded = parts_of(result), "identity" in result.provenance
+    lone = lone_files(parts) if parts is not None else (_UNREADABLE,) * recorded
+    stated = any(one.kind == "stated" for one in result.guarantees)
+    planters = (
+        f"attack {ref.name}"
+        for ref in (result.spec.attacks if stated else ())
+        if not registry.is_reviewed(registry.attacks, ref.name)
+    )
+    named = tuple(dict.fromkeys((*unreviewed(result.spec), *lone, *planters)))
+    return named or (STATED_THERE,) * stated
+
+
+STATED_THERE = "a component of its run"
+_UNREADABLE = "the components of its identity, which is not one of this package"
+
+
+def _second_source(task: ComponentSpec) -> tuple[ComponentSpec, ...]:
+    second = second_source(task) if task.name in registry.tasks else None
+    return () if second is None else (second,)

@@ -9,9 +9,19 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    Protocol,
+    Self,
+    runtime_checkable,
+)
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +33,8 @@ from uedp_bench.errors import InputError, UedpBenchError
 from uedp_bench.text.word_occurrences import WordChannel
 
 if TYPE_CHECKING:
+    from torch import Tensor, nn
+
     from uedp_bench.contracts.learner import Learner
 
 
@@ -96,7 +108,7 @@ class TrainedRelease(Release, ABC):
             )
         if not len(corpus):
             return np.empty(0)
-        from uedp_bench.contracts.row_losses import row_losses
+        from uedp_bench.contracts.learner import row_losses
 
         losses = row_losses(self.learner(corpus), len(corpus))
         if np.isnan(losses).any():
@@ -201,3 +213,62 @@ def protected_rows(release: object) -> Corpus | None:
     if isinstance(release, Published):
         return release.published
     return release.inputs if isinstance(release, Release) else None
+
+
+class PlainNetwork(NamedTuple):
+    """A classifier as plain layers, with their public inputs.
+
+    Attributes:
+        layers: layers from an input to one logit for each class, without random draws.
+        input_shape: shape of one row of the input.
+        read: function from a corpus to inputs (rows, *input_shape), float32 on the CPU. Nothing
+            that was trained on private rows is in it: the owner of a text computes it alone.
+    """
+
+    layers: nn.Sequential
+    input_shape: tuple[int, ...]
+    read: Callable[[Corpus], Tensor]
+
+
+@runtime_checkable
+class Compilable(Protocol):
+    """Release of plain layers, which a protocol between parties can compute."""
+
+    def network(self) -> PlainNetwork:
+        """Return the layers and their inputs.
+
+        Raises:
+            CapabilityError: if more than plain layers was trained on private rows.
+        """
+        ...
+
+
+@capability(None)
+@runtime_checkable
+class OpenedMessages(Protocol):
+    """Release whose answers two parties compute by a protocol, which one of them can watch.
+
+    Parties are "server", who has the model, and "client", who has the text.
+    """
+
+    def opened(
+        self,
+        corpus: Corpus,
+        *,
+        party: Literal["server", "client"],
+        most: int,
+        randomness: bool = False,
+    ) -> NDArray[np.uint8]:
+        """(rows, at most `most`) bytes that a party sees opened, without the answer.
+
+        Each row is computed on by itself, with fresh randomness, also where rows are equal. Bytes
+        are at the same places of every row's messages, evenly spread.
+
+        Args:
+            corpus: the rows.
+            party: party of the view.
+            most: most bytes of a row.
+            randomness: True if one half of the bytes is of the party's own random numbers, of
+                messages of a dealer, and of opened values without its own share of their masks.
+        """
+        ...

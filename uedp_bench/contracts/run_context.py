@@ -20,8 +20,8 @@ from uedp_bench.randomness.streams import Name, Stream, shared_stream
 
 if TYPE_CHECKING:
     from uedp_bench.contracts.checkpoints import PublicStages
-    from uedp_bench.contracts.mechanism import CorpusStats
     from uedp_bench.contracts.release import Release
+    from uedp_bench.contracts.source import CorpusStats
     from uedp_bench.corpus import BoolArray, Corpus
 
 Progress = Callable[[str, int, int], None]

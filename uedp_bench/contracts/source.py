@@ -3,16 +3,40 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar, final
+from dataclasses import dataclass
+from typing import Any, ClassVar, final, get_args
 
 from pydantic import Field, model_validator
 
+from uedp_bench.components import registry
 from uedp_bench.components.component import Component, P, Params
-from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.results import ComponentSpec
 from uedp_bench.contracts.source_rows import SourceParams, add_public
 from uedp_bench.corpus import Corpus, with_names
 from uedp_bench.errors import PluginError
 from uedp_bench.text.automatic_annotation import annotate
+
+
+@dataclass(frozen=True)
+class CorpusStats:
+    """Sizes of the private training split, as far as a mechanism may know them.
+
+    Attributes:
+        users, rows, sensitive_rows, entities: counts.
+        public: True if the source documents them (public constants); False if they were counted
+            from private data, and then `proven` refuses what depends on them.
+        downstream: sizes of the task's second source, where it has one.
+        clients: the public share of each client in the rows (`contracts.clients`); none where the
+            run has no clients.
+    """
+
+    users: int
+    rows: int
+    sensitive_rows: int
+    entities: int
+    public: bool
+    downstream: CorpusStats | None = None
+    clients: tuple[float, ...] = ()
 
 
 class SourceRef(Params):
@@ -110,3 +134,17 @@ class Source(Component[P]):
             *(() if annotation is None else annotation.refusals()),
             *(() if detector is None else detector.refusals()),
         )
+
+
+def second_source(task: ComponentSpec) -> ComponentSpec | None:
+    """Second source that the parameters of a task name; None if they name none."""
+    fields = registry.tasks.get(task.name).Params.model_fields
+    for name, value in task.params.items():
+        if value is not None and name in fields and names_source(fields[name].annotation):
+            return ComponentSpec.model_validate(value)
+    return None
+
+
+def names_source(annotation: Any) -> bool:
+    """True if a parameter of this type names a second source."""
+    return annotation is SourceRef or any(map(names_source, get_args(annotation)))

@@ -14,9 +14,8 @@ import yaml
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.first_spec.column_roles import Role
-from uedp_bench.first_spec.measured import Measured, measure
 from uedp_bench.first_spec.origins import Origin, load, origin_of
-from uedp_bench.first_spec.sizes import CROWD, FEW_USERS, MOST_WORDS, sizes_of
+from uedp_bench.first_spec.sizes import CROWD, FEW_USERS, MOST_WORDS, Measured, measure, sizes_of
 from uedp_bench.first_spec.suggestion import (
     SEEDS,
     Part,

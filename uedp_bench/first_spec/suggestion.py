@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from uedp_bench.components import registry
-from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
-from uedp_bench.first_spec.measured import Measured
 from uedp_bench.first_spec.origins import Origin
-from uedp_bench.first_spec.sizes import Sizes
+from uedp_bench.first_spec.sizes import Measured, Sizes
 from uedp_bench.one_run.planting import counted_sizes, plant_all
 
 TASKS = ("next-word", "text-classification", "tagging")

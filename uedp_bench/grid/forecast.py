@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from uedp_bench.accounting.guarantee import Guarantee
-from uedp_bench.contracts.model import Vocabulary
+from uedp_bench.contracts.capabilities import Vocabulary
 from uedp_bench.contracts.results import RunSpec
 from uedp_bench.corpus import Corpus, distinct
 from uedp_bench.grid.scheduler import Job

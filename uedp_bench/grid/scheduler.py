@@ -27,16 +27,14 @@ from uedp_bench.grid.workers import DIED, Crash, Tell, in_processes
 from uedp_bench.io.folders import refuse_links
 from uedp_bench.one_run.components import Components, build
 from uedp_bench.one_run.execution import Execution
-from uedp_bench.one_run.impossible_pairs import left_out
-from uedp_bench.one_run.known_rows import Planting
+from uedp_bench.one_run.pairing import left_out
 from uedp_bench.one_run.planting import forget_corpora
+from uedp_bench.one_run.preparing import PlantedCounts, check_read
 from uedp_bench.one_run.public_sizes import unit_sizes
 from uedp_bench.one_run.stored import keep_result
-from uedp_bench.spec.identity import Identity
-from uedp_bench.spec.named_files import check_files
+from uedp_bench.spec.identity import Identity, check_files
 from uedp_bench.store.checkpointing import after_failure, forget
-from uedp_bench.store.failures import failed
-from uedp_bench.store.result_files import result_of_run
+from uedp_bench.store.result_files import failed, result_of_run
 
 MOST_FAILURES = 3
 """A run that failed so often, and not on bad input, is left out until it is asked for."""
@@ -138,7 +136,7 @@ def jobs_of(specs: Sequence[RunSpec], out: Path) -> list[Job]:
         InputError: for any mistake that shows before training, of all runs at once.
     """
     forget_corpora()  # of an earlier grid of this process: files may have changed
-    built, jobs, planting = [], [], Planting()
+    built, jobs, counts = [], [], PlantedCounts()
     problems, missing = Problems(), Problems()
     for spec in specs:
         with problems.collect():
@@ -153,20 +151,18 @@ def jobs_of(specs: Sequence[RunSpec], out: Path) -> list[Job]:
         problems.check()
     for spec, parts in built:
         with problems.collect():
-            jobs.append(_job_of(spec, parts, planting))
+            jobs.append(_job_of(spec, parts, counts))
     problems.check()
     return resume(jobs, out)
 
 
-def _job_of(spec: RunSpec, parts: Components, planting: Planting) -> Job:
+def _job_of(spec: RunSpec, parts: Components, counts: PlantedCounts) -> Job:
     """The run as a job.
 
     Raises:
         InputError: for whatever can be known to be wrong before training.
     """
-    from uedp_bench.one_run.preparing import check_read
-
-    rows = planting.rows_of(spec, parts)
+    rows = counts.counts_of(spec, parts)
     check_read(parts, rows.columns)
     unit_sizes(parts.pipeline, rows.units, rows.downstream, rows.stats)
     planned = parts.pipeline.plan(rows.stats)

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from uedp_bench.contracts.capabilities import Vocabulary
 from uedp_bench.contracts.learner import Batch
-from uedp_bench.contracts.model import Vocabulary
 from uedp_bench.corpus import BoolArray, FeatureArray, IntArray
 from uedp_bench.models.vocabularies.words import WordVocabulary
 from uedp_bench.text.pretrained import different_vectors

@@ -1,38 +1,119 @@
 """Guarantees of a run: from its reported events, with the cost of choosing parameters.
 
 What guarantees assume of a corpus: who is public, and how public choices about units were made.
-
 Every corpus passes here, wherever its splits come from: a column, a folder, the source, parameters
-of the source, an attack that held users out.
+of the source, an attack that held users out. A selection is charged for the runs at every setting,
+if they compose.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from uedp_bench.accounting.declarations import Selection
 from uedp_bench.accounting.events import PrivacyUnit
 from uedp_bench.accounting.guarantee import Condition, Guarantee
 from uedp_bench.accounting.ledger import check_plan, claimed, proven, proven_at
 from uedp_bench.bounds.ceilings import JudgedUsers, ceilings, check_measured
 from uedp_bench.bounds.consistency import check_bounds
+from uedp_bench.contracts.capabilities import Vocabulary
 from uedp_bench.contracts.clients import CLIENT
-from uedp_bench.contracts.mechanism import Events
-from uedp_bench.contracts.model import Vocabulary
+from uedp_bench.contracts.mechanism import Events, Mechanism, PublishingMechanism
+from uedp_bench.contracts.recorded_identity import unreviewed
 from uedp_bench.contracts.results import LowerBound, RunSpec
-from uedp_bench.contracts.unreviewed import unreviewed
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import Corpus, distinct, row_names, user_names
 from uedp_bench.errors import PrivacyError
-from uedp_bench.one_run.attacking import Attacked
 from uedp_bench.one_run.components import Components
+from uedp_bench.one_run.evaluation import Attacked
+from uedp_bench.one_run.pipeline import Pipeline
 from uedp_bench.one_run.planting import PlantedCorpus
 from uedp_bench.one_run.preparing import Prepared
 from uedp_bench.one_run.protecting import Protected
-from uedp_bench.one_run.trials import trials_of
+
+if TYPE_CHECKING:
+    from uedp_bench.accounting.selection import Trials
+
+
+def trials_of(selection: Selection, pipelines: Sequence[Pipeline], stats: CorpusStats) -> Trials:
+    """Trials that the choice of hyper-parameters looked at.
+
+    Args:
+        selection: declaration in the spec.
+        pipelines: mechanisms at every setting of the grid.
+        stats: sizes of the training split.
+    """
+    from uedp_bench.accounting.selection import Trials
+
+    refusals = dict.fromkeys(text for part in pipelines for text in part.refusals(stats))
+    return Trials(
+        selection,
+        tuple(pipeline.plan(stats) for pipeline in pipelines),
+        tuple(refusals),
+        shared_noise(pipelines),
+        no_common_neighbours(pipelines, several=selection.each > 1 or selection.random),
+    )
+
+
+def shared_noise(pipelines: Sequence[Pipeline]) -> str:
+    """Reason why runs at these settings may draw the same noise; empty where they do not."""
+    for part in _parts(pipelines):
+        if part.unit is not None and not part.fresh_noise:
+            return (
+                f"{part.name} does not say that each run draws noise of its own (fresh_noise), and "
+                "two runs with the same noise show the sum that it hides"
+            )
+    return ""
+
+
+def no_common_neighbours(pipelines: Sequence[Pipeline], *, several: bool) -> str:
+    """Reason why removing a user with an entity changes trials differently; empty if it does not.
+
+    A guarantee for a user together with an entity is about the sentences that are left after caps
+    and after publishers in front of the training. Where these differ from trial to trial, what is
+    removed from one data set lets other sentences into the next. Runs of one cap keep the same
+    sentences if the cap looks at names alone, which nobody promises of a plug-in: with several
+    seeds it is refused.
+
+    Args:
+        pipelines: the mechanisms at every setting.
+        several: True if trials had several seeds.
+    """
+    caps: dict[str, set[Any]] = {}
+    for part in _parts(pipelines):
+        if isinstance(part, PublishingMechanism):
+            return (
+                f"{part.name} rewrites text before it is trained on, in each trial anew: data sets "
+                "that are neighbours in one trial need not be in another"
+            )
+        for name in part.data_set:
+            caps.setdefault(f"{part.name}.{name}", set()).add(getattr(part.params, name))
+    for cap, values in caps.items():
+        if len(values) > 1 or (several and values != {None}):
+            which = "of different caps" if len(values) > 1 else "of several seeds"
+            return (
+                f"{cap} may keep other sentences in trials {which}, so no two data sets are "
+                "neighbours in all of them: a sentence that is removed from one lets another into "
+                "the next"
+            )
+    return ""
+
+
+def _parts(pipelines: Sequence[Pipeline]) -> list[Mechanism[Any]]:
+    """The mechanisms of all pipelines, each setting of each once."""
+    parts_by_key: dict[str, Mechanism[Any]] = {}
+    for pipeline in pipelines:
+        for part in (*pipeline.parts, *pipeline.trainers):
+            key = json.dumps([part.name, part.params.model_dump(mode="json")], sort_keys=True)
+            parts_by_key.setdefault(key, part)
+    return list(parts_by_key.values())
+
 
 USER_UNITS: frozenset[PrivacyUnit] = frozenset({"user", "user-entity"})
 CLIENT_UNITS: frozenset[PrivacyUnit] = frozenset({"client"})

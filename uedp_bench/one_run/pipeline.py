@@ -11,7 +11,6 @@ from uedp_bench.accounting.events import Claim, NonPrivate, PrivacyEvent
 from uedp_bench.components.component import possible_numbers
 from uedp_bench.contracts.learner import Rows
 from uedp_bench.contracts.mechanism import (
-    CorpusStats,
     Elsewhere,
     Events,
     Mechanism,
@@ -21,6 +20,7 @@ from uedp_bench.contracts.mechanism import (
     TrainingMechanism,
     VocabularyMechanism,
 )
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import CONTENT
 from uedp_bench.errors import InputError
 

@@ -16,11 +16,9 @@ from uedp_bench.corpus import SPLITS, Corpus, Layer
 from uedp_bench.errors import InputError
 from uedp_bench.io.files import shown_path
 from uedp_bench.io.folders import private_folder, write_atomically
-from uedp_bench.one_run.coins import Coins, new_key, write_coins
-from uedp_bench.one_run.components import build_sources
-from uedp_bench.one_run.planted_elsewhere import planted_with
+from uedp_bench.one_run.components import MODEL, build_sources
+from uedp_bench.one_run.planted_elsewhere import Coins, new_key, planted_with, write_coins
 from uedp_bench.one_run.planting import Data, PlantedCorpus, load_data
-from uedp_bench.one_run.trained_before import MODEL
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.spec import Ref, Spec
 

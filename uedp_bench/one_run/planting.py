@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -13,14 +14,37 @@ from uedp_bench.components import registry
 from uedp_bench.components.registry import is_reviewed
 from uedp_bench.contracts.clients import Clients
 from uedp_bench.contracts.leakage import Attack, Planted
-from uedp_bench.contracts.mechanism import CorpusStats
-from uedp_bench.contracts.source import Source
+from uedp_bench.contracts.source import CorpusStats, Source
 from uedp_bench.corpus import BoolArray, Corpus, distinct
-from uedp_bench.errors import PluginError
-from uedp_bench.one_run.attack_failures import before_training
+from uedp_bench.errors import InputError, PluginError, described
 from uedp_bench.one_run.components import Sources
 from uedp_bench.randomness.streams import shared_stream
 from uedp_bench.spec.identity import fingerprint_of
+
+
+@contextmanager
+def before_training(attack: Attack[Any], step: str) -> Iterator[None]:
+    """Refuse a run whose attack fails before anything is trained.
+
+    What it plants decides what all mechanisms train on, so that nothing can go on without it.
+
+    Args:
+        attack: attack that may fail inside the block.
+        step: its step inside the block, for the message ("plant").
+
+    Raises:
+        InputError: for any error but of memory, with the place where it was raised.
+    """
+    try:
+        yield
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:
+        raise InputError(
+            f"the attack {attack.name} cannot {step}: {described(error)}; mend it, or leave the "
+            "attack out"
+        ) from error
+
 
 MOST_KEPT = 2
 """Corpora that a process keeps for its next runs."""

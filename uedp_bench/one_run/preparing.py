@@ -1,4 +1,8 @@
-"""A run that is ready to start: its components, its planted corpus, its seed and streams."""
+"""Preparation of runs: counts of their rows before any starts, and a run that is ready to start.
+
+Counts are made once for all runs of the same rows. A run that is ready has its components, its
+planted corpus, its seed and its streams.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +14,87 @@ from pathlib import Path
 from uedp_bench.contracts.checkpoints import PublicStages
 from uedp_bench.contracts.results import RunSpec
 from uedp_bench.contracts.run_context import Diary, Run
+from uedp_bench.contracts.source import CorpusStats, second_source
 from uedp_bench.contracts.transcript import MessageLog
+from uedp_bench.errors import InputError
 from uedp_bench.one_run.components import Components, Sources, build
-from uedp_bench.one_run.execution import Execution
-from uedp_bench.one_run.meter import Meter
+from uedp_bench.one_run.execution import Execution, Meter
 from uedp_bench.one_run.planted_elsewhere import planted_for
-from uedp_bench.one_run.planting import Data, PlantedCorpus
-from uedp_bench.one_run.public_sizes import check_units
+from uedp_bench.one_run.planting import Data, PlantedCorpus, load_data
+from uedp_bench.one_run.public_sizes import TrainingUnits, check_units
 from uedp_bench.one_run.publishing import check_there
 from uedp_bench.randomness.streams import scope_of
 from uedp_bench.spec.identity import Identity
 from uedp_bench.store.checkpointing import checkpoints_beside, checkpoints_in
+
+
+@dataclass(frozen=True)
+class RowCounts:
+    """Counts of the rows of a run, known before it starts.
+
+    Attributes:
+        fingerprint: fingerprint of its data.
+        stats: public sizes.
+        columns: columns of the data, without rows.
+        units: numbers of units that train.
+        downstream: numbers of units that train, of the task's second source.
+        unplanted: reasons why attacks could not plant.
+    """
+
+    fingerprint: str
+    stats: CorpusStats
+    columns: Data
+    units: TrainingUnits
+    downstream: TrainingUnits | None
+    unplanted: tuple[str, ...]
+
+
+class PlantedCounts:
+    """Counts of planted corpora, made once for all runs of equal sources and attacks.
+
+    The seed decides who is held out, not how many.
+    """
+
+    def __init__(self) -> None:
+        self._rows: dict[str, RowCounts | InputError] = {}
+
+    def counts_of(self, spec: RunSpec, parts: Components) -> RowCounts:
+        """Counts of the rows of a run.
+
+        Raises:
+            InputError: if a source cannot be read, or an attack cannot plant.
+        """
+        refs = (spec.source, second_source(spec.task), spec.clients, *spec.attacks)
+        training_elsewhere = str(parts.pipeline.elsewhere)
+        key = json.dumps(
+            [training_elsewhere, *(ref and ref.model_dump(mode="json") for ref in refs)]
+        )
+        if key not in self._rows:
+            try:
+                self._rows[key] = _row_counts(spec, parts)
+            except InputError as error:  # said once, and not looked for again
+                self._rows[key] = error
+        rows = self._rows[key]
+        if isinstance(rows, InputError):
+            raise rows
+        return rows
+
+
+def _row_counts(spec: RunSpec, parts: Components) -> RowCounts:
+    data = load_data(parts.sources)
+    planted_corpus = planted_for(parts, data, spec)
+    second = data.visible_downstream
+    return RowCounts(
+        data.fingerprint,
+        planted_corpus.stats,
+        data.columns(),
+        TrainingUnits.in_corpus(planted_corpus.corpus),
+        None if second is None else TrainingUnits.in_corpus(second),
+        tuple(planted_corpus.unplanted.values()),
+    )
+
+
+# ------------------------------------------------------------------------------ a run that is ready
 
 
 @dataclass(frozen=True)

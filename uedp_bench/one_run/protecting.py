@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from uedp_bench.contracts.capabilities import Vocabulary
 from uedp_bench.contracts.mechanism import Events, TrainingMechanism, VocabularyMechanism
-from uedp_bench.contracts.model import Vocabulary
 from uedp_bench.contracts.release import PublishedOnly, Release, protected_rows
 from uedp_bench.contracts.run_context import Run
-from uedp_bench.contracts.word_counts import WordCounts
+from uedp_bench.contracts.task import WordCounts
 from uedp_bench.corpus import Corpus, concatenate
 from uedp_bench.errors import CapabilityError
 from uedp_bench.one_run.components import Components

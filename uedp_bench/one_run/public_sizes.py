@@ -12,9 +12,10 @@ from uedp_bench.corpus import distinct
 from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.mechanism import CorpusStats, Mechanism
+    from uedp_bench.contracts.mechanism import Mechanism
     from uedp_bench.contracts.results import Result
     from uedp_bench.contracts.run_context import Run
+    from uedp_bench.contracts.source import CorpusStats
     from uedp_bench.corpus import Corpus
     from uedp_bench.one_run.pipeline import Pipeline
 

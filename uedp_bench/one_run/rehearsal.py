@@ -19,24 +19,22 @@ from typing import Any
 
 import numpy as np
 
+from uedp_bench.contracts.capabilities import Vocabulary
 from uedp_bench.contracts.checkpoints import Checkpoints
 from uedp_bench.contracts.mechanism import PublishingMechanism, VocabularyMechanism
-from uedp_bench.contracts.model import Vocabulary
 from uedp_bench.contracts.release import Release
 from uedp_bench.contracts.results import FailedAttack, RunSpec, SkippedAttack
 from uedp_bench.contracts.run_context import Run, no_progress
 from uedp_bench.corpus import BoolArray, FloatArray
 from uedp_bench.errors import UedpBenchError
-from uedp_bench.one_run.attacking import reason_against, run_attack, with_messages
 from uedp_bench.one_run.components import build_sources
-from uedp_bench.one_run.execution import Execution
-from uedp_bench.one_run.meter import Meter
+from uedp_bench.one_run.evaluation import reason_against, run_attack, score, with_messages
+from uedp_bench.one_run.execution import Execution, Meter
 from uedp_bench.one_run.pipeline import Pipeline
 from uedp_bench.one_run.planting import load_data
 from uedp_bench.one_run.preparing import Prepared, prepare
 from uedp_bench.one_run.protecting import Protected, protect
 from uedp_bench.one_run.retraining import Retraining
-from uedp_bench.one_run.scoring import score
 from uedp_bench.spec.identity import Identity
 
 STEP_SECONDS, LEAST_STEPS = 0.4, 3

@@ -23,7 +23,7 @@ from uedp_bench.errors import InputError
 from uedp_bench.io.folders import private_folder, write_json
 from uedp_bench.io.sealed_files import DamagedFileError
 from uedp_bench.one_run.components import spec_of
-from uedp_bench.one_run.impossible_pairs import expected
+from uedp_bench.one_run.pairing import expected
 from uedp_bench.one_run.pipeline import Pipeline
 from uedp_bench.one_run.preparing import Prepared
 from uedp_bench.one_run.protecting import protect
@@ -31,7 +31,7 @@ from uedp_bench.spec.identity import component_identity
 from uedp_bench.store.saved_release import load_release, save_release
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.model import Vocabulary
+    from uedp_bench.contracts.capabilities import Vocabulary
     from uedp_bench.contracts.release import Release
 
 

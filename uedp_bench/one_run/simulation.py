@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.mechanism import CorpusStats
     from uedp_bench.contracts.results import Result
+    from uedp_bench.contracts.source import CorpusStats
     from uedp_bench.contracts.task import Task
     from uedp_bench.one_run.pipeline import Pipeline
 

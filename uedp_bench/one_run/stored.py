@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uedp_bench.accounting.guarantee import Guarantee, proves_something
+from uedp_bench.contracts.mechanism import ServedRelease
 from uedp_bench.contracts.release import Release
 from uedp_bench.contracts.results import Result, write_result
-from uedp_bench.contracts.served_release import ServedRelease
 from uedp_bench.contracts.task import Task
 from uedp_bench.contracts.transcript import Transcript
 from uedp_bench.corpus import Corpus
@@ -25,7 +25,7 @@ from uedp_bench.io.folders import (
 from uedp_bench.store.saved_release import check_saved, save_release
 
 if TYPE_CHECKING:
-    from uedp_bench.one_run.attacking import Attacked
+    from uedp_bench.one_run.evaluation import Attacked
     from uedp_bench.one_run.execution import Execution
     from uedp_bench.one_run.planting import PlantedCorpus
     from uedp_bench.one_run.preparing import Prepared

@@ -17,8 +17,8 @@ from uedp_bench.contracts.results import TrainedStage
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus.keys import normal_surface
 from uedp_bench.errors import CapabilityError, PrivacyError
+from uedp_bench.one_run.components import base_release
 from uedp_bench.one_run.pipeline import TrainingStage
-from uedp_bench.one_run.trained_before import base_release
 from uedp_bench.one_run.utility import predicts_untrained
 from uedp_bench.training.plain import train_plain
 from uedp_bench.training.public_stage import train_public
@@ -26,8 +26,8 @@ from uedp_bench.training.public_stage import train_public
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from uedp_bench.contracts.capabilities import Vocabulary
     from uedp_bench.contracts.learner import Learner
-    from uedp_bench.contracts.model import Vocabulary
     from uedp_bench.contracts.task import Task
     from uedp_bench.corpus import Corpus
     from uedp_bench.one_run.components import Components

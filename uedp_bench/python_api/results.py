@@ -1,25 +1,124 @@
-"""Results in Python: a table where they are shown, a data frame where they are computed with."""
+"""Results in Python: tables where they are shown, a data frame where they are computed with.
+
+One result is plain words in a terminal, and words with tables in a notebook.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from uedp_bench.contracts.results import Result as Recorded
-from uedp_bench.leaderboard.board_cells import sheets
-from uedp_bench.leaderboard.comparisons import warnings
+from uedp_bench.io.messages import plain
+from uedp_bench.leaderboard.board_cells import Sheet, sheets
+from uedp_bench.leaderboard.comparisons import BETTER, warnings
 from uedp_bench.leaderboard.loading import load_results as read_all
 from uedp_bench.leaderboard.rows import Row, aggregate
+from uedp_bench.leaderboard.run_pages.in_words import result_lines
+from uedp_bench.leaderboard.run_pages.summary import Short, in_short
 from uedp_bench.leaderboard.table import columns_of, to_text
 from uedp_bench.leaderboard.table_columns import column_prefix, quoted
-from uedp_bench.python_api.html import sheet_html
-from uedp_bench.python_api.result import Result
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+def sheet_html(sheet: Sheet) -> str:
+    """One table of the leaderboard, with its title above and its notes below."""
+    infinite = any("∞" in cell for line in sheet.cells for cell in line)
+    all_notes = [*sheet.notes, *(["∞ as an ε: no protection"] if infinite else [])]
+    notes = "".join(f"<li>{_shown(note)}</li>" for note in all_notes)
+    return (
+        f"<h4>{_shown(sheet.title)}</h4>{table_html(sheet.columns, sheet.cells)}"
+        f"{f'<ul>{notes}</ul>' if notes else ''}"
+    )
+
+
+def short_html(short: Short) -> str:
+    """A run: its title, its sentences and its tables."""
+    sentences = "".join(
+        f"<p><strong>{_shown(one.text)}</strong></p>" if one.tone == "bad"
+        else f"<p>{_shown(one.text)}</p>"
+        for one in short.sentences
+    )  # fmt: skip
+    tables = "".join(
+        f"<h5>{_shown(one.caption)}</h5>{table_html(one.head, one.rows, one.kinds)}"
+        for one in short.tables
+    )
+    return f"<h4>{_shown(short.title)}</h4>{sentences}{tables}"
+
+
+def table_html(
+    columns: Sequence[str], lines: Iterable[Sequence[str]], kinds: Sequence[str] | None = None
+) -> str:
+    """A table of text; a line break within a cell is kept.
+
+    Args:
+        columns: their heads.
+        lines: cells of each line.
+        kinds: kinds of the columns: those of numbers ("number") end in one line, others begin in
+            one. None: all but the first are numbers.
+    """
+    if kinds is None:
+        kinds = ["", *["number"] * (len(columns) - 1)]
+    sides = ["right" if kind == "number" else "left" for kind in kinds]
+
+    def cells(name: str, texts: Sequence[str]) -> str:
+        return "".join(
+            f'<{name} style="text-align:{side}{_colour(text)}">{_shown(text)}</{name}>'
+            for text, side in zip(texts, sides, strict=True)
+        )
+
+    body = "".join(f"<tr>{cells('td', line)}</tr>" for line in lines)
+    return f"<table><thead><tr>{cells('th', columns)}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _colour(text: str) -> str:
+    """Red for the mark of a table that contradicts itself."""
+    return ";color:#b3261e" if BETTER in text.split("\n") else ""
+
+
+def _shown(text: str) -> str:
+    return escape(plain(text, lines=True)).replace("\n", "<br>")
+
+
+class Result(Recorded):
+    """One run, with everything that was measured; `docs/results.md` has every field.
+
+    It shows itself: what it promises, what it is worth, what attacks found, and what it cost.
+    """
+
+    @staticmethod
+    def from_recorded(recorded: Recorded) -> Result:
+        """Build a result that shows itself."""
+        if isinstance(recorded, Result):
+            return recorded
+        # Every field was validated before.
+        return Result.model_construct(recorded.model_fields_set, **dict(recorded))
+
+    def __eq__(self, other: object) -> bool:
+        """True for an equal result, also where it does not show itself."""
+        if not isinstance(other, Recorded):
+            return NotImplemented
+        return dict(self) == dict(other)
+
+    __hash__ = Recorded.__hash__
+
+    def __repr__(self) -> str:
+        """The result as `uedp-bench show` prints it."""
+        return "\n".join(result_lines(self))
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        """The top of the run's page: its sentences, and its tables in short."""
+        (row,) = aggregate([self])
+        return short_html(in_short(self, row))
+
 
 Each = Literal["run", "row"]
 """Line of a data frame: one run, or all seeds of one setting."""

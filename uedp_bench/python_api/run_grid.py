@@ -1,20 +1,69 @@
-"""All runs of a spec: checked, resumed, shown, logged; Python and the command line call it."""
+"""All runs of a spec, or a share: checked, resumed, shown, logged.
+
+Python and the command line call it. Several commands, each in a folder of its own, run one spec
+together, each its share.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from uedp_bench.errors import InputError, UedpBenchError
+from uedp_bench.errors import InputError, UedpBenchError, shown
 
 if TYPE_CHECKING:
     from uedp_bench.contracts.results import Result, RunSpec
     from uedp_bench.grid.ray.grid_on_ray import OnRay
-    from uedp_bench.grid.shares import Share
     from uedp_bench.tracking.tracker import Tracker
+
+One = TypeVar("One")
+
+_FORM = re.compile(r"(\d{1,6})/(\d{1,6})", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Share:
+    """One of several parts of a grid, of which each run is in exactly one.
+
+    Attributes:
+        number: number of the part, from 1.
+        parts: number of parts.
+    """
+
+    number: int
+    parts: int
+
+    @staticmethod
+    def parse(text: str) -> Share:
+        """Read the share that a text such as `2/8` names.
+
+        Raises:
+            InputError: if it names none.
+        """
+        match = _FORM.fullmatch(text)
+        if match is None:
+            raise InputError(f"--share {shown(text)}: give two numbers, as 2/8 for part 2 of 8")
+        share = Share(int(match[1]), int(match[2]))
+        if not 1 <= share.number <= share.parts:
+            hint = " (a job array of Slurm counts from 1 with --array=1-N)"
+            raise InputError(
+                f"--share {text}: parts are counted from 1 to {share.parts}"
+                + (hint if share.number == 0 else "")
+            )
+        return share
+
+    def select(self, runs: Sequence[One]) -> list[One]:
+        """Select the runs of this part.
+
+        Runs that follow each other stay together, those of a seed for instance: they share models
+        that are trained once. The sizes of two parts differ by one at most.
+        """
+        first, end = ((at * len(runs)) // self.parts for at in (self.number - 1, self.number))
+        return list(runs[first:end])
 
 
 @dataclass(frozen=True)
@@ -82,7 +131,7 @@ def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
     from uedp_bench.grid.scheduler import default_workers, jobs_of, resume, run_jobs
     from uedp_bench.io.folders import only_process
     from uedp_bench.one_run.execution import Execution
-    from uedp_bench.one_run.impossible_pairs import impossible_pairs
+    from uedp_bench.one_run.pairing import impossible_pairs
     from uedp_bench.one_run.retraining import check_retrainings
     from uedp_bench.spec.grid import expand
     from uedp_bench.spec.spec import parse_spec

@@ -13,9 +13,7 @@ from uedp_bench.errors import InputError, UedpBenchError, nearest, shown
 from uedp_bench.io.fresh_processes import hide_main
 from uedp_bench.python_api.results import Results
 from uedp_bench.python_api.run_grid import Options, run_grid
-from uedp_bench.spec.settings import parse_setting
-from uedp_bench.spec.spec import Spec, apply_setting, parse_spec
-from uedp_bench.spec.spec_files import read_spec
+from uedp_bench.spec.spec import Spec, apply_setting, parse_setting, parse_spec, read_spec
 from uedp_bench.tracking.tracker import Tracker
 
 FIELDS = (*Spec.model_fields, "mechanism", "seed")

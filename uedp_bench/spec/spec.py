@@ -1,8 +1,15 @@
-"""Specs: what to run, validated; a value of a list may be an axis of a grid."""
+"""Specs: what to run, validated; a value of a list may be an axis of a grid.
+
+They are read from YAML, in files of users and in those that come with the package, and changed by
+`--set NAME=VALUE`: a dotted name and a value written as in YAML.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -11,8 +18,10 @@ from uedp_bench.accounting.declarations import Selection
 from uedp_bench.accounting.guarantee import NoiseSource
 from uedp_bench.components import registry
 from uedp_bench.components.component import parse_params
-from uedp_bench.errors import InputError, UnknownNameError
+from uedp_bench.errors import InputError, UnknownNameError, nearest, shown
+from uedp_bench.io.files import read_text, shown_path
 from uedp_bench.io.messages import only
+from uedp_bench.io.yaml_files import MOST_BYTES, load_yaml
 
 NO_MODEL = "none"
 
@@ -212,3 +221,112 @@ def model_of(spec: Spec) -> Ref:
             f"the task {spec.task.name} takes no model: leave out the model {spec.model.name}"
         )
     return Ref(name=NO_MODEL)
+
+
+# ----------------------------------------------------------------------------------- YAML and --set
+
+
+def read_spec(path_or_name: str) -> dict[str, Any]:
+    """Read a YAML spec from a path, or one of the packaged specs by name.
+
+    Raises:
+        InputError: if it is neither, or not a mapping.
+    """
+    path = Path(path_or_name)
+    where = f"the spec {shown_path(path)}"
+    text = read_text(path, "spec", MOST_BYTES) if _is_there(path) else _packaged(path_or_name)
+    try:
+        data = load_yaml(text)
+    except InputError as error:
+        raise InputError(f"{where} is not YAML that can be read: {error}") from None
+    if not isinstance(data, dict):
+        raise InputError(f"{where} must be a mapping with keys {', '.join(Spec.model_fields)}")
+    return data
+
+
+def _is_there(path: Path) -> bool:
+    """True if something other than a folder has this name: folders are called as specs are."""
+    try:
+        return os.path.lexists(path) and not path.is_dir()
+    except (OSError, ValueError):  # no name of a file
+        return False
+
+
+def _packaged(path_or_name: str) -> str:
+    name = path_or_name.removeprefix("specs/").removesuffix(".yaml")
+    if name not in packaged_specs():
+        names = {each: each for each in packaged_specs()} | _beside(path_or_name)
+        near = nearest(name.removesuffix(".yml"), names)
+        hint = None if near is None else names[near]
+        choices = ", ".join(n for n in packaged_specs() if not n.startswith("paper/"))
+        raise InputError(
+            f"no spec {shown(path_or_name)}: neither a file nor a packaged spec; "
+            + (
+                f"did you mean {hint!r}?"
+                if hint
+                else f"packaged: {choices}, and paper/... of docs/reproductions"
+            )
+        )
+    return files("uedp_bench.specs").joinpath(f"{name}.yaml").read_text(encoding="utf-8")
+
+
+def _beside(path: str) -> dict[str, str]:
+    """Paths of specs in the folder that a path names, by what they are without their endings."""
+    try:
+        files = [file for file in Path(path).parent.iterdir() if file.suffix in (".yaml", ".yml")]
+    except (OSError, ValueError):  # no name of a folder
+        return {}
+    return {str(file.with_suffix("")): str(file) for file in sorted(files)}
+
+
+def packaged_specs() -> tuple[str, ...]:
+    """Names of the packaged specs."""
+    root = files("uedp_bench.specs")
+    names = [entry.name for entry in root.iterdir()]
+    names += [f"paper/{entry.name}" for entry in root.joinpath("paper").iterdir()]
+    return tuple(sorted(n.removesuffix(".yaml") for n in names if n.endswith(".yaml")))
+
+
+MOST_NAME, MOST_PARTS = 200, 8
+"""Characters of a setting's name, and parts that dots separate."""
+
+
+def parse_setting(text: str, example: str = "mechanism.rounds=50") -> tuple[tuple[str, ...], Any]:
+    """Splits a setting into its path and its value.
+
+    `mechanism.rounds=50` is `(("mechanism", "rounds"), 50)`. Values are YAML: numbers, `true`,
+    `null`, `[1, 2]`; what is nothing else is a string. Numbers may also be written `1e-5`.
+
+    Args:
+        text: text that the user typed.
+        example: example for messages.
+
+    Raises:
+        InputError: if there is no `=`, a part of the name is empty, or the value is not YAML.
+    """
+    name, sign, written = text.partition("=")
+    path = tuple(part.strip() for part in name.split("."))
+    if not sign or not all(path):
+        raise InputError(f"--set {shown(text)}: write NAME=VALUE, for instance {example}")
+    if len(path) > MOST_PARTS or len(name) > MOST_NAME:
+        raise InputError(f"--set {shown(name)}: no parameter has such a name, as {example} does")
+    try:
+        value = load_yaml(written)
+    except InputError as error:
+        raise InputError(
+            f"--set {name.strip()}: {shown(written)} is not a value (YAML: 5, 0.1, true, [1, 2], "
+            f"text): {error}"
+        ) from None
+    return path, _with_exponents(value)
+
+
+def _with_exponents(value: Any) -> Any:
+    # YAML 1.1 reads 1e-5 (no dot) as text.
+    if isinstance(value, list):
+        return [_with_exponents(part) for part in value]
+    if isinstance(value, str) and value[:1] in "+-.0123456789" and "e" in value.lower():
+        try:
+            return float(value)
+        except ValueError:
+            return value
+    return value

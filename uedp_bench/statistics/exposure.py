@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from uedp_bench.corpus import FloatArray, IntArray
 from uedp_bench.errors import InputError
-from uedp_bench.statistics.intervals import FloatArray, IntArray
-from uedp_bench.statistics.resampling import checked
+from uedp_bench.statistics.intervals import checked
 
 NULL_MEAN = 1.0 / math.log(2.0)
 """Mean exposure, in bits, of secrets that were not seen."""

@@ -15,8 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from uedp_bench.contracts.results import Estimate
 from uedp_bench.errors import InputError
-from uedp_bench.statistics.intervals import fraction_estimate
-from uedp_bench.statistics.resampling import blocks, checked, percentiles, resample
+from uedp_bench.statistics.intervals import (
+    blocks,
+    checked,
+    fraction_estimate,
+    percentiles,
+    resample,
+)
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -28,7 +28,7 @@ import numpy as np
 from uedp_bench.contracts.results import Estimate
 from uedp_bench.corpus import FloatArray, IntArray, Spans
 from uedp_bench.errors import InputError, nearest
-from uedp_bench.statistics.resampling import RESAMPLES, blocks, percentiles, resample
+from uedp_bench.statistics.intervals import RESAMPLES, blocks, percentiles, resample
 
 _CREDIT: Mapping[str, tuple[float, float, float, float]] = {
     "strict": (1.0, 0.0, 0.0, 0.0),

@@ -12,7 +12,7 @@ from uedp_bench.components.registry import loaded_plugins
 from uedp_bench.contracts.checkpoints import Checkpoints, Pace, remove
 from uedp_bench.contracts.run_context import Speed
 from uedp_bench.io.folders import CHECKPOINT
-from uedp_bench.store.provenance import library_versions
+from uedp_bench.store.result_files import library_versions
 
 LEFT = (
     "weights in training and the state of their noise, from which the same command goes on; "

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from uedp_bench.contracts.capabilities import RowScorer, declared_capabilities
+from uedp_bench.contracts.mechanism import served_again
 from uedp_bench.contracts.release import PublishedOnly, Release, Updates, protected_rows
-from uedp_bench.contracts.served_release import served_again
 from uedp_bench.errors import PluginError, described
 from uedp_bench.io.sealed_files import check_folder, seal_folder
 

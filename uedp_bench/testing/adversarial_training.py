@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from uedp_bench.contracts.clients import Clients
 from uedp_bench.contracts.learner import Batch, Learner, Losses
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.release import Release
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import SPLITS, Corpus, IntArray, Spans
 from uedp_bench.training import unit_sums
 

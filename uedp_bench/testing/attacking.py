@@ -27,7 +27,7 @@ from uedp_bench.contracts.release import Published, Release
 from uedp_bench.contracts.results import Estimate
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
 from uedp_bench.errors import InputError
-from uedp_bench.one_run.attacking import Attacked, attack_all
+from uedp_bench.one_run.evaluation import Attacked, attack_all
 from uedp_bench.one_run.planting import load_corpus
 from uedp_bench.one_run.retraining import Retraining
 from uedp_bench.testing.checks import NotApplicable, Subject, check

@@ -13,13 +13,13 @@ from uedp_bench.accounting.event_contract import UnknownEvent
 from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
 from uedp_bench.accounting.ledger import check_plan, proven
 from uedp_bench.contracts.mechanism import (
-    CorpusStats,
     Events,
     PublishingMechanism,
     RepresentationMechanism,
     TrainingMechanism,
 )
 from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import BoolArray, Corpus
 from uedp_bench.errors import CapabilityError
 from uedp_bench.testing.checks import NotApplicable, Subject, check

@@ -14,7 +14,7 @@ from typing import Any
 from uedp_bench.accounting.events import DECLARED
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.contracts.results import Result, RunSpec
-from uedp_bench.contracts.second_source import second_source
+from uedp_bench.contracts.source import second_source
 
 ID, GRID, CONTENT = "uedp_bench.id", "uedp_bench.grid", "uedp_bench.content"
 """Tags: id of the result, key of the grid (of its parent run), hash of what was logged in full."""

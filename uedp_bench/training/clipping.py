@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from uedp_bench.contracts.at_once import at_once
+from uedp_bench.contracts.learner import numbers_per_call
 from uedp_bench.training.device import CACHED_NUMBERS, chunk_size, waits, weights_at_once
 from uedp_bench.training.local import UnitTrainer
 from uedp_bench.training.sampling import Cohort
@@ -158,7 +158,7 @@ def row_clipped_updates(
     sums = theta.new_zeros((len(cohort.rows), len(theta)))
     dropped = torch.zeros((), dtype=torch.int64, device=theta.device)
     most = chunk_size(len(theta), len(rows), single_rows=True)
-    numbers = at_once(CACHED_NUMBERS, theta.device)
+    numbers = numbers_per_call(CACHED_NUMBERS, theta.device)
     most = max(1, min(most, numbers // max(row_size, len(theta), 1)))
     for start in range(0, len(rows), most):
         part = slice(start, start + most)

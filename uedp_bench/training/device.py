@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from uedp_bench.contracts.at_once import at_once
-from uedp_bench.contracts.learner import RowLengths
+from uedp_bench.contracts.learner import RowLengths, numbers_per_call
 from uedp_bench.corpus import IntArray
 from uedp_bench.errors import InputError, PrivacyError
 from uedp_bench.models import fast
@@ -199,7 +198,7 @@ def chunks(
         most: units in a chunk.
         device: device that computes them; a GPU takes more at once.
     """
-    start, numbers = 0, at_once(CACHED_NUMBERS, device)
+    start, numbers = 0, numbers_per_call(CACHED_NUMBERS, device)
     for end in range(1, len(units) + 1):
         full = end < len(units) and (end + 1 - start) * sizes[end] > numbers
         if end == len(units) or end - start == most or full:
@@ -217,7 +216,7 @@ def by_rows(
         sizes: (units,) numbers in the largest tensor that a unit needs alone.
         device: device that computes them; a GPU takes more at once.
     """
-    ends, numbers = np.cumsum(sizes), at_once(CACHED_NUMBERS, device)
+    ends, numbers = np.cumsum(sizes), numbers_per_call(CACHED_NUMBERS, device)
     start = 0
     while start < len(units):
         before = ends[start - 1] if start else 0

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from uedp_bench.accounting.events import AnyEvent
 from uedp_bench.contracts.learner import Learner
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import FloatArray, IntArray
 from uedp_bench.training.bounds import Limits, NetworkLayer
 from uedp_bench.training.clipping import clipped_sum, layered_sum, row_clipped_updates

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
+from theorem_b_gap import Law, epsilon_attained, two_level_laws
 
 from uedp_bench.accounting.accountants.dominating_pairs import Mixture, Pair
 from uedp_bench.accounting.accountants.privacy_loss_grid import Round, epsilon_of
 from uedp_bench.accounting.accountants.user_entity import user_entity_epsilon
 from uedp_bench.accounting.events import Protected, TwoLevelUserEntityGaussian
 from uedp_bench.accounting.noise_search import smallest_noise
-from uedp_bench.bounds.attained import Law, epsilon_attained, two_level_laws
 
 Array = NDArray[np.float64]
 SPREAD, RATE, ROUNDS, RHO, DELTA = 10, 0.1, 60, 1 / 6, 1e-5

@@ -20,10 +20,10 @@ from uedp_bench.attacks.secret_sharer.attack import SecretSharer
 from uedp_bench.bounds.audits import Sides, Trials, curve_evidence
 from uedp_bench.bounds.trade_off import TradeOffCurve, refutes
 from uedp_bench.components.registry import mechanisms
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.release import Release, Updates
 from uedp_bench.contracts.results import write_result
 from uedp_bench.contracts.run_context import Run, Speed, no_progress
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import Corpus
 from uedp_bench.corpus.entity_detection import DetectionParams
 from uedp_bench.errors import InputError

@@ -9,9 +9,9 @@ from toy import ToyLearner, looked_at_once
 from uedp_bench.attacks.audit.attack import Audit
 from uedp_bench.attacks.audit.canary_scores import _capped
 from uedp_bench.contracts.leakage import Leakage
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.release import Release
 from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import Corpus
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
 

@@ -12,9 +12,9 @@ import pytest
 from uedp_bench.attacks.membership.attack import Membership
 from uedp_bench.attacks.membership.questions import ClassesQuestion, LossesQuestion
 from uedp_bench.contracts.capabilities import RowScorer
+from uedp_bench.contracts.mechanism import ServedRelease
 from uedp_bench.contracts.release import PublishedOnly, Release
 from uedp_bench.contracts.run_context import Run
-from uedp_bench.contracts.served_release import ServedRelease
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import CapabilityError, InputError
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from uedp_bench.attacks.secure_inference.model_extraction import NO_PUBLIC, ModelExtraction
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.release import Release
 from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import InputError
 

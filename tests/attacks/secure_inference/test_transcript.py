@@ -9,8 +9,8 @@ import pytest
 import text_encoders  # noqa: F401
 
 from uedp_bench.components.registry import attacks, mechanisms, models, tasks
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.secure_inference.engine import compile as compiling

@@ -7,9 +7,9 @@ import pytest
 from word_tables import Table
 
 from uedp_bench.attacks.word_reconstruction.attack import WordReconstruction
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.release import PublishedOnly
 from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.words.metric_dp import MetricDP

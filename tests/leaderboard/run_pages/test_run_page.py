@@ -21,8 +21,7 @@ from uedp_bench.leaderboard.run_pages.run_page import run_context
 from uedp_bench.leaderboard.run_pages.summary import protected
 from uedp_bench.leaderboard.site import build
 from uedp_bench.spec.grid import expand
-from uedp_bench.spec.spec import parse_spec
-from uedp_bench.spec.spec_files import read_spec
+from uedp_bench.spec.spec import parse_spec, read_spec
 
 VOID = {"meta", "link", "img", "br", "input", "hr"}
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import SPLITS, Corpus, Layer, Spans
 from uedp_bench.corpus.spans import LostSpans
 from uedp_bench.errors import InputError

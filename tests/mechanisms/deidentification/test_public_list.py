@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uedp_bench.components.registry import mechanisms
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.results import ComponentSpec
 from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import SPLITS, Corpus, Spans, normal_surface
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.deidentification.deidentify import LISTED, Deidentify

@@ -23,10 +23,10 @@ from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.accounting.ledger import proven
 from uedp_bench.components import registry
 from uedp_bench.components.metric import Metric
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.recorded_identity import identity_of
 from uedp_bench.contracts.results import ComponentSpec, Result, RunError, RunSpec, write_result
 from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.contracts.task import Task
 from uedp_bench.corpus import SPLITS, Corpus, Spans
 from uedp_bench.errors import InputError

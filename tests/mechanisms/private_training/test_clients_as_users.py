@@ -12,8 +12,9 @@ from learners import NetworkLearner, flat, run_of
 
 from uedp_bench.accounting.ledger import check_plan, proven
 from uedp_bench.contracts.clients import CLIENT
-from uedp_bench.contracts.mechanism import CorpusStats, TrainingMechanism
+from uedp_bench.contracts.mechanism import TrainingMechanism
 from uedp_bench.contracts.run_context import Diary, Run
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.contracts.transcript import MessageLog
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.fedavg import FedAvg

@@ -17,8 +17,8 @@ from uedp_bench.accounting.events import PoissonSampled, Repeated
 from uedp_bench.accounting.ledger import check_plan, claimed, proven
 from uedp_bench.accounting.parallel import Parallel
 from uedp_bench.contracts.clients import CLIENT
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.run_context import Diary, Run
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.contracts.transcript import Message, MessageLog
 from uedp_bench.corpus import IntArray
 from uedp_bench.errors import InputError, PrivacyError

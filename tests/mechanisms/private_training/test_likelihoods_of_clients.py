@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from uedp_bench.accounting.ledger import proven
-from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import FloatArray
 from uedp_bench.mechanisms.private_training.federated_dp_sgd import FederatedDPSGD
 

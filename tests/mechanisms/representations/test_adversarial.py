@@ -13,7 +13,7 @@ from split import WordsLearner, split_run, topic_corpus
 from torch import nn
 
 from uedp_bench.accounting.ledger import check_plan, proven
-from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.mechanisms.representations.adversarial import Adversarial

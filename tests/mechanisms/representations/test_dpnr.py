@@ -19,8 +19,8 @@ from uedp_bench.accounting.accountants.basic_composition import before_dropout, 
 from uedp_bench.accounting.events import LaplaceVector, NonPrivate
 from uedp_bench.accounting.ledger import check_plan, proven
 from uedp_bench.contracts.capabilities import Classifier, Encoder
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.results import Result
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import SPLITS
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.mechanisms.noiseless import Noiseless

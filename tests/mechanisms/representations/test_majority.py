@@ -8,7 +8,7 @@ import numpy as np
 from split import split_run, topic_corpus
 
 from uedp_bench.accounting.ledger import check_plan
-from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.mechanisms.representations.majority import Majority
 from uedp_bench.one_run.execution import Execution
 from uedp_bench.one_run.runner import execute

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from uedp_bench.accounting.ledger import claimed, proven
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import SPLITS, Corpus, Layer, Spans, row_ids
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.sanitized.sanitized_elsewhere import SanitizedElsewhere

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import SPLITS, Corpus, Layer, Spans
 from uedp_bench.mechanisms.sanitized.sanitized_elsewhere import SanitizedElsewhere
 from uedp_bench.one_run.publishing import publish

@@ -20,10 +20,10 @@ from uedp_bench.contracts.capabilities import (
     RowScorer,
     class_labels,
 )
-from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.release import OpenedMessages
 from uedp_bench.contracts.results import Result, RunSpec
 from uedp_bench.contracts.run_context import Run
-from uedp_bench.contracts.served_release import OpenedMessages
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.one_run.components import build

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from uedp_bench.accounting.events import MetricPrivacy, NonPrivate
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import SPLITS, Corpus, Layer, Spans
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.words.metric_dp import MetricDP

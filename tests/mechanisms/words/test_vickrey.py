@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from uedp_bench.accounting.events import MetricPrivacy, NonPrivate
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.words.metric_dp import MetricDP

@@ -14,14 +14,13 @@ from torch import nn
 
 from uedp_bench.components.registry import mechanisms, models, tasks
 from uedp_bench.contracts.capabilities import LabelOnly, class_labels
-from uedp_bench.contracts.mechanism import CorpusStats
-from uedp_bench.contracts.release import Release
+from uedp_bench.contracts.release import Compilable, Release
 from uedp_bench.contracts.run_context import Run
-from uedp_bench.contracts.served_release import Compilable
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import CapabilityError
 from uedp_bench.models.networks.modules import ModuleSet
-from uedp_bench.one_run.scoring import utility_of
+from uedp_bench.one_run.evaluation import utility_of
 
 ROWS = 12
 

@@ -14,9 +14,9 @@ import torch
 from uedp_bench.attacks._true_classes import true_classes
 from uedp_bench.contracts.capabilities import Classifier, Encoder, RowScorer, capabilities
 from uedp_bench.contracts.learner import SplitLearner
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.results import Result
 from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.noiseless import Noiseless

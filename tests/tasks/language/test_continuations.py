@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from uedp_bench.components.registry import models
-from uedp_bench.contracts.pool_completer import PoolCompleter, TextPoolCompleter, by_pool, texts_of
+from uedp_bench.contracts.capabilities import PoolCompleter, TextPoolCompleter, by_pool, texts_of
 from uedp_bench.errors import InputError, UedpBenchError
 from uedp_bench.tasks.language import continuations
 from uedp_bench.tasks.language.continuations import WordPool

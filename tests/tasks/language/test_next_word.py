@@ -12,8 +12,8 @@ import torch
 from uedp_bench.components.registry import models, tasks
 from uedp_bench.contracts.capabilities import Completer, Generator, Scorer
 from uedp_bench.contracts.learner import Schedule
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.models.vocabularies.words import WordVocabulary

@@ -10,7 +10,7 @@ from masked_rows import SMALL, STATS, WORDS, learner_of, release_of, rows_of_wor
 
 from uedp_bench.contracts.capabilities import Completer, RowScorer, Scorer
 from uedp_bench.contracts.learner import Schedule
-from uedp_bench.contracts.mask_filler import MaskFiller
+from uedp_bench.contracts.masked_model import MaskFiller
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import InputError

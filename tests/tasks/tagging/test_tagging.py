@@ -12,9 +12,9 @@ import torch
 
 from uedp_bench.contracts.capabilities import RowScorer, Tagger, capabilities
 from uedp_bench.contracts.learner import Learner
-from uedp_bench.contracts.mechanism import CorpusStats
 from uedp_bench.contracts.release import Release
 from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import SPLITS, Corpus, Layer, Spans
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.mechanisms.deidentification.deidentify import Deidentify

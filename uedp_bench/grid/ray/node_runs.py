@@ -27,13 +27,13 @@ from uedp_bench.components import registry
 from uedp_bench.components.component import MayBePath
 from uedp_bench.contracts.checkpoints import Pace
 from uedp_bench.contracts.results import ComponentSpec, RunSpec
-from uedp_bench.contracts.second_source import names_source
+from uedp_bench.contracts.source import names_source
 from uedp_bench.errors import InputError, UedpBenchError
 from uedp_bench.grid.scheduler import Job, run_jobs
 from uedp_bench.io.folders import CHECKPOINT, private_folder
 from uedp_bench.io.fresh_processes import hide_main
 from uedp_bench.one_run.execution import Execution
-from uedp_bench.spec.named_files import RELEASE, RESULT, content_of, path_mark
+from uedp_bench.spec.identity import RELEASE, RESULT, content_of, path_mark
 from uedp_bench.store.checkpointing import code_digest
 from uedp_bench.version import __version__
 

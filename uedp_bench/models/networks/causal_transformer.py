@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from uedp_bench.contracts.at_once import at_once
+from uedp_bench.contracts.learner import numbers_per_call
 from uedp_bench.models.fast import gpt2_blocks
 from uedp_bench.models.fast.products import FasterProducts
 from uedp_bench.models.networks.modules import OutputLayer
@@ -174,7 +174,7 @@ class TransformerNetwork(nn.Module):
         rows = list(packed_rows(tree))
         if not rows or not self._packs(start, rows[0]):
             logits = self.network.config.vocab_size * start.shape[1]
-            most = max(1, at_once(LOGITS_AT_ONCE, start.device) // logits)
+            most = max(1, numbers_per_call(LOGITS_AT_ONCE, start.device) // logits)
             yield from logits_by_rows(self, start, tree, queried=queried, rows=most)
             return
         first = self._run(self.network, start, 0, use_cache=True)

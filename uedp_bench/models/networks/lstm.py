@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from uedp_bench.contracts.at_once import at_once
+from uedp_bench.contracts.learner import numbers_per_call
 from uedp_bench.models.fast.descent import lookup
 from uedp_bench.models.fast.products import product
 from uedp_bench.models.fast.recurrence import recurrence
@@ -231,7 +231,7 @@ class RecurrentNetwork(nn.Module):
 
     def tree_logits(self, start: Tensor, tree: TokenTree, queried: BoolArray) -> NodeLogits:
         """See `TreeNetwork`: one step for each node, from the state of its parent."""
-        size = max(1, at_once(LOGITS_AT_ONCE, start.device) // self.shape.vocabulary)
+        size = max(1, numbers_per_call(LOGITS_AT_ONCE, start.device) // self.shape.vocabulary)
         values, state = self._features(start, self._zero_state(1), None)
         if queried[0]:
             yield (

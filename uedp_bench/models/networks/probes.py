@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from uedp_bench.contracts.model import Vocabulary
+from uedp_bench.contracts.capabilities import Vocabulary
 from uedp_bench.errors import InputError
 
 NEAR = 1e-4

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from uedp_bench.contracts.capabilities import Vocabulary
 from uedp_bench.contracts.learner import Batch, on_device
-from uedp_bench.contracts.model import Vocabulary
 from uedp_bench.corpus import FeatureArray
 from uedp_bench.models.word_rows import PieceRows
 from uedp_bench.text.pretrained import full_batches, no_progress_bars

@@ -16,7 +16,8 @@ import numpy as np
 from pydantic import Field
 
 from uedp_bench.components.component import Params
-from uedp_bench.contracts.model import LanguageModel, TextModel, Vocabulary
+from uedp_bench.contracts.capabilities import Vocabulary
+from uedp_bench.contracts.model import LanguageModel, TextModel
 from uedp_bench.corpus import FloatArray
 from uedp_bench.errors import InputError
 

@@ -23,9 +23,13 @@ from uedp_bench.errors import MOST_SHOWN, InputError, shown
 from uedp_bench.io.files import read_text, shown_path
 from uedp_bench.io.json_files import MOST_BYTES, FormError, faults, parse
 from uedp_bench.io.messages import plain
-from uedp_bench.one_run.planning.given_sizes import SIZES, MissingSizeError
 from uedp_bench.one_run.planning.mechanisms_and_systems import NOISE
-from uedp_bench.one_run.planning.planned_mechanisms import PlannedMechanism, PlannedPipeline
+from uedp_bench.one_run.planning.planned_mechanisms import (
+    SIZES,
+    MissingSizeError,
+    PlannedMechanism,
+    PlannedPipeline,
+)
 
 DELTA = 1e-5
 """Delta where none is given, as of `uedp-bench run`."""
@@ -225,9 +229,8 @@ def read_events(file: Path) -> Happened:
     for place, what in faults(data):
         raise InputError(f"{where}: {plain('.'.join(map(str, place)), MOST_SHOWN)}: {what}")
     if isinstance(data, dict) and "events" in data:
-        from uedp_bench.contracts.recorded_identity import record_faults
+        from uedp_bench.contracts.recorded_identity import record_faults, unreviewed_of_result
         from uedp_bench.contracts.results import read_result
-        from uedp_bench.contracts.unreviewed import unreviewed_of_result
 
         result = read_result(file)
         refused = [g for g in result.guarantees if g.kind != "claimed" and g.status == "refused"]

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from uedp_bench.contracts.at_once import at_once
+from uedp_bench.contracts.learner import numbers_per_call
 from uedp_bench.corpus import BoolArray
 from uedp_bench.training.clipping import exact_norms
 from uedp_bench.training.ghost.gradients import Lookup, Product, WeightGradients
@@ -162,7 +162,7 @@ def part_norms(
 def _room(gradients: Mapping[str, WeightGradients]) -> int:
     """Number of gradient entries that may be kept, on the device of these."""
     tensors = (tensor for weight in gradients.values() for tensor in weight.tensors())
-    return next((at_once(_KEPT, tensor.device) for tensor in tensors), _KEPT)
+    return next((numbers_per_call(_KEPT, tensor.device) for tensor in tensors), _KEPT)
 
 
 def _compute_again(
@@ -233,7 +233,7 @@ def _rounded_up(squares: Tensor, reached: Tensor, margin: Margin) -> Tensor:
 
 def _few(gradients: WeightGradients) -> Iterator[WeightGradients]:
     like = gradients.tensors()[0]
-    numbers = at_once(_WRITTEN_OUT, like.device)
+    numbers = numbers_per_call(_WRITTEN_OUT, like.device)
     size = max(1, numbers // max(math.prod(gradients.shape), 1))
     for start in range(0, len(like), size):
         yield gradients.some(slice(start, start + size))
@@ -316,7 +316,7 @@ def _inner(first: Tensor, second: Tensor) -> Tensor:
 
 def _gram_square(product: Product) -> Tensor:
     left, right = product
-    size = max(1, at_once(_WRITTEN_OUT, left.device) // max(left.shape[1] ** 2, 1))
+    size = max(1, numbers_per_call(_WRITTEN_OUT, left.device) // max(left.shape[1] ** 2, 1))
     parts = [
         (_inner(a, a) * _inner(b, b)).sum(dim=(1, 2))
         for a, b in zip(torch.split(left, size), torch.split(right, size), strict=True)

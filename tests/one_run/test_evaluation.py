@@ -11,7 +11,7 @@ from uedp_bench.contracts.release import PublishedOnly, Release
 from uedp_bench.contracts.results import Estimate
 from uedp_bench.contracts.task import Utility
 from uedp_bench.errors import InputError, PluginError
-from uedp_bench.one_run.scoring import utility_of
+from uedp_bench.one_run.evaluation import utility_of
 from uedp_bench.tasks.untrained import UntrainedTask
 
 FOUND = {"rows": Estimate(value=3.0)}

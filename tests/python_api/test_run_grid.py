@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from uedp_bench.errors import InputError
-from uedp_bench.grid.shares import Share
+from uedp_bench.python_api.run_grid import Share
 
 
 @pytest.mark.parametrize("runs", [0, 1, 5, 12, 13])

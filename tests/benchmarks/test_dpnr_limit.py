@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 import pytest
+from dpnr_limit import accuracy_limit, at_most, two_class_limit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uedp_bench.bounds.accuracy_limits import accuracy_limit, at_most, two_class_limit
 from uedp_bench.errors import InputError
 
 ROWS = 20_000

@@ -12,9 +12,9 @@ from uedp_bench.accounting.events import Gaussian, PoissonSampled, PrivacyEvent,
 from uedp_bench.accounting.ledger import proven
 from uedp_bench.accounting.selection import Trials, charge
 from uedp_bench.components import registry
-from uedp_bench.contracts.mechanism import CorpusStats
+from uedp_bench.contracts.source import CorpusStats
+from uedp_bench.one_run.guaranteeing import no_common_neighbours, shared_noise, trials_of
 from uedp_bench.one_run.pipeline import Pipeline
-from uedp_bench.one_run.trials import no_common_neighbours, shared_noise, trials_of
 
 STATS = CorpusStats(users=4000, rows=24000, sensitive_rows=9000, entities=500, public=True)
 TRIED = {"model.units": [8, 16]}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from uedp_bench.components.registry import models, tasks
-from uedp_bench.contracts.word_counts import WordCounts
+from uedp_bench.contracts.task import WordCounts
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import CapabilityError, InputError
 
