@@ -53,7 +53,10 @@ def page(kind: str, name: str, by_hand: str | None = None) -> str:
     if by_hand is None:
         by_hand = f"# {name}\n\n{_prose(declared['documentation'])}\n"
     before, after = _at_first_section(by_hand)
-    parts = (before.rstrip(), facts(kind, name), after.strip(), parameters(kind, name))
+    parts = (
+        before.rstrip(), facts(kind, name), after.strip(), metrics(kind, name),
+        parameters(kind, name),
+    )  # fmt: skip
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -121,6 +124,19 @@ def facts(kind: str, name: str) -> str:
     if specs := _specs_with(kind, name):
         rows.append(["in [packaged specs](../specs.md)", ", ".join(f"`{spec}`" for spec in specs)])
     return _table(rows)
+
+
+def metrics(kind: str, name: str) -> str:
+    """The section on metrics of a task or an attack; empty for other kinds."""
+    rows = [["metric", "in tables", "meaning", "better is", "where nothing leaks"]]
+    for one in described(kind, name).get("metrics", ()):
+        label = f"{one['label']} ({one['unit']})" if one["unit"] else one["label"]
+        zero = "" if one["no_leak"] is None else f"{one['no_leak']:.3g}"
+        rows.append(
+            [f"`{one['name']}`", _plain(label), _plain(one["about"]), one["better"] or "", zero]
+        )
+    head = "## All metrics\n\nThis table comes from the code. `*` stands for any text."
+    return f"{head}\n\n{_table(rows)}" if len(rows) > 1 else ""
 
 
 def parameters(kind: str, name: str) -> str:

@@ -52,13 +52,15 @@ def test_a_page_has_all_that_a_component_declares(text, kind):
         written = by_hand(kind, name)
         said = text.page(kind, name, written)
         assert said.startswith("# "), name
-        found = rows(said.partition("## All parameters")[2])
+        found = rows(said.partition("## All metrics")[2] or said.partition("## All parameters")[2])
         for one in text.described(kind, name)["parameters"]:
             if (kind, one["name"]) != ("events", "kind"):
                 kinds, default, meaning = found[f"`{one['name']}`"]
                 assert all(f"`{part}`" in kinds for part in one["type"].split(" | ")), name
                 assert (default == "required") is one["required"], name
                 assert meaning or kind == "events", f"{name}.{one['name']} has no description"
+        for one in text.described(kind, name).get("metrics", ()):
+            assert found[f"`{one['name']}`"][1] == text._plain(one["about"]), name
         kept = [line for line in (written or "").splitlines() if line]
         assert [line for line in kept if line not in said.splitlines()] == [], name
         code = rows(said)["code"][0].partition("](../../")[2].rstrip(")")
