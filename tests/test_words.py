@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -48,22 +48,13 @@ def texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
             yield value.lineno, value.value
 
 
-def clipped(code: str) -> list[tuple[int, str]]:
+def clipped(tree: ast.AST) -> list[tuple[int, str]]:
     """Lines and beginnings of texts that begin with a fragment."""
     return [
         (line, text.strip().splitlines()[0])
-        for line, text in texts(ast.parse(code))
+        for line, text in texts(tree)
         if CLIPPED.match(text) or ENTRY.search(text)
     ]
-
-
-def test_texts_begin_with_their_subject():
-    wrong = [
-        f"{file.relative_to(ROOT)}:{line}: {text}"
-        for file in files()
-        for line, text in clipped(file.read_text())
-    ]
-    assert not wrong, "say 'True if ...', or begin with the subject:\n" + "\n".join(wrong)
 
 
 @pytest.mark.parametrize(
@@ -79,20 +70,20 @@ def test_texts_begin_with_their_subject():
     ],
 )
 def test_a_fragment_is_found(text):
-    assert clipped(f'def f():\n    """{text}"""\n')
-    assert clipped(f"x = Field(description={text!r})\n")
+    assert clipped(ast.parse(f'def f():\n    """{text}"""\n'))
+    assert clipped(ast.parse(f"x = Field(description={text!r})\n"))
 
 
 def test_a_sentence_is_not():
-    assert not clipped('def f():\n    """True if nothing of it is left; says who asked, too."""\n')
+    code = 'def f():\n    """True if nothing of it is left; says who asked, too."""\n'
+    assert not clipped(ast.parse(code))
 
 
-def nameless(code: str) -> Iterator[tuple[int, str]]:
+def nameless(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Lines and names of variables, arguments, attributes and functions without a noun.
 
     Fields of classes are left out: parameters and results are stored by their names.
     """
-    tree = ast.parse(code)
     classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
     fields = [
         part.target for one in classes for part in one.body if isinstance(part, ast.AnnAssign)
@@ -113,32 +104,32 @@ def nameless(code: str) -> Iterator[tuple[int, str]]:
             yield node.lineno, name
 
 
-def questions(code: str) -> Iterator[tuple[int, str]]:
+def questions(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Lines and heads of docstrings, also those below attributes, that begin as questions do."""
-    for node in ast.walk(ast.parse(code)):
+    for node in ast.walk(tree):
         value = node.value if isinstance(node, ast.Expr) else None
         text = value.value if isinstance(value, ast.Constant) else None
         if isinstance(text, str) and QUESTION.match(text):
             yield node.lineno, text.splitlines()[0]
 
 
-def test_names_have_a_noun():
-    wrong = [
-        f"{file.relative_to(ROOT)}:{line}: {name}"
-        for file in files(ROOMS)
-        for line, name in nameless(file.read_text())
-    ]
-    wrong += [str(file) for file in files(ROOMS) if file.stem.strip("_") in NO_FUNCTIONS]
-    assert not wrong, "name what the thing is:\n" + "\n".join(wrong)
+CHECKS: dict[Callable[[ast.AST], Iterable[tuple[int, str]]], tuple[str, tuple[str, ...]]] = {
+    clipped: ("say 'True if ...', or begin with the subject", FOLDERS),
+    nameless: ("name what the thing is", ROOMS),
+    questions: ("begin with a verb or the noun", ROOMS),
+}
 
 
-def test_docstrings_begin_with_a_verb_or_the_noun():
-    wrong = [
-        f"{file.relative_to(ROOT)}:{line}: {head}"
-        for file in files(ROOMS)
-        for line, head in questions(file.read_text())
-    ]
-    assert not wrong, "begin with a verb or the noun:\n" + "\n".join(wrong)
+def test_names_have_a_noun_and_texts_their_subject():
+    wrong = []
+    for file in files():
+        place, tree = file.relative_to(ROOT), ast.parse(file.read_text())
+        for check, (advice, folders) in CHECKS.items():
+            if place.parts[0] in folders:
+                wrong += [f"{place}:{line}: {text}: {advice}" for line, text in check(tree)]
+        if place.parts[0] in ROOMS and file.stem.strip("_") in NO_FUNCTIONS:
+            wrong.append(f"{place}: name what the thing is")
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize(
@@ -152,9 +143,9 @@ def test_docstrings_begin_with_a_verb_or_the_noun():
     ],
 )
 def test_a_name_without_a_noun_is_refused(code):
-    assert list(nameless(code))
+    assert list(nameless(ast.parse(code)))
 
 
 def test_a_question_as_docstring_head_is_refused():
-    assert list(questions('"""What is kept."""'))
-    assert not list(questions('x = 1\n"""Whatever is kept."""'))
+    assert list(questions(ast.parse('"""What is kept."""')))
+    assert not list(questions(ast.parse('x = 1\n"""Whatever is kept."""')))

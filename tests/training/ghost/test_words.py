@@ -16,7 +16,7 @@ from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.sampling import Cohort
 from uedp_bench.training.unit_sums import RoundWork, Share, ShareWorker, WorkerSetup, round_shares
 
-BOUND, TIMES = 0.1, 8
+BOUND, TIMES = 0.1, 3
 HOSTILE = [
     " ".join(["w2"] * 60),  # the same word, each time an entity
     " ".join(["a" * 400] * 60),
