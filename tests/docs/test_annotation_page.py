@@ -21,6 +21,7 @@ def test_the_page_has_examples() -> None:
     assert [bool(data) for data, *_ in PRINTS] == [False, False, True]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("at", range(len(PRINTS)), ids=["letters", "biographies", "court cases"])
 def test_an_example_prints_what_the_page_shows(
     at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys, request

@@ -121,6 +121,7 @@ def write_reviews(file: Path, authors: Sequence[str]) -> None:
                 rows.writerow((author, rng.choice(("north", "south")), 4 if good else 2, text))
 
 
+@pytest.mark.long
 def test_the_source_reads_reviews(results, tmp_path, capsys):
     write_reviews(tmp_path / "reviews.csv", [f"author{number}" for number in range(40)])
     (run,) = results("source", {"model.units": 8}).values()
@@ -136,6 +137,7 @@ def test_the_source_refuses_a_row_without_a_region(results, tmp_path, capsys):
         results("source", {})
 
 
+@pytest.mark.long
 def test_the_model_classifies(results, capsys):
     longer = {"mechanism.noiseless.epochs": 30, "mechanism.noiseless.learning_rate": 0.03,
               "mechanism.noiseless.keep": "last"}  # fmt: skip
@@ -160,6 +162,7 @@ def test_the_models_rows_do_not_see_each_other():
     torch.testing.assert_close(network(tokens, lengths)[1:], alone)
 
 
+@pytest.mark.long
 def test_the_attack_tells_members_from_outsiders(results):
     runs = results("attack", sizes(**USER_DP, **{"mechanism.noiseless.epochs": 15}))
     auc = {name: run["leakage"]["loss-threshold"]["auc"] for name, run in runs.items()}
@@ -168,6 +171,7 @@ def test_the_attack_tells_members_from_outsiders(results):
     assert stated(runs["noiseless"]) == math.inf
 
 
+@pytest.mark.long
 def test_the_attack_on_messages_links_updates_where_there_are_clients(results):
     few = {"users": 60, "users_per_round": 30, "rounds": 3}
     own = {f"mechanism.user-dp.{name}": value for name, value in few.items()}
@@ -199,6 +203,7 @@ def test_the_mechanism_trains_and_proves_what_it_planned(results, capsys):
     assert "1.491" in capsys.readouterr().out  # what `account` says for 4,000 users
 
 
+@pytest.mark.long
 def test_the_task_predicts_stars_and_membership_reaches_it(results, tmp_path):
     write_reviews(tmp_path / "reviews.csv", [f"author{number}" for number in range(40)])
     small = {"mechanism.user-dp.rounds": 2, "mechanism.user-dp.users_per_round": 5}
@@ -213,6 +218,7 @@ def test_the_task_predicts_stars_and_membership_reaches_it(results, tmp_path):
         assert stated(run) == math.inf  # the vocabulary is private
 
 
+@pytest.mark.long
 def test_the_publisher_hides_rare_words_and_carries_names(results):
     few = {"mechanism.uedp.rounds": 2, "mechanism.uedp.users_per_round": 10, "model.units": 8}
     runs = results("publisher", sizes(**few))
@@ -248,6 +254,7 @@ def test_the_publisher_moves_mentions_with_the_words(tmp_path):
     assert [out.surface(mention) for mention in range(2)] == ["something", "Rome"]
 
 
+@pytest.mark.long
 def test_a_task_in_stages_pre_trains_under_a_guarantee(results):
     few = "{users: 120, valid_users: 0, test_users: 40, public_users: 0, seed: 2}"
     labelled = {"task.labelled": f"{{name: embedded, params: {few}}}", "task.epochs": 20}

@@ -14,6 +14,7 @@ from uedp_bench.python_api.results import Results
 PAGE = Path(__file__).parents[2] / "docs" / "python.md"
 
 
+@pytest.mark.long
 def test_every_block_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

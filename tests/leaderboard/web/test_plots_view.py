@@ -283,6 +283,7 @@ def contrast(one: str, other: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
+@pytest.mark.long
 def test_both_themes_are_accessible_and_tables_say_what_charts_show(site, visit, accessible):
     page = drawn(visit(site / "table.html", f"{EMBEDDED}&q=uedp-group", color_scheme="dark"))
     board = [row for row in largest_board("embedded") if row.label == "uedp-group"]
