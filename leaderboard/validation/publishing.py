@@ -12,7 +12,7 @@ from typing import Any
 
 from uedp_bench.contracts.results import ComponentSpec, FailedAttack, Result, SkippedAttack
 from uedp_bench.leaderboard.validation.report import Problem, note, place, shown
-from uedp_bench.one_run.simulation import KEY
+from uedp_bench.one_run.private_data import KEY
 
 _NAMED = ("details", "diagnostics", "selection", "provenance", "pretraining", "leakage", "utility")
 """Fields in which classes of a source can stand."""

@@ -9,19 +9,34 @@ import pytest
 import torch
 
 from tests.support.bits import GivenBits
-from uedp_bench.accounting.sampler_end_delta import (
-    EXPONENTIAL_END,
-    GAUSSIAN_END,
-    GUMBEL_END,
-    LAPLACE_END,
-    gamma_end,
-)
+from uedp_bench.accounting.sampler_end_delta import BITS, GAUSSIAN_END
 from uedp_bench.mechanisms.representations.dpnr import LaplaceChannel
 from uedp_bench.training.noise import GaussianNoise
 
 TAIL = 3.6541528853610088
+LAPLACE_END = BITS * math.log(2.0)
+"""Scales that `laplace` cannot exceed, 36.74; below 0 it ends at 36.04 already."""
+
+GUMBEL_END = BITS * math.log(2.0)
+"""Scales that `gumbel` cannot exceed, 36.74: it is -ln(-ln(1 - U))."""
+
+EXPONENTIAL_END = 7.69711747013104972 + BITS * math.log(2.0)
+"""Scales that `standard_exponential` cannot exceed, 44.43: its ziggurat's tail begins at 7.697."""
+
 ONES = 2**64 - 1
 """The largest word: as a uniform number 1 - 2^-53."""
+
+
+def gamma_end(shape: int) -> float:
+    """Scales that `standard_gamma` of this shape, at least 1, cannot exceed.
+
+    NumPy cubes a normal number x (Marsaglia and Tsang 2000): (shape - 1/3) (1 + c x)^3 with
+    c = 1 / sqrt(9 shape - 3). Of shape 1 it is `standard_exponential`.
+    """
+    if shape == 1:
+        return EXPONENTIAL_END
+    reduced = shape - 1.0 / 3.0
+    return reduced * (1.0 + GAUSSIAN_END / math.sqrt(9.0 * reduced)) ** 3
 
 
 def uniform(value: float) -> int:

@@ -140,7 +140,7 @@ def test_a_full_disk_is_one_line(tmp_path, capsys, monkeypatch):
     def full(result, path):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
-    for module in ("uedp_bench.one_run.stored", "uedp_bench.contracts.results"):
+    for module in ("uedp_bench.one_run.private_data", "uedp_bench.contracts.results"):
         monkeypatch.setattr(f"{module}.write_result", full)
     assert written.write_result is full
     code, out, err = run(capsys, *flags(tmp_path, *DP))
@@ -154,7 +154,7 @@ def test_a_folder_that_can_be_written_no_more_is_one_line(tmp_path, capsys, monk
     def gone(result, path):
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
 
-    monkeypatch.setattr("uedp_bench.one_run.stored.write_result", gone)
+    monkeypatch.setattr("uedp_bench.one_run.private_data.write_result", gone)
     code, out, err = run(capsys, *flags(tmp_path, *DP))
     assert (code, out) == (1, "")
     (line,) = [line for line in err.splitlines() if line.startswith("error:")]

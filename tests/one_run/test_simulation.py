@@ -14,8 +14,8 @@ from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.one_run.components import build
 from uedp_bench.one_run.execution import Execution
 from uedp_bench.one_run.planting import forget_corpora, load_corpus, public_sizes
+from uedp_bench.one_run.private_data import KEY, PUBLIC, counts_sizes, covers
 from uedp_bench.one_run.runner import execute
-from uedp_bench.one_run.simulation import KEY, PUBLIC, counts_sizes, covers
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.spec import parse_spec
 

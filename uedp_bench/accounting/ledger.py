@@ -14,8 +14,13 @@ from typing import Any, Literal
 from uedp_bench.accounting.accountants.answers import Answer, Asked, Refusal
 from uedp_bench.accounting.accountants.basic_composition import promises
 from uedp_bench.accounting.accountants.composing import add_up, compose
-from uedp_bench.accounting.accountants.dp_accounting import pld_epsilon, rdp_epsilon
+from uedp_bench.accounting.accountants.dp_accounting import (
+    pld_epsilon,
+    rdp_epsilon,
+    tf_privacy_epsilon,
+)
 from uedp_bench.accounting.accountants.loss_pairs import happens, representable
+from uedp_bench.accounting.accountants.renyi import moments_epsilon
 from uedp_bench.accounting.by_unit import Stated, stated
 from uedp_bench.accounting.event_contract import Adjacency, Event, PrivacyUnit, Protected
 from uedp_bench.accounting.events import (
@@ -270,9 +275,6 @@ def _claimed_answer(claim: Claim, delta: float) -> Answer:
 
 def _claimed_epsilon(claim: Claim, event: Event, count: int, delta: float) -> float:
     """Epsilon of `count` rounds by the accountant that a paper used."""
-    from uedp_bench.accounting.accountants.dp_accounting import tf_privacy_epsilon
-    from uedp_bench.accounting.accountants.renyi import moments_epsilon
-
     fixed = isinstance(event, FixedSizeSampled) and claim.accountant == "rdp"
     if not isinstance(event, Gaussian | PoissonSampled | FixedSizeSampled) or (
         isinstance(event, FixedSizeSampled) and not fixed

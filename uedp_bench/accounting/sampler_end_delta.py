@@ -36,28 +36,6 @@ Beyond 3.654 NumPy takes x = -ln(1 - U) / 3.654 where -2 ln(1 - U') > x^2 (Marsa
 -ln(1 - U') is at most 53 ln 2. `torch.randn` ends at 5.77 in float32 and at 8.57 in float64.
 """
 
-LAPLACE_END = BITS * math.log(2.0)
-"""Scales that `laplace` cannot exceed, 36.74; below 0 it ends at 36.04 already."""
-
-GUMBEL_END = BITS * math.log(2.0)
-"""Scales that `gumbel` cannot exceed, 36.74: it is -ln(-ln(1 - U))."""
-
-EXPONENTIAL_END = 7.69711747013104972 + BITS * math.log(2.0)
-"""Scales that `standard_exponential` cannot exceed, 44.43: its ziggurat's tail begins at 7.697."""
-
-
-def gamma_end(shape: int) -> float:
-    """Scales that `standard_gamma` of this shape, at least 1, cannot exceed.
-
-    NumPy cubes a normal number x (Marsaglia and Tsang 2000): (shape - 1/3) (1 + c x)^3 with
-    c = 1 / sqrt(9 shape - 3). Of shape 1 it is `standard_exponential`.
-    """
-    if shape == 1:
-        return EXPONENTIAL_END
-    reduced = shape - 1.0 / 3.0
-    return reduced * (1.0 + GAUSSIAN_END / math.sqrt(9.0 * reduced)) ** 3
-
-
 Round = Gaussian | PoissonSampled | FixedSizeSampled | GroupRound
 
 COORDINATES = 2**30
@@ -165,10 +143,10 @@ def mass(
         count * _of_round(move, _exp(epsilon), end, coordinates) for move, count in rounds
     )
     # The ended noise is the ideal one given that it stays inside: probabilities grow by as much.
-    return added + times * beyond_end(end, coordinates)
+    return added + times * _beyond_end(end, coordinates)
 
 
-def beyond_end(end: float = GAUSSIAN_END, coordinates: int = COORDINATES) -> float:
+def _beyond_end(end: float = GAUSSIAN_END, coordinates: int = COORDINATES) -> float:
     """Probability that noise without an end leaves the reach of the sampler in one round."""
     from scipy.special import log_ndtr
 
@@ -189,7 +167,7 @@ def _of_round(move: Moved, ratio: float, end: float, coordinates: int) -> float:
     from uedp_bench.accounting.accountants.dominating_pairs import binomial_mixture
 
     dense = math.sqrt(coordinates) * move.length
-    once = ratio * min(beyond_end(end, coordinates), dense * _density(end))
+    once = ratio * min(_beyond_end(end, coordinates), dense * _density(end))
     above, below = (
         binomial_mixture(coins, move.rate, 1, unit=move.unit, terms=_TERMS)
         for coins in (move.above, move.below)
@@ -222,7 +200,7 @@ def whole(rounds: float, epsilon: float, end: float = GAUSSIAN_END) -> float:
         epsilon: epsilon of the guarantee for noise without an end.
         end: end of the sampler, in standard deviations.
     """
-    return (1.0 + _exp(epsilon)) * rounds * beyond_end(end)
+    return (1.0 + _exp(epsilon)) * rounds * _beyond_end(end)
 
 
 def identified(move: Moved, rounds: int, end: float = GAUSSIAN_END) -> float:

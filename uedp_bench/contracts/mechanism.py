@@ -302,7 +302,7 @@ class RepresentationMechanism(TrainingMechanism[P], ServingMechanism[P]):
 # ---------------------------------------------------------------------- releases behind a mechanism
 
 
-SERVED = "served.json"
+_SERVED = "served.json"
 """File beside those of the release behind; it names the mechanism and its parameters."""
 
 
@@ -326,15 +326,15 @@ class ServedRelease(Release):
         """See `Release`."""
         self.behind.save(folder)
         text = json.dumps(named(self.mechanism), indent=1)
-        (folder / SERVED).write_text(text, encoding="utf-8")
+        (folder / _SERVED).write_text(text, encoding="utf-8")
 
 
 def served_again(release: Release, folder: Path) -> Release:
     """Put a release that was loaded from a folder behind the mechanism that it names, if any."""
-    if not (folder / SERVED).is_file():
+    if not (folder / _SERVED).is_file():
         return release
     from uedp_bench.components.registry import mechanisms
 
-    record = json.loads((folder / SERVED).read_text(encoding="utf-8"))
+    record = json.loads((folder / _SERVED).read_text(encoding="utf-8"))
     mechanism: ServingMechanism[Any] = mechanisms.create(record["name"], record["params"])
     return mechanism.serve_again(release)

@@ -81,7 +81,7 @@ def parts_of(result: Result) -> Parts | None:
         return None
 
 
-def lone_files(parts: Parts) -> Iterator[str]:
+def _lone_files(parts: Parts) -> Iterator[str]:
     """Components with the digest of a lone file, as "mechanism NAME", except attacks."""
     for where, part in parts.components():
         kind = where.partition(".")[0]
@@ -191,7 +191,7 @@ def unreviewed_of_result(result: Result) -> tuple[str, ...]:
     it stays stated even if all components of these names here were reviewed.
     """
     parts, recorded = parts_of(result), "identity" in result.provenance
-    lone = lone_files(parts) if parts is not None else (_UNREADABLE,) * recorded
+    lone = _lone_files(parts) if parts is not None else (_UNREADABLE,) * recorded
     stated = any(one.kind == "stated" for one in result.guarantees)
     planters = (
         f"attack {ref.name}"

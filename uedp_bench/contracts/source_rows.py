@@ -23,7 +23,7 @@ from uedp_bench.corpus import (
 )
 from uedp_bench.errors import InputError
 from uedp_bench.text.automatic_annotation import AnnotationParams
-from uedp_bench.text.sentences import read_public
+from uedp_bench.text.sentences import read_public, split_sentences
 
 PUBLIC = SPLITS.index("public")
 SCORED_STAY = (
@@ -191,8 +191,6 @@ def _of_length(corpus: Corpus, params: SourceParams) -> Corpus:
     """Leave out rows of too few sentences, and test rows of too many."""
     if params.min_sentences == 1 and params.test_sentences is None:
         return corpus
-    from uedp_bench.text.sentences import split_sentences
-
     counts = np.array([len(sentences) for sentences in split_sentences(corpus.texts)])
     keep = counts >= params.min_sentences
     if params.test_sentences is not None:

@@ -104,7 +104,7 @@ def _is_single(value: Any) -> bool:
     return not isinstance(value, bytes | bytearray | Mapping | Sequence) or isinstance(value, str)
 
 
-def is_missing(value: Any) -> bool:
+def _is_missing(value: Any) -> bool:
     """True for a value that no user can be told by: as `is_blank`, and NaN."""
     return is_blank(value) or (isinstance(value, float) and value != value)
 
@@ -234,7 +234,7 @@ def _without(columns: Mapping[str, Sequence[Any]], name: str, roles: Mapping[Rol
     """Rows with a text that have no value in a column."""
     text = roles.get("tokens", roles.get("text", name))
     return sum(
-        is_missing(value) and not is_missing(other)
+        _is_missing(value) and not _is_missing(other)
         for value, other in zip(columns[name], columns[text], strict=True)
     )
 

@@ -46,7 +46,7 @@ PARAMETERS = {
 """Comments on parameters of a source."""
 
 
-def spec_text(
+def _spec_text(
     suggestion: Suggestion, origin: Origin, measured: Measured, file: str, out: str
 ) -> str:
     """Write the spec as text.
@@ -218,7 +218,7 @@ def first_spec(
     suggestion = suggest(chosen, corpus, measured, sizes, epsilons)
     guesses = (f"{_why(chosen, task)}", *origin.guesses, *_units(measured), *_unknown(measured))
     guesses += tuple(f"left out: {line}" for line in suggestion.left_out)
-    text = spec_text(suggestion, origin, measured, *names)
+    text = _spec_text(suggestion, origin, measured, *names)
     return FirstSpec(text, chosen, (*origin.facts, *measured.lines), guesses, suggestion)
 
 

@@ -35,7 +35,7 @@ LOOKED_AT = 20_000
 _NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?")
 
 
-def check_header(columns: Mapping[str, Sequence[Any]], file: str) -> None:
+def _check_header(columns: Mapping[str, Sequence[Any]], file: str) -> None:
     """Refuse a table whose first row is data, or which has its header again in the midst.
 
     Args:
@@ -169,7 +169,7 @@ def _of_file(path: Path, file: Path, named: Mapping[Role, str]) -> Origin:
     if facts.file_format == "conll":
         return _of_tokens(params, facts, lines)
     if facts.delimiter is not None and "text" not in named:
-        check_header(columns, file.name)
+        _check_header(columns, file.name)
     roles, facts_of_columns = roles_of(columns, named)
     reading = _Reading(params)
     if facts.quoting is not None:

@@ -30,8 +30,8 @@ from uedp_bench.one_run.execution import Execution
 from uedp_bench.one_run.pairing import left_out
 from uedp_bench.one_run.planting import forget_corpora
 from uedp_bench.one_run.preparing import PlantedCounts, check_read
+from uedp_bench.one_run.private_data import keep_result
 from uedp_bench.one_run.public_sizes import unit_sizes
-from uedp_bench.one_run.stored import keep_result
 from uedp_bench.spec.identity import Identity, check_files
 from uedp_bench.store.checkpointing import after_failure, forget
 from uedp_bench.store.result_files import failed, result_of_run

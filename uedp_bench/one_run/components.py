@@ -98,7 +98,7 @@ def scored_rows(corpus: Corpus) -> Corpus:
     return corpus.with_split(corpus.where("held_out"), "test")
 
 
-def check_elsewhere(task: Task[Any], pipeline: Pipeline) -> None:
+def _check_elsewhere(task: Task[Any], pipeline: Pipeline) -> None:
     """Refuse what was trained elsewhere where it would be trained here, and the reverse.
 
     Raises:
@@ -223,7 +223,7 @@ def build(spec: RunSpec, sources: Sources | None = None) -> Components:
     check_carried(pipeline, task)
     _check_second_source(task, pipeline)
     _check_served(task, pipeline)
-    check_elsewhere(task, pipeline)
+    _check_elsewhere(task, pipeline)
     attacks = tuple(registry.attacks.create(ref.name, ref.params) for ref in spec.attacks)
     names = [attack.name for attack in attacks]
     if len(set(names)) < len(names):

@@ -170,7 +170,7 @@ def run_attack(
         run: context of the run, which the attack may ask for models.
 
     Raises:
-        Exception: what is no failure of the attack (`failure_of_attack`).
+        Exception: what is no failure of the attack (`_failure_of_attack`).
     """
     planted = ready.planted_corpus
     try:
@@ -183,7 +183,7 @@ def run_attack(
         refuse_undeclared(f"the attack {attack.name}", attack.metrics, leakage.metrics)
         return leakage
     except Exception as error:
-        return failure_of_attack(attack.name, error, ready.cache.parent)
+        return _failure_of_attack(attack.name, error, ready.cache.parent)
 
 
 _FIELDS: dict[str, TypeAdapter[Any]] = {
@@ -240,7 +240,7 @@ def _may_show(sources: Sources) -> bool:
     return all(source.shows_samples() for source in sources if source is not None)
 
 
-def failure_of_attack(name: str, error: Exception, out: Path) -> FailedAttack:
+def _failure_of_attack(name: str, error: Exception, out: Path) -> FailedAttack:
     """Record of an attack that failed, while its error is handled.
 
     Args:

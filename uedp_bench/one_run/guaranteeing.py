@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from uedp_bench.accounting.declarations import Selection
 from uedp_bench.accounting.events import PrivacyUnit
 from uedp_bench.accounting.guarantee import Condition, Guarantee
 from uedp_bench.accounting.ledger import check_plan, claimed, proven, proven_at
+from uedp_bench.accounting.selection import Trials, charge
 from uedp_bench.bounds.ceilings import JudgedUsers, ceilings, check_measured
 from uedp_bench.bounds.consistency import check_bounds
 from uedp_bench.contracts.capabilities import Vocabulary
@@ -37,9 +38,6 @@ from uedp_bench.one_run.planting import PlantedCorpus
 from uedp_bench.one_run.preparing import Prepared
 from uedp_bench.one_run.protecting import Protected
 
-if TYPE_CHECKING:
-    from uedp_bench.accounting.selection import Trials
-
 
 def trials_of(selection: Selection, pipelines: Sequence[Pipeline], stats: CorpusStats) -> Trials:
     """Trials that the choice of hyper-parameters looked at.
@@ -49,8 +47,6 @@ def trials_of(selection: Selection, pipelines: Sequence[Pipeline], stats: Corpus
         pipelines: mechanisms at every setting of the grid.
         stats: sizes of the training split.
     """
-    from uedp_bench.accounting.selection import Trials
-
     refusals = dict.fromkeys(text for part in pipelines for text in part.refusals(stats))
     return Trials(
         selection,
@@ -226,8 +222,6 @@ def guarantees(
     )
     if spec.selection is None:
         return checked, {}
-    from uedp_bench.accounting.selection import charge
-
     return charge(checked, trials_of(spec.selection, ready.parts.tried, stats))
 
 
@@ -275,8 +269,6 @@ def planned_guarantees(
     planned = (*claimed(pipeline.claims(stats), spec.delta), *proofs.proven(pipeline.plan(stats)))
     if spec.selection is None:
         return planned
-    from uedp_bench.accounting.selection import charge
-
     return charge(planned, trials_of(spec.selection, parts.tried, stats))[0]
 
 

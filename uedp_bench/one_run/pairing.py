@@ -66,7 +66,7 @@ def expected(task: Task[Any]) -> tuple[type, ...]:
     return tuple(dict.fromkeys((*(task.releases or task.needs), RowScorer)))
 
 
-def cannot_apply(attack: Attack[Any], task: Task[Any], pipeline: Pipeline) -> str | None:
+def _cannot_apply(attack: Attack[Any], task: Task[Any], pipeline: Pipeline) -> str | None:
     """Reason why an attack cannot apply to a run; None if it can, or that is not known yet."""
     declared = not task.roles() or bool(task.releases)
     if not declared or pipeline.servers:  # what is served may offer other capabilities
@@ -94,7 +94,7 @@ def left_out(parts: Components, planned: Sequence[PrivacyEvent] = ()) -> tuple[s
     """
     reasons: list[str] = []
     for attack in parts.attacks:
-        reason = cannot_apply(attack, parts.task, parts.pipeline)
+        reason = _cannot_apply(attack, parts.task, parts.pipeline)
         with before_training(attack, "judge the planned events"):
             reason = reason or attack.refuses_events(planned)
         reasons += [reason] if reason else []

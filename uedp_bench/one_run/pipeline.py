@@ -63,7 +63,7 @@ class TrainingStage(NamedTuple):
             event.model_copy(update={"stage": ""}) if event.stage == self.trainer.name else event
             for event in events
         )
-        return with_stage(self.name, tuple(own))
+        return _with_stage(self.name, tuple(own))
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class Pipeline:
 
     def staged(self, part: Mechanism[Any], events: Sequence[PrivacyEvent]) -> Events:
         """The events of such a part marked with its stage; marked ones stay as they are."""
-        return with_stage(self.stage_of(part), events)
+        return _with_stage(self.stage_of(part), events)
 
     def plan(self, stats: CorpusStats) -> Events:
         """Events that a run of all parts will emit; what pre-processing hides is not released."""
@@ -308,7 +308,7 @@ class Pipeline:
         )
 
 
-def with_stage(stage: str, events: Sequence[PrivacyEvent]) -> Events:
+def _with_stage(stage: str, events: Sequence[PrivacyEvent]) -> Events:
     """The events with the name of their stage; those that have one keep it."""
     return tuple(
         event if event.stage else event.model_copy(update={"stage": stage}) for event in events

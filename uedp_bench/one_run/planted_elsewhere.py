@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from uedp_bench.contracts.results import RunSpec
     from uedp_bench.one_run.components import Components, Sources
 
-KEY_BITS = 128
+_KEY_BITS = 128
 
 
 class Coins(BaseModel):
@@ -56,7 +56,7 @@ class Coins(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     format: Literal[1] = 1
     version: str = __version__
-    key: str = Field(pattern=f"^[0-9a-f]{{{KEY_BITS // 4}}}$")
+    key: str = Field(pattern=f"^[0-9a-f]{{{_KEY_BITS // 4}}}$")
     attacks: tuple[ComponentSpec, ...]
     data: str
     corpus: str
@@ -84,7 +84,7 @@ class Coins(BaseModel):
 
 def new_key() -> str:
     """A key that nobody can guess."""
-    return f"{secrets.randbits(KEY_BITS):0{KEY_BITS // 4}x}"
+    return f"{secrets.randbits(_KEY_BITS):0{_KEY_BITS // 4}x}"
 
 
 def write_coins(coins: Coins, path: Path) -> None:
@@ -92,7 +92,7 @@ def write_coins(coins: Coins, path: Path) -> None:
     write_json(path, coins.model_dump(mode="json"), private=True)
 
 
-def read_coins(path: Path) -> Coins:
+def _read_coins(path: Path) -> Coins:
     """Read the coins of a file.
 
     Raises:
@@ -113,7 +113,7 @@ def read_coins(path: Path) -> Coins:
         raise InputError(f"{path} holds no coins of `uedp-bench plant`: {description}") from None
 
 
-def check_attacks(coins: Coins, attacks: tuple[Attack[Any], ...], where: Path) -> None:
+def _check_attacks(coins: Coins, attacks: tuple[Attack[Any], ...], where: Path) -> None:
     """Refuse an attack with other parameters than those by which it planted.
 
     Raises:
@@ -209,9 +209,9 @@ def _by_splits(
 def _by_coins(
     attacks: tuple[Attack[Any], ...], sources: Sources, data: Data, path: Path
 ) -> PlantedCorpus:
-    coins = read_coins(path)
-    check_attacks(coins, attacks, path)
-    replanted = planted_by(coins, sources, data, path)
+    coins = _read_coins(path)
+    _check_attacks(coins, attacks, path)
+    replanted = _planted_by(coins, sources, data, path)
     planted, unplanted = {}, {}
     for attack in attacks:
         planted_by_attack = replanted.planted.get(attack.name)
@@ -229,7 +229,7 @@ def _by_coins(
     )
 
 
-def planted_by(coins: Coins, sources: Sources, data: Data, path: Path) -> PlantedCorpus:
+def _planted_by(coins: Coins, sources: Sources, data: Data, path: Path) -> PlantedCorpus:
     """Plant the corpus on which coins fell again.
 
     Args:

@@ -135,7 +135,7 @@ def not_there(reader: Component[Any], corpus: Corpus) -> str | None:
     Text without entities is text: nobody is refused for that.
     """
     for read in sorted(reader.reads()):
-        column = column_of(read, reader.name)
+        column = _column_of(read, reader.name)
         if column == "layers" and (name := read.removeprefix(LAYER)) not in corpus.layers:
             return _no_layer(reader, name, corpus)
         if getattr(corpus, column) is None:
@@ -175,14 +175,14 @@ def _missing(reader: Component[Any], before: tuple[Any, ...]) -> Iterator[str]:
     for part in before:
         if isinstance(part, PublishingMechanism):
             for column in sorted(reader.reads()):
-                if column_of(column, reader.name) not in part.carries:
+                if _column_of(column, reader.name) not in part.carries:
                     yield (
                         f"{reader.name} reads {column}, and {part.name} before it does not carry "
                         "them: leave one of the two out"
                     )
 
 
-def column_of(read: str, reader: str) -> str:
+def _column_of(read: str, reader: str) -> str:
     """The content column in which something stands that is read, such as `layer gold`.
 
     Raises:

@@ -23,10 +23,9 @@ from uedp_bench.one_run.execution import Execution, Meter
 from uedp_bench.one_run.guaranteeing import checked_ceilings, guarantees
 from uedp_bench.one_run.planting import Data, load_data
 from uedp_bench.one_run.preparing import Prepared, prepare
+from uedp_bench.one_run.private_data import Keeper, counts_sizes, keep_result, marked
 from uedp_bench.one_run.protecting import Protected, protect
 from uedp_bench.one_run.retraining import Retraining
-from uedp_bench.one_run.simulation import counts_sizes, marked
-from uedp_bench.one_run.stored import Keeper, keep_result
 from uedp_bench.one_run.utility import judged
 from uedp_bench.spec.identity import Identity
 from uedp_bench.store.checkpointing import after_failure, forget

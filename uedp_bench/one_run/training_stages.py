@@ -42,7 +42,7 @@ def weights_of(module: nn.Module) -> Weights:
     return {name: p.detach().cpu().clone() for name, p in module.named_parameters()}
 
 
-def weight_change(trained: nn.Module, before: Weights) -> NDArray[np.float32] | None:
+def _weight_change(trained: nn.Module, before: Weights) -> NDArray[np.float32] | None:
     """(d,) trained minus initial weights, in the order of the trainable parameters.
 
     Returns:
@@ -157,7 +157,7 @@ def train_stages(
             release = learner.release(module)
             if seen := [s.trainer.shows for s in parts.pipeline.training if s.trainer.shows]:
                 release = release.showing(view=f"{release.view} (and {'; '.join(seen)})")
-            if before is not None and (update := weight_change(module, before)) is not None:
+            if before is not None and (update := _weight_change(module, before)) is not None:
                 release = release.showing(update=update)
         elif any(module is other.module for other in learners):  # trained in place, and shared
             module = copy.deepcopy(module)

@@ -38,7 +38,7 @@ def sheet_html(sheet: Sheet) -> str:
     )
 
 
-def short_html(short: Short) -> str:
+def _short_html(short: Short) -> str:
     """A run: its title, its sentences and its tables."""
     sentences = "".join(
         f"<p><strong>{_shown(one.text)}</strong></p>" if one.tone == "bad"
@@ -117,7 +117,7 @@ class Result(Recorded):
     def _repr_html_(self) -> str:
         """The top of the run's page: its sentences, and its tables in short."""
         (row,) = aggregate([self])
-        return short_html(in_short(self, row))
+        return _short_html(in_short(self, row))
 
 
 Each = Literal["run", "row"]

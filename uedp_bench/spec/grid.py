@@ -40,7 +40,7 @@ def expand(spec: Spec, most: int | None = None) -> list[RunSpec]:
     if not spec.mechanisms:
         raise InputError("no mechanism to run: give --mechanism NAME, or mechanisms in the spec")
     check(spec)
-    count, most = run_count(spec, model_of(spec)), MOST_RUNS if most is None else most
+    count, most = _run_count(spec, model_of(spec)), MOST_RUNS if most is None else most
     if count > most:
         raise InputError(
             f"the spec stands for {shown(count)} runs, and at most {most:,} are allowed: shorten "
@@ -59,7 +59,7 @@ def expand(spec: Spec, most: int | None = None) -> list[RunSpec]:
     _check_seeds(spec.seeds, mechanisms)
     attacks = list(itertools.product(*(axes(ref, registry.attacks) for ref in spec.attacks)))
     grid = itertools.product(
-        spec.seeds, tasks, sources, models, client_axes(spec), attacks, mechanisms
+        spec.seeds, tasks, sources, models, _client_axes(spec), attacks, mechanisms
     )
     runs = [
         RunSpec(task=task, source=_with_whole_train(source, m, spec.source.params), model=model,
@@ -220,7 +220,7 @@ def _check_first(ref: Ref, kind: registry.Registry[Any], place: str) -> None:
         raise below(error, place) from None
 
 
-def run_count(spec: Spec, model: Ref) -> int:
+def _run_count(spec: Spec, model: Ref) -> int:
     """Number of runs, those that come out the same counted as often as they are named.
 
     Args:
@@ -232,7 +232,7 @@ def run_count(spec: Spec, model: Ref) -> int:
         for composition in spec.mechanisms
     )
     shared = [_components(spec.task, registry.tasks), _components(spec.source, registry.sources)]
-    shared += [_components(model, registry.models), len(client_axes(spec))]
+    shared += [_components(model, registry.models), len(_client_axes(spec))]
     shared += [_components(ref, registry.attacks) for ref in spec.attacks]
     return len(spec.seeds) * mechanisms * math.prod(shared)
 
@@ -270,7 +270,7 @@ def axes(ref: Ref, kind: registry.Registry[Any]) -> list[ComponentSpec]:
     return out
 
 
-def client_axes(spec: Spec) -> list[Clients | None]:
+def _client_axes(spec: Spec) -> list[Clients | None]:
     """The clients that a spec stands for: one for every combination of list values.
 
     Raises:

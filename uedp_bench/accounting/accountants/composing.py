@@ -48,7 +48,7 @@ EVERYBODY = Protected(spread=10**9, sentences_per_user=10**6)
 _CERTAIN = "an event may tell neighbours apart for certain"
 
 
-def common_currency(rounds: Rounds, adjacency: Adjacency, delta: float, query: Asked) -> Answer:
+def _common_currency(rounds: Rounds, adjacency: Adjacency, delta: float, query: Asked) -> Answer:
     """Epsilon of events that have no joint accountant of their own.
 
     Args:
@@ -255,7 +255,7 @@ def _in_sequence(rounds: Rounds, adjacency: Adjacency, delta: float, query: Aske
     if any(event.notion != "dp" for event, _ in promised):
         return summed
     try:
-        composed = common_currency(rounds, adjacency, delta, query)
+        composed = _common_currency(rounds, adjacency, delta, query)
     except Refusal:
         return summed
     return _smaller(summed, composed)
@@ -315,7 +315,7 @@ def _summed(
 def _without_promises(rounds: Rounds, adjacency: Adjacency, delta: float, query: Asked) -> Answer:
     own = {own_accountant(event) for event, _ in rounds}
     accountant = own.pop() if len(own) == 1 else None
-    return (accountant or common_currency)(rounds, adjacency, delta, query)
+    return (accountant or _common_currency)(rounds, adjacency, delta, query)
 
 
 def _added(answer: Answer, epsilon: float, name: str) -> Answer:

@@ -91,7 +91,7 @@ def rdp_epsilon(rounds: Sequence[tuple[Known, int]], adjacency: Adjacency, delta
 
 @lru_cache(maxsize=4096)
 def _rdp_epsilon(rounds: _Rounds, adjacency: Adjacency, delta: float) -> float:
-    with without_warnings():
+    with _without_warnings():
         return float(_renyi(rounds, adjacency).get_epsilon(delta))
 
 
@@ -113,7 +113,7 @@ def _renyi(rounds: _Rounds, adjacency: Adjacency) -> RdpAccountant:
 
 
 @contextmanager
-def without_warnings() -> Iterator[None]:
+def _without_warnings() -> Iterator[None]:
     """Silence warnings about orders whose series does not converge: epsilon stays valid."""
     logger = logging.getLogger("absl")
     level = logger.level
@@ -276,7 +276,7 @@ def tf_privacy_epsilon(event: Gaussian | PoissonSampled, count: int, delta: floa
     from dp_accounting.rdp import RdpAccountant
 
     accountant = RdpAccountant(TF_ORDERS)  # TensorFlow Privacy's divergences moved there
-    with without_warnings():
+    with _without_warnings():
         accountant.compose(to_dp_event(event), count)
     # It returns epsilons only, by another conversion; the divergences have no public name.
     divergences = np.asarray(accountant._rdp, dtype=np.float64)

@@ -61,7 +61,7 @@ def composed(
             raise PrivacyError(f"no losses of rounds of the kind {event.kind!r} are known")
         noise = event.event.noise_multiplier
         if adjacency != "replace-one" and event.rate < 1.0:
-            one = sampled_gaussian(noise, event.rate, step)
+            one = _sampled_gaussian(noise, event.rate, step)
         else:
             one = from_gaussian_mechanism(
                 noise,
@@ -128,7 +128,7 @@ def _spans(pair: Pair, noise: float, count: int) -> tuple[float, float]:
     return float(high - low), step * (last - first)
 
 
-def sampled_gaussian(noise: float, rate: float, step: float) -> PrivacyLossDistribution:
+def _sampled_gaussian(noise: float, rate: float, step: float) -> PrivacyLossDistribution:
     """One round in which each unit takes part with a probability, a unit added or removed.
 
     It is `dp_accounting.pld.privacy_loss_distribution.from_gaussian_mechanism`.

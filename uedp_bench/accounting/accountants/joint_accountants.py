@@ -49,7 +49,7 @@ from uedp_bench.accounting.events import (
 )
 
 
-def banded_rounds(rounds: Rounds, adjacency: Adjacency, delta: float, query: Asked) -> Answer:
+def _banded_rounds(rounds: Rounds, adjacency: Adjacency, delta: float, query: Asked) -> Answer:
     """Epsilon of trainings whose noise a banded matrix correlates, all together.
 
     Raises:
@@ -235,7 +235,7 @@ joint_accountants.register(
     TwoLevelUserEntityGaussian,
     SentenceSampledGaussian,
 )(noisy_sums)
-joint_accountants.register(BandedFactorization)(banded_rounds)
+joint_accountants.register(BandedFactorization)(_banded_rounds)
 
 
 def own_accountant(event: Event) -> Accountant | None:

@@ -122,7 +122,7 @@ def epsilon_of(rounds: Sequence[Round], delta: float, *, steps: int = STEPS) -> 
         return math.inf
     while step <= _COARSEST:
         parts = [discretise(part, each, step) for part, each in zip(rounds, windows, strict=True)]
-        points = composed_points(parts, counts)
+        points = _composed_points(parts, counts)
         if points <= _LARGEST:
             return min(losses.epsilon(delta) for losses in compositions(parts, counts, delta))
         # Rare, large losses spread over more of the line than their deviation says.
@@ -130,7 +130,7 @@ def epsilon_of(rounds: Sequence[Round], delta: float, *, steps: int = STEPS) -> 
     return math.inf
 
 
-def composed_points(parts: Sequence[Losses], counts: Sequence[int]) -> int:
+def _composed_points(parts: Sequence[Losses], counts: Sequence[int]) -> int:
     """Number of grid points that hold all but a negligible mass of the composition.
 
     Args:

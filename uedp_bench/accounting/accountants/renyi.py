@@ -351,7 +351,7 @@ def _log_sum(exponents: Array) -> float:
 # ------------------------------------------------------------------------------- moments accountant
 
 
-MAX_ORDER = 64
+_MAX_ORDER = 64
 
 
 @lru_cache(maxsize=1024)
@@ -388,5 +388,5 @@ def moments_epsilon(rate: float, noise_multiplier: float, rounds: int, delta: fl
         return math.inf
     return min(
         (rounds * log_moment(rate, noise_multiplier, order) - math.log(delta)) / order
-        for order in range(1, MAX_ORDER + 1)
+        for order in range(1, _MAX_ORDER + 1)
     )

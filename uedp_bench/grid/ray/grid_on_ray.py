@@ -29,7 +29,7 @@ from uedp_bench.grid.ray.node_runs import NamedFiles, Order, remove_folder, with
 from uedp_bench.grid.scheduler import MOST_FAILURES, Job, Runs
 from uedp_bench.grid.workers import DIED, Crash
 from uedp_bench.io.folders import PARTIAL, write_atomically
-from uedp_bench.one_run.stored import MESSAGES, keep_result
+from uedp_bench.one_run.private_data import MESSAGES, keep_result
 from uedp_bench.spec.identity import RELEASE, RESULT
 
 LOST = "lost with its machine, and runs again"

@@ -103,7 +103,7 @@ class GivenSizes(CorpusStats):
         return value
 
 
-def whole_number(name: str, word: str, value: Any) -> int:
+def _whole_number(name: str, word: str, value: Any) -> int:
     """A size as a number.
 
     Args:
@@ -155,7 +155,7 @@ class PlannedMechanism:
         if not issubclass(component, System):
             for size, words in SIZES.items():
                 for word in set(words) & (set(params) - set(component.Params.model_fields)):
-                    sizes[size] = whole_number(name, word, params.pop(word))
+                    sizes[size] = _whole_number(name, word, params.pop(word))
         try:
             component.create(params)
         except InputError as error:
@@ -308,7 +308,7 @@ class PlannedPipeline:
             size = next((size for size, names in SIZES.items() if parameter in names), None)
             # A later stage may train on rows of another source, whose sizes are its own.
             if size is not None and value is not None and (not part or part in kinds):
-                sizes[size] = whole_number(name, parameter, value)
+                sizes[size] = _whole_number(name, parameter, value)
                 taken |= {size} if owners else set()
             elif not owners:
                 parameters = {
