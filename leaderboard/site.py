@@ -216,8 +216,9 @@ def without_culprits(
 
 def trouble(copy: Copy) -> str:
     """Why a result cannot be shown; empty where it can."""
+    from uedp_bench.leaderboard.rows import aggregate
     from uedp_bench.leaderboard.site_files import render_alone
-    from uedp_bench.leaderboard.table import aggregate, to_text
+    from uedp_bench.leaderboard.table import to_text
 
     try:
         render_alone(copy.result)

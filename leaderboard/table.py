@@ -18,28 +18,13 @@ from uedp_bench.io.messages import plain
 from uedp_bench.leaderboard.board_cells import Sheet, sheets
 from uedp_bench.leaderboard.cell_text import PER_DISTANCE
 from uedp_bench.leaderboard.comparisons import BETTER, warnings
-from uedp_bench.leaderboard.loading import load_results
-from uedp_bench.leaderboard.rows import Row, Stat, aggregate, select
+from uedp_bench.leaderboard.rows import Row
 from uedp_bench.leaderboard.table_columns import column_prefix, quoted
 
 if TYPE_CHECKING:
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
-
-__all__ = [
-    "Row",
-    "Stat",
-    "aggregate",
-    "load_results",
-    "render",
-    "select",
-    "to_csv",
-    "to_json",
-    "to_latex",
-    "to_markdown",
-    "to_text",
-]
 
 
 def render(rows: Sequence[Row], width: int = 120) -> Group:

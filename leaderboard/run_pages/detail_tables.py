@@ -41,8 +41,8 @@ class Table:
     left_out: int = 0
 
 
-_LONG = 24
-"""Characters of a cell that is a sentence."""
+_LONG, _CUT = 24, 300
+"""Characters of a cell that is a sentence, and of one that is cut."""
 
 T = TypeVar("T")
 Metrics = Mapping[str, Estimate]
@@ -90,7 +90,8 @@ def text(value: Any) -> str:
         return ", ".join(f"{key}: {text(part)}" for key, part in value.items())
     if isinstance(value, list | tuple):
         if not all(map(_scalar, value)):
-            return _cut(json.dumps(value, ensure_ascii=False))
+            long = json.dumps(value, ensure_ascii=False)
+            return long if len(long) <= _CUT else f"{long[:_CUT]} … ({len(long):,} characters)"
         if len(value) <= ITEMS + 2:
             return ", ".join(map(text, value)) or NONE
         return f"{', '.join(map(text, value[:ITEMS]))}, … ({len(value):,} values)"
@@ -213,10 +214,6 @@ def _number(value: Any) -> bool:
     if isinstance(value, str):
         return value in ("inf", "-inf")
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _cut(long: str, most: int = 300) -> str:
-    return long if len(long) <= most else f"{long[:most]} … ({len(long):,} characters)"
 
 
 def shaped(shape: TypeAdapter[T], value: Any) -> T | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from uedp_bench.cli.console import AsJson, print_json
+from uedp_bench.cli.console import AsJson, print_json, refuse_options
 from uedp_bench.errors import InputError, shown
 from uedp_bench.io.files import read_regular, read_text, shown_path
 from uedp_bench.io.messages import plain
@@ -71,7 +71,7 @@ def bound_command(
     at most 5 % of cases at 95 %.
     """  # noqa: D301
     if context.invoked_subcommand is not None:
-        _refuse_options(context)
+        refuse_options(context)
         return
     if members is None and nonmembers is None:
         typer.echo(context.get_help())
@@ -201,17 +201,6 @@ def _number(text: str, where: str) -> float:
         return float(text)
     except ValueError:
         raise InputError(f"{where}: {shown(text.strip())} is not a number") from None
-
-
-def _refuse_options(context: typer.Context) -> None:
-    """Options before the name of a command would be lost."""
-    for parameter in context.command.params:
-        source = context.get_parameter_source(parameter.name or "")
-        if source is not None and source.name == "COMMANDLINE":
-            raise InputError(
-                f"{parameter.opts[0]}: stands before {context.invoked_subcommand}; "
-                f"write the options of {context.invoked_subcommand} after it"
-            )
 
 
 def _show(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from uedp_bench.errors import InputError
 from uedp_bench.io.messages import plain
 
 if TYPE_CHECKING:
@@ -78,3 +79,14 @@ def print_json(value: Any) -> None:
         ValueError: if a number is NaN or infinite.
     """
     typer.echo(json.dumps(value, indent=1, allow_nan=False, default=str))
+
+
+def refuse_options(context: typer.Context) -> None:
+    """Refuse options before the name of a command, where they would be lost."""
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if source is not None and source.name == "COMMANDLINE":
+            raise InputError(
+                f"{parameter.opts[0]}: stands before {context.invoked_subcommand}; "
+                f"write the options of {context.invoked_subcommand} after it"
+            )

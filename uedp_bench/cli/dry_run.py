@@ -8,7 +8,6 @@ import typer
 
 from uedp_bench.accounting.events import DECLARED
 from uedp_bench.cli.console import console, print_json
-from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
     from uedp_bench.accounting.guarantee import Guarantee
@@ -183,13 +182,3 @@ def _time(seconds: float) -> str:
 
 def _hours(hours: float) -> str:
     return f"{hours:.2g} hours" if hours < 10 else f"{hours:,.0f} hours"
-
-
-def check_dry(*, quiet: bool) -> None:
-    """Refuse flags that a dry run makes no sense of.
-
-    Raises:
-        InputError: naming them.
-    """
-    if quiet:
-        raise InputError("--dry-run and --quiet contradict each other: give one")

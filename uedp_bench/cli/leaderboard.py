@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from uedp_bench.cli.console import PIPE_WIDTH, AsJson, PluginFiles, console, echo, print_json
+from uedp_bench.cli.console import (
+    PIPE_WIDTH,
+    AsJson,
+    PluginFiles,
+    console,
+    echo,
+    print_json,
+    refuse_options,
+)
 from uedp_bench.cli.site import (
     Experiments,
     Folders,
@@ -191,11 +199,12 @@ def leaderboard_command(
     uedp-bench leaderboard --results runs --markdown --out docs/table.md
     """  # noqa: D301
     if context.invoked_subcommand is not None:
-        _refuse_options(context, context.invoked_subcommand)
+        refuse_options(context)
         return
     if as_json + as_markdown + as_csv + as_latex > 1:
         raise InputError("--json, --markdown, --csv and --latex: choose one")
     from uedp_bench.leaderboard import table
+    from uedp_bench.leaderboard.rows import aggregate, select
     from uedp_bench.leaderboard.site import without_culprits
 
     loader = loader_of(results, experiment, tracking_uri)
@@ -216,7 +225,7 @@ def leaderboard_command(
     )  # fmt: skip
 
     def show(results: Sequence[Result]) -> str:
-        return write(table.select(table.aggregate(results, loaded.places), task, source))
+        return write(select(aggregate(results, loaded.places), task, source))
 
     text, left_out = without_culprits(loaded, show)
     tell(loaded, left_out)
@@ -256,14 +265,6 @@ def plot_command(
     rows = select(aggregate(loaded.results, loaded.places), task, source)
     draw(rows, kind, out, metric=metric, unit=unit)
     echo(f"written: {out}", err=True)
-
-
-def _refuse_options(context: typer.Context, command: str) -> None:
-    """Options before a command's name would be the table's, and do nothing."""
-    options = [name for name, value in context.params.items() if value]
-    if options:
-        option = next(one.opts[0] for one in context.command.params if one.name == options[0])
-        raise InputError(f"{option} stands before {command!r}: give it after that name")
 
 
 def _deliver(text: str, out: Path | None) -> None:

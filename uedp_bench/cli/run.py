@@ -284,9 +284,10 @@ def run_command(
         (checkpoint_seconds, checkpoint_steps), quiet, part, on, cpus_per_run, gpus_per_run,
     )  # fmt: skip
     if dry:
-        from uedp_bench.cli.dry_run import check_dry, dry_run
+        if quiet:
+            raise InputError("--dry-run and --quiet contradict each other: give one")
+        from uedp_bench.cli.dry_run import dry_run
 
-        check_dry(quiet=quiet)
         dry_run(wanted.model_dump(), options, as_json)
         return
     benchmark(wanted.model_dump(), options, as_json)
@@ -446,7 +447,8 @@ def _seeds(text: str) -> list[int]:
 
 
 def _print(results: list[Result], options: Options, as_json: bool) -> None:
-    from uedp_bench.leaderboard.table import aggregate, render, to_json
+    from uedp_bench.leaderboard.rows import aggregate
+    from uedp_bench.leaderboard.table import render, to_json
 
     paths = {result.id: options.out / result.id / "result.json" for result in results}
     rows = aggregate(results, paths)

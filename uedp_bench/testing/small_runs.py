@@ -152,21 +152,21 @@ def _composition(value: Any, subject: Subject) -> list[dict[str, Any]]:
     return [ref(part, "mechanism", subject) for part in parts]
 
 
-def small_run(subject: Subject, *, seed: int = 1, change: Change = as_it_is) -> SmallRun:
-    """Train and serve with the first task that fits; equal arguments give the same object.
-
-    Noise depends on the seed alone, so that two releases differ by the change.
+def small_run(subject: Subject) -> SmallRun:
+    """Train and serve with the first task that fits; a subject has one such run.
 
     Raises:
         NotApplicable: if no run of it is possible, with the reasons.
     """
-    return _or_reason(_small_run(subject, seed, change))
+    return _or_reason(_small_run(subject, 1, as_it_is, SECRET))
 
 
 def again(
     subject: Subject, *, seed: int = 1, change: Change = as_it_is, secret: Secret = SECRET
 ) -> SmallRun:
     """Run `small_run` anew, with other secret numbers or data.
+
+    Noise depends on the seed alone, so that two releases differ by the change.
 
     Args:
         subject: the component.
@@ -184,9 +184,7 @@ def _or_reason(trained: SmallRun | str) -> SmallRun:
 
 
 @lru_cache(maxsize=8)
-def _small_run(
-    subject: Subject, seed: int, change: Change, secret: Secret = SECRET
-) -> SmallRun | str:
+def _small_run(subject: Subject, seed: int, change: Change, secret: Secret) -> SmallRun | str:
     """Train a release, or return why no run is possible; computed once, for it may take long."""
     reasons = []
     for task in tasks_for(subject):
