@@ -147,7 +147,7 @@ def test_a_name_of_no_file_is_no_spec(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "mended"),
     [
-        ("epsilon", ()),
+        ("budget", ()),
         ("clients", ()),
         ("dropouts", ()),
         ("noise_multipler", ("mechanism.dp-sgd.noise_multiplier=4",)),
