@@ -87,7 +87,7 @@ def test_a_file_or_name_that_is_gone_is_reported():
 @pytest.mark.parametrize("number", sorted(set(sections(TEXT)) - DEFINITIONS, key=int))
 def test_every_section_names_its_code_and_its_tests(number):
     paths = [name for name in quoted(sections(TEXT)[number]) if "/" in name]
-    assert any(path.startswith(PACKAGES) for path in paths)
+    assert any(path.startswith((*PACKAGES, "benchmarks")) for path in paths)
     assert any(path.startswith("tests/") for path in paths)
 
 
