@@ -109,3 +109,22 @@ def test_a_published_result_is_shown_by_the_beginning_of_its_id(
     assert "several" in capsys.readouterr().err
     assert run_cli(["show", "zzzz", "--out", str(REFERENCE / "quickstart")]) == 2
     assert "18 runs" in capsys.readouterr().err
+
+
+def test_the_text_says_what_was_computed_and_no_name_acts_in_it(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = next(runs.iterdir()) / "result.json"
+    record = json.loads(one.read_text())
+    record["provenance"]["libraries"]["`](x)\n# no"] = "1"
+    one.write_text(json.dumps(record))
+    text = tmp_path / "pull-request.md"
+    assert pack(runs, "--out", tmp_path / "a.jsonl.gz", "--text", text) == 0
+    written = text.read_text()
+    heads = {line for line in written.splitlines() if line.startswith("#")}
+    assert {"## Table", "## Computed with", "## Data", "## Who can compute it again"} <= heads
+    assert not any("no" in head.split() for head in heads)
+    assert "| public-only |" in written
+    assert "parallel-embedded" in written
+    assert pack(runs, "--out", tmp_path / "b.jsonl.gz", "--text", tmp_path / "none" / "x.md") == 2
+    assert "none/x.md" in capsys.readouterr().err

@@ -60,7 +60,9 @@ def validate_command(files: Files, plugin: PluginFiles = None, as_json: AsJson =
     validated(files, plugin or (), as_json=as_json)
 
 
-def validated(files: Sequence[Path], plugins: Sequence[Path], *, as_json: bool = False) -> None:
+def validated(
+    files: Sequence[Path], plugins: Sequence[Path], *, as_json: bool = False
+) -> list[Report]:
     """Check results and say what is wrong; end with exit code 1 where one has an error.
 
     Args:
@@ -92,6 +94,7 @@ def validated(files: Sequence[Path], plugins: Sequence[Path], *, as_json: bool =
             typer.echo(line)
     if not all(report.valid for report in reports):
         raise typer.Exit(1)
+    return reports
 
 
 def _text(report: Report) -> str:
@@ -142,14 +145,22 @@ Runs = Annotated[
 Out = Annotated[Path, typer.Option("--out", metavar="FILE", help="The bundle, NAME.jsonl.gz.")]
 
 
-def pack_command(runs: Runs, out: Out, plugin: PluginFiles = None) -> None:
+def pack_command(
+    runs: Runs,
+    out: Out,
+    text: Annotated[
+        Path | None,
+        typer.Option("--text", metavar="FILE.md", help="Write the text of a pull request there."),
+    ] = None,
+    plugin: PluginFiles = None,
+) -> None:
     """Validate results and write them into a bundle: a line a result, the same bytes every time.
 
     Nothing is written if a result has an error (exit code 1). Failed runs are left out, and so is
     the place of a run in MLflow; everything else of it stays as it is.
 
     \b
-    uedp-bench leaderboard pack runs/mine --out leaderboard/results/mine.jsonl.gz
+    uedp-bench leaderboard pack runs/mine --out leaderboard/results/mine.jsonl.gz --text mine.md
     """  # noqa: D301
     from uedp_bench.leaderboard.loading import load_results
     from uedp_bench.leaderboard.sources import SUFFIX, write_bundle
@@ -162,12 +173,16 @@ def pack_command(runs: Runs, out: Out, plugin: PluginFiles = None) -> None:
     finished = [result for result in results if result.status == "finished"]
     if not finished:
         raise InputError(f"RUNS: no finished run in {', '.join(map(str, runs))}")
-    validated(runs, plugin or ())
+    reports = validated(runs, plugin or ())
     for result in results:
         if result.status != "finished":
             echo(f"left out: {result.id}, which failed", err=True)
     write_bundle([one.model_copy(update={"tracking": {}}) for one in finished], out)
     echo(f"written: {out}, {len(finished)} results")
+    if text is not None:
+        from uedp_bench.leaderboard.submission import submission
+
+        _deliver(submission(finished, reports, str(out)), text)
 
 
 # Options only, no arguments: these would hide the commands of the group.
@@ -275,7 +290,7 @@ def _deliver(text: str, out: Path | None) -> None:
     try:
         out.write_text(text if text.endswith("\n") else f"{text}\n", encoding="utf-8")
     except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
-        raise InputError(f"--out {out}: {error.strerror}") from None
+        raise InputError(f"{out}: {error.strerror}") from None
     echo(f"written: {out}", err=True)
 
 
