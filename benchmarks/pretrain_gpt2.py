@@ -32,7 +32,7 @@ from torch import Tensor
 from torch.nn import functional
 from tqdm import tqdm
 
-from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary
+from uedp_bench.models.tokenizers import TokenizerVocabulary
 from uedp_bench.tasks.tokens.rows import TextRows, prepare
 from uedp_bench.text.sentences import read_public
 

@@ -26,7 +26,7 @@ from uedp_bench.contracts.task import WordCounts
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.vocabulary.dp_vocabulary import DPVocabulary
-from uedp_bench.models.vocabularies.words import WordVocabulary
+from uedp_bench.models.word_vocabularies import WordVocabulary
 
 DELTA, EPSILONS = 1e-5, (1.0, 4.0, 10.0)
 SOURCES: dict[str, dict[str, Any]] = {

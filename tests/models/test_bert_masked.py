@@ -21,7 +21,7 @@ from transformers import (
 from uedp_bench.components.registry import models
 from uedp_bench.contracts.learner import take_over
 from uedp_bench.errors import InputError
-from uedp_bench.models.vocabularies.tokenizer import train_wordpiece
+from uedp_bench.models.tokenizers import train_wordpiece
 
 TEXTS = ["the cat sat on the mat", "a dog ran in the park"] * 5
 SIZES = {

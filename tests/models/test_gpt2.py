@@ -8,7 +8,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 from uedp_bench.components.registry import models
 from uedp_bench.errors import InputError
-from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary
+from uedp_bench.models.tokenizers import TokenizerVocabulary
 
 TEXTS = ["the cat sat on the mat", "a dog ran in the park", "birds sing in the tall old trees"] * 9
 

@@ -13,7 +13,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from uedp_bench.components.registry import models
 from uedp_bench.errors import InputError
 from uedp_bench.models.networks.classifier import TfidfNetwork
-from uedp_bench.models.vocabularies.words import FIRST_TERM, TermVocabulary
+from uedp_bench.models.word_vocabularies import FIRST_TERM, TermVocabulary
 from uedp_bench.one_run.execution import Execution
 from uedp_bench.one_run.planting import forget_corpora
 from uedp_bench.one_run.runner import execute

@@ -15,7 +15,7 @@ from uedp_bench.components.registry import models
 from uedp_bench.contracts.capabilities import Vocabulary
 from uedp_bench.contracts.model import TokenEncoder, WordRows
 from uedp_bench.errors import InputError
-from uedp_bench.models.vocabularies.tokenizer import train_wordpiece
+from uedp_bench.models.tokenizers import train_wordpiece
 from uedp_bench.models.word_rows import ALPHABET, case_of, features_of
 
 TEXTS = ["The cat sat on the mat", "a dog ran in the park", "birds sing in the tall old trees"] * 9
@@ -215,7 +215,7 @@ def test_a_frozen_encoder_gives_the_vectors_that_training_would_start_from(
 
 
 def test_byte_level_tokenizers_have_the_space_in_the_piece() -> None:
-    from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary
+    from uedp_bench.models.tokenizers import TokenizerVocabulary
     from uedp_bench.models.word_rows import read_pieces
 
     vocabulary = TokenizerVocabulary.train(TEXTS, 300, origin="test")

@@ -19,8 +19,8 @@ from uedp_bench.contracts.model import TextEncoder, TokenEncoder, WordRows
 from uedp_bench.corpus import FeatureArray, FloatArray
 from uedp_bench.models.networks.classifier import Given
 from uedp_bench.models.networks.transformer_encoders import GivenWords, Projection
-from uedp_bench.models.vocabularies.words import WordVocabulary
 from uedp_bench.models.word_rows import Padding, VectorRows
+from uedp_bench.models.word_vocabularies import WordVocabulary
 
 
 class _Mean(nn.Module):

@@ -15,7 +15,7 @@ from uedp_bench.contracts.learner import Batch, Losses
 from uedp_bench.corpus import Corpus
 from uedp_bench.models.lstm import LSTMSmall, LSTMSmallParams
 from uedp_bench.models.networks.lstm import Dropout, LayerShape, NetworkShape, RecurrentNetwork
-from uedp_bench.models.vocabularies.words import WordVocabulary
+from uedp_bench.models.word_vocabularies import WordVocabulary
 from uedp_bench.tasks.language.language_model import LanguageReader
 from uedp_bench.tasks.tokens.reader import SupervisedLearner
 from uedp_bench.training.local import (

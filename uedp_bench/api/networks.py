@@ -32,10 +32,10 @@ from uedp_bench.contracts.model import WordRows as WordRows
 from uedp_bench.contracts.model import load_weights as load_weights
 from uedp_bench.contracts.model import save_weights as save_weights
 from uedp_bench.contracts.task import WordCounts as WordCounts
-from uedp_bench.models.vocabularies.words import WordModel as WordModel
-from uedp_bench.models.vocabularies.words import WordParams as WordParams
-from uedp_bench.models.vocabularies.words import WordText as WordText
-from uedp_bench.models.vocabularies.words import WordVocabulary as WordVocabulary
+from uedp_bench.models.word_vocabularies import WordModel as WordModel
+from uedp_bench.models.word_vocabularies import WordParams as WordParams
+from uedp_bench.models.word_vocabularies import WordText as WordText
+from uedp_bench.models.word_vocabularies import WordVocabulary as WordVocabulary
 from uedp_bench.tasks.tokens.reader import Reader as Reader
 from uedp_bench.tasks.tokens.supervised import SupervisedParams as SupervisedParams
 from uedp_bench.tasks.tokens.supervised import SupervisedTask as SupervisedTask

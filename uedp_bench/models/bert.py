@@ -21,7 +21,7 @@ from uedp_bench.api.networks import (
 from uedp_bench.io.files import state_of
 from uedp_bench.models.adapters import configured, load_adapted, save_adapted, whole
 from uedp_bench.models.bert_params import SIZES, TOKENS, BERTParams
-from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary
+from uedp_bench.models.tokenizers import TokenizerVocabulary
 from uedp_bench.text.pretrained import SHAPES, cached_vectors, model_identity, readable, revision
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams], MaskedLanguageMode
     def vocabulary(self, texts: Sequence[str], *, origin: str, private: bool) -> MaskedVocabulary:
         """The pretrained tokenizer (the texts are not used), or one trained on the texts."""
         if self.params.configuration is not None:
-            from uedp_bench.models.vocabularies.tokenizer import train_wordpiece
+            from uedp_bench.models.tokenizers import train_wordpiece
 
             size = self.params.vocabulary_size or TOKENS[self.params.configuration]
             return TokenizerVocabulary(train_wordpiece(texts, size), origin=origin, private=private)
@@ -89,7 +89,7 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams], MaskedLanguageMode
 
     def words(self, texts: Sequence[str]) -> list[list[str]]:
         """Words of each text before they are cut into pieces: in lower case, signs apart."""
-        from uedp_bench.models.vocabularies.tokenizer import words_of_bert
+        from uedp_bench.models.tokenizers import words_of_bert
 
         return words_of_bert(texts)
 

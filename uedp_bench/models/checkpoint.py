@@ -21,7 +21,7 @@ from uedp_bench.api.networks import (
     load_weights,
     save_weights,
 )
-from uedp_bench.models.vocabularies.tokenizer import ChatVocabulary, TokenizerVocabulary
+from uedp_bench.models.tokenizers import ChatVocabulary, TokenizerVocabulary
 from uedp_bench.text.pretrained import readable, snapshot
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from uedp_bench.api import InputError, MayBePath
 from uedp_bench.api.networks import LanguageModel, Vocabulary
 from uedp_bench.models.adapters import LoraParams, configured, load_adapted, save_adapted, whole
-from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary, words_of_bytes
+from uedp_bench.models.tokenizers import TokenizerVocabulary, words_of_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ from pydantic import Field
 from uedp_bench.api import InputError, MayBePath, Params, Requirement
 from uedp_bench.api.networks import PairVocabulary, TranslationModel
 from uedp_bench.components.component import SENTENCEPIECE
-from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary
+from uedp_bench.models.tokenizers import TokenizerVocabulary
 
 if TYPE_CHECKING:
     from torch import nn

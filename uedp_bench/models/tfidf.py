@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from uedp_bench.api.networks import TextEncoder, Vocabulary, WordParams
-from uedp_bench.models.vocabularies.words import TermVocabulary, terms
+from uedp_bench.models.word_vocabularies import TermVocabulary, terms
 
 if TYPE_CHECKING:
     from torch import nn

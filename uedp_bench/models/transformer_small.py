@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from uedp_bench.api import Params
 from uedp_bench.api.networks import PairVocabulary, TranslationModel
-from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary
+from uedp_bench.models.tokenizers import TokenizerVocabulary
 
 if TYPE_CHECKING:
     from torch import nn

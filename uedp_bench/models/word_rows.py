@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from uedp_bench.contracts.capabilities import Vocabulary
 from uedp_bench.contracts.learner import Batch
 from uedp_bench.corpus import BoolArray, FeatureArray, IntArray
-from uedp_bench.models.vocabularies.words import WordVocabulary
+from uedp_bench.models.word_vocabularies import WordVocabulary
 from uedp_bench.text.pretrained import different_vectors
 
 _UNKNOWN, _BEGIN, _END = 1, 2, 3  # 0 stands for no character

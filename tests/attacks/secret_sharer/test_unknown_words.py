@@ -10,7 +10,7 @@ from uedp_bench.attacks.secret_sharer.attack import SecretSharer
 from uedp_bench.contracts.release import Release
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import Corpus
-from uedp_bench.models.vocabularies.words import WordVocabulary
+from uedp_bench.models.word_vocabularies import WordVocabulary
 
 RunMaker = Callable[..., Run]
 

@@ -17,7 +17,7 @@ from uedp_bench.components.registry import models
 from uedp_bench.contracts.release import Release
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
-from uedp_bench.models.vocabularies.words import WordVocabulary
+from uedp_bench.models.word_vocabularies import WordVocabulary
 
 USERS = 40
 

@@ -16,7 +16,7 @@ from uedp_bench.contracts.run_context import Run
 from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.models.vocabularies.words import WordVocabulary
+from uedp_bench.models.word_vocabularies import WordVocabulary
 from uedp_bench.tasks.language.language_model import LanguageModelRelease
 from uedp_bench.training.plain import train_plain
 
@@ -390,7 +390,7 @@ def test_two_scores_of_one_corpus_count_once_and_agree(monkeypatch: Any) -> None
 
 
 def test_the_mark_of_unknown_words_in_published_text_stays_one():
-    from uedp_bench.models.vocabularies.words import WordVocabulary
+    from uedp_bench.models.word_vocabularies import WordVocabulary
     from uedp_bench.tasks.tokens.rows import encode_targets, prepare
 
     texts = ["The <unk> sat, <unk>. x<unk>y < unk >", "<UNK> <unk>"]

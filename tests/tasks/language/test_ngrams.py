@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uedp_bench.errors import InputError
-from uedp_bench.models.vocabularies.words import WordVocabulary
+from uedp_bench.models.word_vocabularies import WordVocabulary
 from uedp_bench.tasks.language.ngrams import NGramModel
 from uedp_bench.tasks.tokens.rows import IGNORED, TextRows, prepare
 

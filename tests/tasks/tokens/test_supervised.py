@@ -24,7 +24,7 @@ from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError, UedpBenchError
 from uedp_bench.models.networks.modules import ModuleSet
-from uedp_bench.models.vocabularies.words import WordVocabulary
+from uedp_bench.models.word_vocabularies import WordVocabulary
 
 
 class Network(nn.Module):

@@ -19,7 +19,7 @@ from uedp_bench.corpus import FloatArray
 from uedp_bench.errors import InputError
 from uedp_bench.models.networks.lstm import keep_mask
 from uedp_bench.models.networks.modules import Branches, OutputLayer
-from uedp_bench.models.vocabularies.words import FIRST_TERM
+from uedp_bench.models.word_vocabularies import FIRST_TERM
 
 _HEAD_STREAM = 1 << 20
 """First number of the head's dropout masks: an encoder's own are smaller."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary
+from uedp_bench.models.tokenizers import TokenizerVocabulary
 
 TEXTS = ["the cat sat on the mat", "a cat and a dog", "the Zürich naïve façade – 東京 🙂"]
 

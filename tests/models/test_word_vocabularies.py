@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from uedp_bench.errors import InputError
-from uedp_bench.models.vocabularies.tokenizer import TokenizerVocabulary
-from uedp_bench.models.vocabularies.words import WordVocabulary
+from uedp_bench.models.tokenizers import TokenizerVocabulary
+from uedp_bench.models.word_vocabularies import WordVocabulary
 
 TEXTS = ["the cat sat on the mat", "a cat and a dog", "the Zürich naïve façade – 東京 🙂"]
 
