@@ -63,21 +63,21 @@ class Requirement:
             raise MissingExtraError(f"{owner}: {self.use}" if owner else self.use, self.install)
 
 
-def of_extra(module: str, use: str, extra: str) -> Requirement:
+def _of_extra(module: str, use: str, extra: str) -> Requirement:
     """Requirement of a package that an extra of this package installs."""
     return Requirement(module, use, f"pip install 'uedp-bench[{extra}]'")
 
 
-DATASETS = of_extra("datasets", "datasets", "hub")
-FAISS = of_extra("faiss", "faiss, which has approximate indexes (search=hnsw),", "approximate")
-GENSIM = of_extra("gensim", "gensim, which reads .kv, .model and .bin,", "embeddings")
-PEFT = of_extra("peft", "peft (lora_rank)", "lora")
+DATASETS = _of_extra("datasets", "datasets", "hub")
+FAISS = _of_extra("faiss", "faiss, which has approximate indexes (search=hnsw),", "approximate")
+GENSIM = _of_extra("gensim", "gensim, which reads .kv, .model and .bin,", "embeddings")
+PEFT = _of_extra("peft", "peft (lora_rank)", "lora")
 PRESIDIO = (
-    of_extra("presidio_analyzer", "presidio-analyzer (finds entities)", "ner"),
-    of_extra("tldextract", "tldextract (finds addresses)", "ner"),
+    _of_extra("presidio_analyzer", "presidio-analyzer (finds entities)", "ner"),
+    _of_extra("tldextract", "tldextract (finds addresses)", "ner"),
 )
-SACREBLEU = of_extra("sacrebleu", "sacrebleu (BLEU and chrF)", "translation")
-SENTENCEPIECE = of_extra("sentencepiece", "sentencepiece (reads Marian's pieces)", "translation")
+SACREBLEU = _of_extra("sacrebleu", "sacrebleu (BLEU and chrF)", "translation")
+SENTENCEPIECE = _of_extra("sentencepiece", "sentencepiece (reads Marian's pieces)", "translation")
 
 
 def of_detector(detector: str, pipeline: str | None) -> tuple[Requirement, ...]:
@@ -92,10 +92,10 @@ def of_detector(detector: str, pipeline: str | None) -> tuple[Requirement, ...]:
     needs = PRESIDIO if detector == "presidio" else ()
     if pipeline is None or not pipeline.isidentifier():  # a folder
         return needs
-    return (*needs, of_pipeline(pipeline))
+    return (*needs, _of_pipeline(pipeline))
 
 
-def of_pipeline(name: str) -> Requirement:
+def _of_pipeline(name: str) -> Requirement:
     """Requirement of a spaCy pipeline that is installed as a package."""
     return Requirement(name, f"the spaCy pipeline {name}", f"python -m spacy download {name}")
 
@@ -105,7 +105,7 @@ def of_embedding(embedding: str | None) -> tuple[Requirement, ...]:
     if embedding is None:
         return ()
     if embedding.startswith("spacy:"):
-        return (of_pipeline(embedding.removeprefix("spacy:")),)
+        return (_of_pipeline(embedding.removeprefix("spacy:")),)
     return (GENSIM,) if embedding.endswith((".kv", ".model", ".bin")) else ()
 
 

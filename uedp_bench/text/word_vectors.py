@@ -54,7 +54,7 @@ SPACY = "spacy:"
 """Prefix of the name of an installed spaCy pipeline."""
 
 
-def read_gensim(path: Path, field: str) -> Embedding:
+def _read_gensim(path: Path, field: str) -> Embedding:
     """Vectors of `KeyedVectors.save`, of a saved model, or of a word2vec file in binary format.
 
     Raises:
@@ -78,7 +78,7 @@ def read_gensim(path: Path, field: str) -> Embedding:
 
 
 @lru_cache(maxsize=1)
-def read_spacy(name: str, field: str) -> Embedding:
+def _read_spacy(name: str, field: str) -> Embedding:
     """The vectors of a spaCy pipeline; words that share a vector each have it.
 
     Args:
@@ -143,10 +143,10 @@ def read_embedding(path: Path | str, field: str) -> Embedding:
         name = str(path).removeprefix(SPACY)
         if Path(name).is_dir():
             raise InputError(f"{field}: {path} is a folder; give it without {SPACY!r}")
-        return read_spacy(name, field)
+        return _read_spacy(name, field)
     path = Path(path)
     if path.is_dir():
-        return read_spacy(str(path), field)
+        return _read_spacy(str(path), field)
     try:
         status = path.stat()
         return _read(path.resolve(), field, status.st_mtime_ns, status.st_size)
@@ -161,7 +161,7 @@ def read_embedding(path: Path | str, field: str) -> Embedding:
 def _read(path: Path, field: str, changed: int, size: int) -> Embedding:
     # Time and size are arguments so that a file that was written anew is read anew.
     if path.suffix in GENSIM:
-        return read_gensim(path, field)
+        return _read_gensim(path, field)
     with open_regular(path, field) as raw:
         binary = gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw
         with io.TextIOWrapper(binary, encoding="utf-8", newline="\n") as file:

@@ -38,7 +38,7 @@ def exact_norms(updates: Tensor) -> Tensor:
     return norms
 
 
-def clip_factors(updates: Tensor, bound: float) -> tuple[Tensor, Tensor]:
+def _clip_factors(updates: Tensor, bound: float) -> tuple[Tensor, Tensor]:
     """Factors that bring updates (units, d) to norm at most `bound`, and their norms.
 
     Returns:
@@ -86,8 +86,8 @@ def clipped_sum(
         (d,) the sum: adding or removing one unit changes it by at most `bound` times its weight;
         (units,) norms.
     """
-    factors, norms = clip_factors(updates, bound)
-    factors, rows = factors * weights, finite_rows(updates, norms)
+    factors, norms = _clip_factors(updates, bound)
+    factors, rows = factors * weights, _finite_rows(updates, norms)
     if into is None:
         return factors @ rows, norms
     if len(rows) == 1 and not waits(rows.device):  # in one pass
@@ -95,7 +95,7 @@ def clipped_sum(
     return into.add_(factors @ rows), norms
 
 
-def finite_rows(updates: Tensor, norms: Tensor) -> Tensor:
+def _finite_rows(updates: Tensor, norms: Tensor) -> Tensor:
     """Updates (units, d), those of norms (units,) that are not finite made 0.
 
     No factor silences them: 0 times infinity is not a number. To ask a GPU whether there are any
@@ -126,12 +126,12 @@ def layered_sum(
     """
     parts = torch.split(updates, list(sizes), dim=1)
     factors_and_norms = [
-        clip_factors(part, bound) for part, bound in zip(parts, bounds, strict=True)
+        _clip_factors(part, bound) for part, bound in zip(parts, bounds, strict=True)
     ]
     by_layer = torch.stack([norms for _, norms in factors_and_norms], dim=1)
     norms = torch.linalg.vector_norm(by_layer, dim=1)
     sums = [
-        (factors * weights) @ finite_rows(part, norms)
+        (factors * weights) @ _finite_rows(part, norms)
         for part, (factors, _) in zip(parts, factors_and_norms, strict=True)
     ]
     most = torch.as_tensor(bounds, dtype=by_layer.dtype, device=by_layer.device)
@@ -164,8 +164,8 @@ def row_clipped_updates(
         part = slice(start, start + most)
         alone = Cohort(rows[part, None], np.ones((len(rows[part]), 1)), seeds=seeds[:, part, None])
         updates = trainer.updates(theta, alone)
-        factors, norms = clip_factors(updates, bound)
+        factors, norms = _clip_factors(updates, bound)
         dropped += (~torch.isfinite(norms)).sum()
         to = torch.as_tensor(owner[part], device=theta.device)
-        sums.index_add_(0, to, finite_rows(updates, norms).mul_(factors[:, None]))
+        sums.index_add_(0, to, _finite_rows(updates, norms).mul_(factors[:, None]))
     return sums, dropped

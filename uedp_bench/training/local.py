@@ -46,7 +46,7 @@ class Steps:
         """One step with gradients (units, d)."""
         local = self._local
         if local.optimizer == "sgd" and not local.momentum:
-            self.weights += sgd_move(gradient, active, local)
+            self.weights += _sgd_move(gradient, active, local)
             return
         if local.optimizer == "sgd":
             moved = self._velocity * local.momentum + _clipped(gradient, local.gradient_clip)
@@ -75,7 +75,7 @@ def _clipped(gradient: Tensor, bound: float | None) -> Tensor:
     return gradient * torch.clamp(bound / (norms + 1e-6), max=1.0)
 
 
-def sgd_move(gradient: Tensor, active: Tensor, local: LocalTraining) -> Tensor:
+def _sgd_move(gradient: Tensor, active: Tensor, local: LocalTraining) -> Tensor:
     """(units, d) the moves of one step of sgd; overwrites the gradients."""
     moves = _clipped(gradient, local.gradient_clip).mul_(-local.learning_rate)
     return _of_active(moves, active)
@@ -299,9 +299,9 @@ class LocalTrainer:
                 trained = torch.as_tensor(np.flatnonzero(has_rows), device=self._device)
                 self._first_losses.append(values.detach()[trained])
                 if single.all():
-                    return sgd_move(flat, active, self._local)
+                    return _sgd_move(flat, active, self._local)
                 if single.any():
-                    moves = sgd_move(flat.clone(), active, self._local)
+                    moves = _sgd_move(flat.clone(), active, self._local)
             steps = steps or Steps(self._local, theta.expand(units, -1).clone())
             steps.move(flat, active)
         if steps is None:

@@ -19,7 +19,7 @@ from uedp_bench.models.networks.lstm import (
 )
 from uedp_bench.models.word_rows import ALPHABET, CASES
 
-EMBEDDING_RANGE = 0.1
+_EMBEDDING_RANGE = 0.1
 
 
 class ConcatPooling(nn.Module):
@@ -69,7 +69,7 @@ class BidirectionalNetwork(nn.Module):
         self.onward, self.backward_layer = RecurrentLayer(shape), RecurrentLayer(shape)
         generator = torch.Generator().manual_seed(seed)
         with torch.no_grad():
-            self.embedding.uniform_(-EMBEDDING_RANGE, EMBEDDING_RANGE, generator=generator)
+            self.embedding.uniform_(-_EMBEDDING_RANGE, _EMBEDDING_RANGE, generator=generator)
         self.onward.initialise(generator)
         self.backward_layer.initialise(generator)
 
@@ -86,8 +86,8 @@ class BidirectionalNetwork(nn.Module):
         values = nn.functional.embedding(tokens, self.embedding)
         words = word_mask(seeds, tokens, self.dropout)
         values = values if words is None else values * words
-        order = turning(lengths, tokens.shape[1])
-        outputs_of_directions = both_directions(self.onward, self.backward_layer, values, order)
+        order = _turning(lengths, tokens.shape[1])
+        outputs_of_directions = _both_directions(self.onward, self.backward_layer, values, order)
         state = torch.cat(
             [_vectors_at(outputs, lengths - 1) for outputs in outputs_of_directions], dim=1
         )
@@ -95,7 +95,7 @@ class BidirectionalNetwork(nn.Module):
         return state if mask is None else state * mask
 
 
-def turning(lengths: Tensor, longest: int) -> Tensor:
+def _turning(lengths: Tensor, longest: int) -> Tensor:
     """(rows, longest, 1) positions that turn the first `lengths` (rows,) of a row around.
 
     A row of n tokens is read n - 1, ..., 0 and from there on anything: what counts is computed in
@@ -105,7 +105,7 @@ def turning(lengths: Tensor, longest: int) -> Tensor:
     return (last - torch.arange(longest, device=lengths.device)).clamp(min=0)[:, :, None]
 
 
-def both_directions(
+def _both_directions(
     onward: RecurrentLayer, back: RecurrentLayer, values: Tensor, order: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Outputs (rows, length, units) of a layer on rows, and of another on the rows turned around.
@@ -114,7 +114,7 @@ def both_directions(
         onward: the layer that reads from the first token on.
         back: the layer that reads from the last token on.
         values: (rows, length, size).
-        order: see `turning`.
+        order: see `_turning`.
     """
     turned = torch.take_along_dim(values, order, dim=1)
     rows = len(values)
@@ -211,7 +211,7 @@ class WordEncoder(nn.Module):
         layer = LayerShape(inputs, shape.units, projection=None, coupled=False)
         self.onward, self.backward_layer = RecurrentLayer(layer), RecurrentLayer(layer)
         with torch.no_grad():
-            self.embedding.uniform_(-EMBEDDING_RANGE, EMBEDDING_RANGE, generator=generator)
+            self.embedding.uniform_(-_EMBEDDING_RANGE, _EMBEDDING_RANGE, generator=generator)
         self.onward.initialise(generator)
         self.backward_layer.initialise(generator)
         self.characters = CharacterCNN(shape.filters, generator) if shape.filters else None
@@ -240,8 +240,8 @@ class WordEncoder(nn.Module):
             parts.append(self.characters(batch["characters"]))
         if self.cases is not None:
             parts.append(nn.functional.embedding(batch["cases"], self.cases))
-        order = turning(lengths, tokens.shape[1])
-        onward, turned = both_directions(
+        order = _turning(lengths, tokens.shape[1])
+        onward, turned = _both_directions(
             self.onward, self.backward_layer, torch.cat(parts, dim=2), order
         )
         outputs = torch.cat([onward, torch.take_along_dim(turned, order, dim=1)], dim=2)
