@@ -28,10 +28,9 @@ from uedp_bench.contracts.results import Estimate
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
 from uedp_bench.errors import InputError
 from uedp_bench.one_run.evaluation import Attacked, attack_all
-from uedp_bench.one_run.planting import load_corpus
 from uedp_bench.one_run.retraining import Retraining
 from uedp_bench.testing.checks import NotApplicable, Subject, check
-from uedp_bench.testing.small_runs import digest, finished, small_run, source_of, tasks_for
+from uedp_bench.testing.small_runs import corpus_of, digest, finished, small_run, tasks_for
 
 WIDTH = 48
 """Size of representations."""
@@ -225,7 +224,7 @@ def check_planting(subject: Subject) -> None:
 
     Whoever plants never changes a corpus in place, and never touches test rows: utility is theirs.
     """
-    corpus = load_corpus(source_of(small_run(subject)))
+    corpus = corpus_of(subject)
     attack: Attack[Any] = subject.create()
     before = digest(corpus)
     (first, planted), (second, again) = (_planted(attack, corpus, seed) for seed in (5, 5))

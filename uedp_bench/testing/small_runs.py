@@ -17,14 +17,13 @@ from uedp_bench.contracts.capabilities import declared_capabilities
 from uedp_bench.contracts.release import Release, protected_rows, published_of
 from uedp_bench.contracts.results import Estimate, Result, RunSpec
 from uedp_bench.contracts.run_context import Speed
-from uedp_bench.contracts.source import Source
 from uedp_bench.contracts.task import Task
 from uedp_bench.corpus import Corpus, FloatArray
 from uedp_bench.errors import InputError, MissingExtraError
 from uedp_bench.one_run.components import build_sources
 from uedp_bench.one_run.evaluation import score
 from uedp_bench.one_run.execution import Execution, Meter
-from uedp_bench.one_run.planting import Data, load_data
+from uedp_bench.one_run.planting import Data, load_corpus, load_data
 from uedp_bench.one_run.preparing import Prepared, prepare
 from uedp_bench.one_run.protecting import Protected, protect
 from uedp_bench.one_run.runner import execute
@@ -317,9 +316,19 @@ def _first_difference(
     return None
 
 
-def source_of(made_by: SmallRun) -> Source[Any]:
-    """The source of a run."""
-    return made_by.ready.parts.sources.first
+def corpus_of(subject: Subject) -> Corpus:
+    """The corpus of a small run, as its source gives it.
+
+    Raises:
+        NotApplicable: if no run is possible, with the reasons.
+    """
+    reasons = []
+    for task in tasks_for(subject):
+        try:
+            return load_corpus(build_sources(spec_of(subject, task)).first)
+        except InputError as error:
+            reasons.append(f"{task}: {error}")
+    raise NotApplicable(impossible(reasons))
 
 
 def task_of(made_by: SmallRun) -> Task[Any]:
