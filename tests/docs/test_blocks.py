@@ -82,7 +82,6 @@ def test_runs_are_found_on_many_pages():
 HERE = re.compile(r"^ *python - <<'END'\n(.*?)^ *END$", re.M | re.S)
 BLOCK = re.compile(r"(<!-- [^\n]* -->\n)?^ *```python\n(.*?)^ *```", re.M | re.S)
 NOT_RUN = {
-    "docs/user-entity.md": "calibrates for seconds; tests of its results do as well",
     "docs/mechanisms/dp-ftrl.md": "factorises for seconds; tests of the factorisation do as well",
 }
 """Pages whose scripts take long, and why."""
