@@ -10,7 +10,7 @@ from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.bounds.ceilings import JudgedUsers
 from uedp_bench.bounds.consistency import STRICT_ERROR
 from uedp_bench.contracts.results import Estimate, Headline, LowerBound, Result
-from uedp_bench.one_run.utility import headline_of
+from uedp_bench.contracts.task import headline_of
 
 NOTHING = "learned nothing"
 """Marks a row whose model is no better than what needs no private text."""

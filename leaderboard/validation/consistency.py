@@ -12,12 +12,12 @@ from typing import Any
 from uedp_bench.accounting.event_contract import COMPUTATION
 from uedp_bench.components.metric import Metric
 from uedp_bench.contracts.results import Estimate, Result
+from uedp_bench.contracts.task import PUBLIC_ONLY, has_learned
 from uedp_bench.leaderboard.installed import result_metrics
 from uedp_bench.leaderboard.validation.components import components
 from uedp_bench.leaderboard.validation.identity import fingerprint, task_version
 from uedp_bench.leaderboard.validation.publishing import PLACE
 from uedp_bench.leaderboard.validation.report import Problem, error, note, place, shown
-from uedp_bench.one_run.utility import PUBLIC_ONLY, has_learned
 from uedp_bench.statistics.roc import areas
 from uedp_bench.store.result_files import names_place
 

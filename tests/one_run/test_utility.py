@@ -8,10 +8,9 @@ from tiny import USER_DP, plugged, runs
 
 from uedp_bench.components.metric import Metric
 from uedp_bench.contracts.results import Estimate
-from uedp_bench.contracts.task import Task
+from uedp_bench.contracts.task import PUBLIC_ONLY, Task, has_learned, judged
 from uedp_bench.one_run.execution import Execution
 from uedp_bench.one_run.runner import execute
-from uedp_bench.one_run.utility import PUBLIC_ONLY, has_learned, judged
 
 LOWER = [
     (Estimate(value=8, low=7, high=9), [10.0], True),

@@ -14,6 +14,7 @@ from uedp_bench.components.metric import Declared
 from uedp_bench.contracts.capabilities import Vocabulary
 from uedp_bench.contracts.results import Cost, Result, RunSpec
 from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.task import judged
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.io.folders import disk_is_full
@@ -26,7 +27,6 @@ from uedp_bench.one_run.preparing import Prepared, prepare
 from uedp_bench.one_run.private_data import Keeper, counts_sizes, keep_result, marked
 from uedp_bench.one_run.protecting import Protected, protect
 from uedp_bench.one_run.retraining import Retraining
-from uedp_bench.one_run.utility import judged
 from uedp_bench.spec.identity import Identity
 from uedp_bench.store.checkpointing import after_failure, forget
 from uedp_bench.store.result_files import failed, provenance, reason_of

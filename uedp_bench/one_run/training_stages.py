@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uedp_bench.contracts.mechanism import Events, ServingMechanism
+from uedp_bench.contracts.model import LanguageModel
 from uedp_bench.contracts.release import Release
 from uedp_bench.contracts.results import TrainedStage
 from uedp_bench.contracts.run_context import Run
@@ -19,7 +20,6 @@ from uedp_bench.corpus.keys import normal_surface
 from uedp_bench.errors import CapabilityError, PrivacyError
 from uedp_bench.one_run.components import base_release
 from uedp_bench.one_run.pipeline import TrainingStage
-from uedp_bench.one_run.utility import predicts_untrained
 from uedp_bench.training.plain import train_plain
 from uedp_bench.training.public_stage import train_public
 
@@ -124,7 +124,7 @@ def train_stages(
     has_public_stage = any(learner.role != "private" for learner in learners)
     elsewhere = parts.pipeline.elsewhere is not None
     followed = (
-        keep_floor and not elsewhere and (has_public_stage or predicts_untrained(parts.task.model))
+        keep_floor and not elsewhere and (has_public_stage or _predicts_untrained(parts.task.model))
     )
     floor = _Floor(run) if followed else None
     private, numbers = iter(parts.pipeline.training), Counter[str]()
@@ -294,3 +294,11 @@ def _holds_private(rows: Corpus, corpus: Corpus, downstream: Corpus | None) -> b
         return not private_rows.isdisjoint(zip(rows.origin.tolist(), rows.texts, strict=True))
     numbers = np.setdiff1d(private.origin, corpus.only("public").origin)
     return bool(np.isin(rows.origin, numbers).any() or (rows.origin < 0).any())
+
+
+def _predicts_untrained(model: Any) -> bool:
+    """True if a model is a language model that was trained on public text before it came here.
+
+    A pretrained encoder is none: the head on top of it is drawn at random.
+    """
+    return isinstance(model, LanguageModel) and model.brings_vocabulary()
