@@ -28,8 +28,8 @@ from uedp_bench.io.files import open_text
 from uedp_bench.mechanisms.fragments.phrase_fragments import PhraseFragments
 from uedp_bench.mechanisms.fragments.phrase_union import PhraseUnion
 from uedp_bench.mechanisms.fragments.votes import phrases_of_voters
-from uedp_bench.one_run.planning.mechanisms_and_systems import NOISE
 from uedp_bench.one_run.publishing import publish
+from uedp_bench.spec.descriptions import NOISE
 from uedp_bench.tasks.sources.nmt_confidential import NMTConfidential
 from uedp_bench.tasks.sources.parallel_embedded.source import ParallelEmbedded
 from uedp_bench.tasks.sources.reading.pairs import holds_text

@@ -14,7 +14,7 @@ from uedp_bench.accounting.published_systems import ALIASES, SYSTEMS
 from uedp_bench.cli.main import run_cli
 from uedp_bench.components import registry
 from uedp_bench.one_run.planning.account import DELTA
-from uedp_bench.one_run.planning.mechanisms_and_systems import names
+from uedp_bench.spec.descriptions import accountable_names
 
 CONLL = [
     "account", "uedp", "--set", "users=946", "--set", "users_per_round=50", "--set", "rounds=50",
@@ -267,7 +267,7 @@ def test_everything_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     systems = out.partition("accountedforonly:")[2].partition(".")[0]
     assert set(systems.split(",")) == {*SYSTEMS, *ALIASES}
     assert not {*SYSTEMS, *ALIASES} & set(registry.mechanisms.names())
-    assert {*SYSTEMS, *ALIASES, "uedp", "user-dp"} <= set(names())
+    assert {*SYSTEMS, *ALIASES, "uedp", "user-dp"} <= set(accountable_names())
 
 
 BEYOND = [

@@ -127,8 +127,8 @@ def calibrate_command(
     from uedp_bench.one_run.planning.account import DELTA
     from uedp_bench.one_run.planning.calibration import Target, default_parameter
     from uedp_bench.one_run.planning.calibration import solve as solve_for
-    from uedp_bench.one_run.planning.mechanisms_and_systems import needs_parameter
     from uedp_bench.one_run.planning.planned_mechanisms import PlannedMechanism
+    from uedp_bench.spec.descriptions import needs_parameter
 
     load_plugins(plugin or [])
     if "+" in mechanism:
@@ -178,7 +178,7 @@ def _settings(
 ) -> tuple[dict[str, Any], float | None]:
     """Parameters, and delta wherever it was given; a mechanism that has a delta gets the same."""
     from uedp_bench.one_run.pipeline import numbered
-    from uedp_bench.one_run.planning.mechanisms_and_systems import has_parameter
+    from uedp_bench.spec.descriptions import has_parameter
     from uedp_bench.spec.spec import parse_setting
 
     parameters: dict[str, Any] = {}

@@ -105,8 +105,7 @@ def describe_command(
     uedp-bench describe dpnr
     """  # noqa: D301
     from uedp_bench.components.registry import load_plugins
-    from uedp_bench.one_run.planning.mechanisms_and_systems import describe_system
-    from uedp_bench.spec.descriptions import describe_component
+    from uedp_bench.spec.descriptions import describe_component, describe_system
 
     load_plugins(plugin or [])
     system = name.removeprefix("system/")

@@ -13,9 +13,9 @@ from uedp_bench.leaderboard.run_pages.in_words import promise
 from uedp_bench.one_run.planning.account import DELTA
 from uedp_bench.one_run.planning.account import account as account_for
 from uedp_bench.one_run.planning.calibration import Solution, Target, default_parameter, solve
-from uedp_bench.one_run.planning.mechanisms_and_systems import has_parameter, needs_parameter
 from uedp_bench.one_run.planning.planned_mechanisms import PlannedMechanism, PlannedPipeline
 from uedp_bench.python_api.results import table_html
+from uedp_bench.spec.descriptions import has_parameter, needs_parameter
 
 COLUMNS = ("kind", "epsilon", "delta", "unit", "adjacency", "notion", "status", "reason")
 NUMBERS = ("epsilon", "delta")

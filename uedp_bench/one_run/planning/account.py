@@ -23,13 +23,13 @@ from uedp_bench.errors import MOST_SHOWN, InputError, shown
 from uedp_bench.io.files import read_text, shown_path
 from uedp_bench.io.json_files import MOST_BYTES, FormError, faults, parse
 from uedp_bench.io.messages import plain
-from uedp_bench.one_run.planning.mechanisms_and_systems import NOISE
 from uedp_bench.one_run.planning.planned_mechanisms import (
     SIZES,
     MissingSizeError,
     PlannedMechanism,
     PlannedPipeline,
 )
+from uedp_bench.spec.descriptions import NOISE
 
 DELTA = 1e-5
 """Delta where none is given, as of `uedp-bench run`."""

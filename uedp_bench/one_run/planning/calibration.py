@@ -21,8 +21,8 @@ from uedp_bench.accounting.noise_search import (
 )
 from uedp_bench.errors import InputError, nearest
 from uedp_bench.one_run.planning.account import point_of
-from uedp_bench.one_run.planning.mechanisms_and_systems import NOISE, has_parameter, needs_parameter
 from uedp_bench.one_run.planning.planned_mechanisms import MissingSizeError, PlannedMechanism
+from uedp_bench.spec.descriptions import NOISE, has_parameter, needs_parameter
 
 SOLVABLE = (
     NOISE, "users_per_round", "batch_size", "sampling_rate", "rounds", "steps", "epochs", "epsilon",

@@ -24,7 +24,7 @@ from uedp_bench.contracts.mechanism import Mechanism, TrainingMechanism
 from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.errors import InputError, nearest
 from uedp_bench.one_run.pipeline import Pipeline, numbered
-from uedp_bench.one_run.planning.mechanisms_and_systems import (
+from uedp_bench.spec.descriptions import (
     NOISE,
     component_class,
     has_parameter,
