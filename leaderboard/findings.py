@@ -59,7 +59,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Placed:
+class _Placed:
     """A dot with its places, in percent of the axis."""
 
     dot: Dot
@@ -112,14 +112,14 @@ class DotPlot:
         return round(min(100.0, max(0.0, at)), 2)
 
     @property
-    def placed(self) -> tuple[Placed, ...]:
+    def placed(self) -> tuple[_Placed, ...]:
         """The dots in their places, with their intervals as far as the axis goes."""
         placed = []
         for dot in self.dots:
             at = self.percent(dot.value)
             ends = (dot.low, dot.high)
             left, right = (at if end is None else self.percent(end) for end in ends)
-            placed.append(Placed(dot, at, left, round(max(0.0, right - left), 2)))
+            placed.append(_Placed(dot, at, left, round(max(0.0, right - left), 2)))
         return tuple(placed)
 
     @property

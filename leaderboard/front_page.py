@@ -26,7 +26,7 @@ from uedp_bench.leaderboard.findings import (
 from uedp_bench.leaderboard.glossary import UNITS
 from uedp_bench.leaderboard.rows import Row
 
-BUDGETS = (1, 2, 4, 8, 16)
+_BUDGETS = (1, 2, 4, 8, 16)
 """Epsilons that readers choose from."""
 
 
@@ -58,7 +58,7 @@ def choices(boards: Sequence[Board]) -> dict[str, Any]:
     return {
         "units": [[unit, UNITS[unit]] for unit in units],
         "tasks": list(tasks),
-        "budgets": list(BUDGETS),
+        "budgets": list(_BUDGETS),
         "start": _start(sets, rows, units, list(tasks)),
         "sets": sets,
         "rows": rows,
@@ -76,7 +76,7 @@ def _start(
     Persons before other units, an epsilon of 8 before others. An answer of any size is the last
     resort: there rows per unit of distance stand, too.
     """
-    budgets = ["8", *(str(most) for most in BUDGETS if most != 8), "any"]
+    budgets = ["8", *(str(most) for most in _BUDGETS if most != 8), "any"]
     units = sorted(units, key=lambda unit: unit != "user")
     for learned in (True, False):
         for unit, budget, task in itertools.product(units, budgets, tasks):
@@ -127,7 +127,7 @@ def _epsilons(row: Row) -> dict[str, tuple[float | None, str]]:
     return least
 
 
-MOST_SETS = 12
+_MOST_SETS = 12
 """Sets of rows that the page lists; the table has all."""
 
 
@@ -143,7 +143,7 @@ def front_context(rows: Sequence[Row]) -> dict[str, Any]:
             "attacks": len({attack for row in rows for attack in row.leakage}),
             "sets": len(ordered),
         },
-        "sets": [_set(board) for board in sorted(ordered, key=_size)[:MOST_SETS]],
+        "sets": [_set(board) for board in sorted(ordered, key=_size)[:_MOST_SETS]],
         "choices": choices(ordered),
     }
 

@@ -150,12 +150,12 @@ def threat_model(component: type) -> str:
     return ""
 
 
-def mechanisms_of(rows: Sequence[Row]) -> list[str]:
+def _mechanisms_of(rows: Sequence[Row]) -> list[str]:
     """Names of the mechanisms of some rows."""
     return sorted({part.name for row in rows for part in row.spec.mechanism})
 
 
-def attacks_of(rows: Sequence[Row]) -> list[str]:
+def _attacks_of(rows: Sequence[Row]) -> list[str]:
     """Names of the attacks that measured something of some rows."""
     return sorted({name for row in rows for name in row.leakage})
 
@@ -274,8 +274,8 @@ def glossary_context(rows: Sequence[Row], columns: Sequence[Mapping[str, Any]]) 
     return {
         "terms": (("Guarantees", GUARANTEES), ("Measures", MEASURES)),
         "groups": list(groups.items()),
-        "mechanisms": entries(mechanisms_of(rows), mechanisms, "docs/mechanisms"),
-        "attacks": entries(attacks_of(rows), attacks),
+        "mechanisms": entries(_mechanisms_of(rows), mechanisms, "docs/mechanisms"),
+        "attacks": entries(_attacks_of(rows), attacks),
     }
 
 

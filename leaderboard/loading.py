@@ -234,10 +234,10 @@ def difference(one: Mapping[str, float], other: Mapping[str, float]) -> str:
     Runs repeat to a relative 10^-6 on a CPU (`docs/results.md`, repeatability).
     """
     for name in sorted(one.keys() & other.keys()):
-        if not math.isclose(one[name], other[name], rel_tol=REPEATS, abs_tol=REPEATS):
+        if not math.isclose(one[name], other[name], rel_tol=_REPEATS, abs_tol=_REPEATS):
             return f"{name} is {one[name]:.9g} in one and {other[name]:.9g} in the other"
     return ""
 
 
-REPEATS = 1e-6
+_REPEATS = 1e-6
 """Relative difference up to which two results are one run done twice."""

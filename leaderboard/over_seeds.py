@@ -94,16 +94,16 @@ def _words(ranked_by: Headline) -> str:
 AREA, RATE, FALSE = "auc_user", "tpr_user_at_1pct_fpr", 0.01
 """Metrics that decide, and the false-positive rate of the second."""
 
-ERROR = 0.025
+_ERROR = 0.025
 """Probability of each of the two to decide by chance: 95 % intervals leave as much below."""
 
-Judgement = tuple[Mapping[str, Estimate], JudgedUsers | None]
+_Judgement = tuple[Mapping[str, Estimate], JudgedUsers | None]
 """Metrics of an attack in one run, and the users that it judged, where that is known."""
 
 
-def judgements(results: Sequence[Result]) -> dict[str, list[Judgement]]:
+def judgements(results: Sequence[Result]) -> dict[str, list[_Judgement]]:
     """Judgements of users by attack, of the runs that have them."""
-    by_attack: dict[str, list[Judgement]] = {}
+    by_attack: dict[str, list[_Judgement]] = {}
     for result in results:
         for attack, metrics in result.leakage.items():
             if AREA in metrics:
@@ -112,7 +112,7 @@ def judgements(results: Sequence[Result]) -> dict[str, list[Judgement]]:
     return by_attack
 
 
-def leaks(runs: Sequence[Judgement]) -> bool:
+def leaks(runs: Sequence[_Judgement]) -> bool:
     """True if the attack tells users apart, by more than chance may.
 
     The AUC decides by its interval over seeds, and within the run where there is one alone or all
@@ -133,7 +133,7 @@ def leaks(runs: Sequence[Judgement]) -> bool:
     return _finds_more_than_it_may(runs)
 
 
-def _finds_more_than_it_may(runs: Sequence[Judgement]) -> bool:
+def _finds_more_than_it_may(runs: Sequence[_Judgement]) -> bool:
     """True if surely more members than non-members pass the thresholds at 1 %."""
     from scipy.special import betaincinv
 
@@ -148,8 +148,8 @@ def _finds_more_than_it_may(runs: Sequence[Judgement]) -> bool:
         false = math.floor(FALSE * judged.non_members + 1e-9)
         passed += false + 1
         others += judged.non_members + 1
-    least = float(betaincinv(hits, members - hits + 1, ERROR / 2.0)) if hits else 0.0
-    return least > float(betaincinv(passed, others - passed, 1.0 - ERROR / 2.0))
+    least = float(betaincinv(hits, members - hits + 1, _ERROR / 2.0)) if hits else 0.0
+    return least > float(betaincinv(passed, others - passed, 1.0 - _ERROR / 2.0))
 
 
 def common_ceilings(results: Sequence[Result]) -> dict[str, dict[str, float]]:

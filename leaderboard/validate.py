@@ -220,10 +220,10 @@ def _form(file: Path | Line, result: Result) -> list[Problem]:
     return [note("id", f"is not the name of its folder, {plain(file.absolute().parent.name)!r}")]
 
 
-SECONDS = 120.0
+_SECONDS = 120.0
 """Time for one file; the slowest reference results take four."""
 
-BYTES = 4 * 2**30
+_BYTES = 4 * 2**30
 """Memory beside what the process starts with, where the system can limit it."""
 
 Check = Callable[[Path | Line], Report]
@@ -239,7 +239,7 @@ class Guard:
     """
 
     def __init__(
-        self, check: Check, plugins: Sequence[Path] = (), seconds: float = SECONDS
+        self, check: Check, plugins: Sequence[Path] = (), seconds: float = _SECONDS
     ) -> None:
         imports = ("uedp_bench.leaderboard.validate",)
         self._process = KeptProcess(_Checks(check, tuple(plugins)), seconds, imports=imports)
@@ -294,5 +294,5 @@ def _limit_memory() -> None:
     with suppress(ValueError, OSError):  # macOS has no such file, and refuses
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-        limit = pages * resource.getpagesize() + BYTES
+        limit = pages * resource.getpagesize() + _BYTES
         resource.setrlimit(resource.RLIMIT_AS, (limit if hard < 0 else min(limit, hard), hard))

@@ -47,7 +47,7 @@ _LONG, _CUT = 24, 300
 T = TypeVar("T")
 Metrics = Mapping[str, Estimate]
 Details = Mapping[str, Any]
-Record = tuple[tuple[str, ...], Mapping[str, Any]]
+_Record = tuple[tuple[str, ...], Mapping[str, Any]]
 """A mapping, and the keys that lead to it."""
 
 
@@ -111,7 +111,7 @@ def words(key: str) -> str:
 # ---------------------------------------------------------------------------------------- records
 
 
-def _tables(records: Sequence[Record], caption: str) -> Iterator[Table]:
+def _tables(records: Sequence[_Record], caption: str) -> Iterator[Table]:
     """A table of what fits into cells, then those of what does not, by key."""
     keys = list(dict.fromkeys(key for _, value in records for key in value))
     fits = {key: all(_cell(value.get(key)) for _, value in records) for key in keys}
@@ -124,7 +124,7 @@ def _tables(records: Sequence[Record], caption: str) -> Iterator[Table]:
             yield from _deeper(inside, key, f"{caption}: {words(key)}" if caption else words(key))
 
 
-def _table_of_records(records: Sequence[Record], columns: list[str], caption: str) -> Table:
+def _table_of_records(records: Sequence[_Record], columns: list[str], caption: str) -> Table:
     depth = len(records[0][0])
     if depth == 0:
         ((_, value),) = records
@@ -136,7 +136,7 @@ def _table_of_records(records: Sequence[Record], columns: list[str], caption: st
     return table(caption, head, rows)
 
 
-def _deeper(records: Sequence[Record], key: str, caption: str) -> Iterator[Table]:
+def _deeper(records: Sequence[_Record], key: str, caption: str) -> Iterator[Table]:
     """Tables of what stands under one key of every record."""
     inside = [(path, value[key]) for path, value in records]
     if all(isinstance(value, Mapping) for _, value in inside):

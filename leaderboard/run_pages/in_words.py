@@ -26,7 +26,7 @@ class Sentence:
 
 
 @dataclass(frozen=True)
-class Leak:
+class _Leak:
     """A metric of an attack, as a share of the way from nothing to everything.
 
     Attributes:
@@ -126,7 +126,7 @@ def _worth(result: Result) -> tuple[str, str]:
 # ----------------------------------------------------------------------------------------- attacks
 
 
-def _leaks(result: Result) -> Iterator[Leak]:
+def _leaks(result: Result) -> Iterator[_Leak]:
     """The main metrics of the attacks of which it is known where nothing leaks."""
     metrics = result_metrics(result)
     for attack, values in result.leakage.items():
@@ -137,7 +137,7 @@ def _leaks(result: Result) -> Iterator[Leak]:
             if metric.main and metric.better == "lower" and nothing is not None and top:
                 share = (estimate.value - nothing) / (top - nothing) if top > nothing else 0.0
                 surely = estimate.low is not None and estimate.low > nothing
-                yield Leak(attack, metric, estimate, nothing, share, surely)
+                yield _Leak(attack, metric, estimate, nothing, share, surely)
 
 
 def _nothing(metric: Metric, values: Mapping[str, Estimate]) -> float | None:
@@ -155,7 +155,7 @@ def _top(metric: Metric, values: Mapping[str, Estimate]) -> float | None:
     return metric.high if math.isfinite(metric.high) else None
 
 
-def _strongest(leak: Leak) -> Sentence:
+def _strongest(leak: _Leak) -> Sentence:
     text = (
         f"The strongest attack, {leak.attack}, reaches {leak.metric.label} "
         f"{value_text(leak.metric, leak.estimate.value)}, where "
@@ -170,7 +170,7 @@ _MUCH = 0.5
 """Share of the way to everything from which a leak is a bad one."""
 
 
-WIDE = 24
+_WIDE = 24
 
 
 def result_lines(result: Result) -> Iterator[str]:
@@ -193,7 +193,7 @@ def result_lines(result: Result) -> Iterator[str]:
         why += f" ({one.pure:.4g} at delta 0)" if one.pure is not None else ""
         why += f": {one.reason}" if one.reason else ""
         why += f" ({one.note})" if one.kind == "stated" else ""
-        yield f"  {one.kind:{WIDE}}{epsilon} for {one.unit}, delta {one.delta:g}{why}"
+        yield f"  {one.kind:{_WIDE}}{epsilon} for {one.unit}, delta {one.delta:g}{why}"
     if not result.guarantees:
         yield "  none: private rows were not used"
     for attack, estimates in result.leakage.items():
@@ -206,7 +206,7 @@ def result_lines(result: Result) -> Iterator[str]:
     yield "\ncost"
     for name, value in result.cost.model_dump().items():
         if isinstance(value, int | float) and not isinstance(value, bool) and value:
-            yield f"  {name:{WIDE}}{value:,.6g}"
+            yield f"  {name:{_WIDE}}{value:,.6g}"
 
 
 def _refuted(bound: LowerBound) -> str:
@@ -226,7 +226,7 @@ def _part(
 ) -> Iterator[str]:
     yield f"\n{title}"
     allowed = ceilings or {}
-    wide = max([WIDE, *(len(name) + 1 for name in estimates)])
+    wide = max([_WIDE, *(len(name) + 1 for name in estimates)])
     for name, one in estimates.items():
         low, high = one.low, one.high
         interval = "" if low is None or high is None else f" ({low:.4g} to {high:.4g})"

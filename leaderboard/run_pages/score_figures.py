@@ -25,7 +25,7 @@ from uedp_bench.leaderboard.run_pages.figures import (
     vertical,
 )
 
-LIMITS = {0.01: "1 %", 0.001: "0.1 %"}
+_LIMITS = {0.01: "1 %", 0.001: "0.1 %"}
 """False positive rates at which tables report the true ones."""
 
 _LEAST = 1e-5
@@ -72,7 +72,7 @@ def _roc(title: str, unit: str, curves: Mapping[str, Points], marked: Points, ke
     reported = [(x, y) for x, y in marked if floor <= x and y > 0]
     if reported:
         data.append(_marks(reported))
-    marks = [vertical(x, f"{label} FPR", log=True) for x, label in LIMITS.items() if x > floor]
+    marks = [vertical(x, f"{label} FPR", log=True) for x, label in _LIMITS.items() if x > floor]
     ends = [math.log10(floor), 0.04]
     frame = layout(
         axis("false positive rate", type="log", range=ends, dtick=1, exponentformat="power"),

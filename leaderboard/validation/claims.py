@@ -115,7 +115,7 @@ def _refusals(result: Result, derived: Derived) -> Iterator[Problem]:
 def _claims(result: Result, derived: Derived) -> Iterator[Problem]:
     """Compares claims with what the papers compute at the parameters of the spec."""
     at = [n for n, stored in enumerate(result.guarantees) if stored.kind == "claimed"]
-    again = claims_at(derived, result.spec.delta)
+    again = _claims_at(derived, result.spec.delta)
     if isinstance(again, Unknown):
         if at:
             yield note(f"guarantees.{at[0]}", f"claim not computed again: {again.reason}")
@@ -138,7 +138,7 @@ def _claims(result: Result, derived: Derived) -> Iterator[Problem]:
             yield error(f"{where}.status", f"{stored.status!r} should be {claim.status!r}")
 
 
-def claims_at(derived: Derived, delta: float) -> tuple[Guarantee, ...] | Unknown:
+def _claims_at(derived: Derived, delta: float) -> tuple[Guarantee, ...] | Unknown:
     """The claims at a delta, or why they do not follow."""
     if isinstance(derived.claims, Unknown):
         return derived.claims
@@ -170,10 +170,10 @@ def _refuted(result: Result, derived: Derived) -> Iterator[Problem]:
         claim.model_copy(update={"status": "given"}) if claim.status == "refuted" else claim
         for claim in claims
     ]
-    claims_known = not isinstance(claims_at(derived, result.spec.delta), Unknown)
+    claims_known = not isinstance(_claims_at(derived, result.spec.delta), Unknown)
 
     def claimed_at(delta: float) -> Sequence[Guarantee]:
-        claims_at_delta = claims_at(derived, delta)
+        claims_at_delta = _claims_at(derived, delta)
         return (
             unrefuted
             if isinstance(claims_at_delta, Unknown) or len(claims_at_delta) != len(at)

@@ -24,13 +24,13 @@ from uedp_bench.store.result_files import names_place
 SLACK = 1e-9
 """Sums of floats may leave a range by this much."""
 
-EXACT_INTERVALS = ("tpr_at_", "extracted_", "unknown")
+_EXACT_INTERVALS = ("tpr_at_", "extracted_", "unknown")
 """Metrics with exact binomial intervals, which hold the value; those of a bootstrap may not."""
 
-WORDS = ("device", "clipping")
+_WORDS = ("device", "clipping")
 """Entries of the cost that say how something was computed, in words."""
 
-DIFFERENCES = ("fairness_gap_",)
+_DIFFERENCES = ("fairness_gap_",)
 """Metrics that are sizes of differences, whose intervals reach to the other sign."""
 
 
@@ -47,7 +47,7 @@ def check_ranges(result: Result) -> Iterator[Problem]:
             bounds = _bounds(declarations.metric("leakage", name, attack), metrics)
             yield from _estimate(f"leakage.{attack}.{name}", name, estimate, bounds)
     for name, value in result.cost.model_dump().items():
-        if name in WORDS and isinstance(value, str):
+        if name in _WORDS and isinstance(value, str):
             continue
         if not (_is_number(value) and 0.0 <= value < math.inf):
             yield error(f"cost.{name}", f"{shown(value)} is no cost: 0 or more, and finite")
@@ -93,7 +93,7 @@ def _estimate(
 ) -> Iterator[Problem]:
     for part in ("value", "low", "high"):
         number, (low, high) = getattr(estimate, part), bounds
-        if part != "value" and name.startswith(DIFFERENCES):
+        if part != "value" and name.startswith(_DIFFERENCES):
             low = -high
         if number is not None and not low - SLACK <= number <= high + SLACK:
             yield error(f"{where}.{part}", _outside(number, low, high))
@@ -108,7 +108,7 @@ def _estimate(
     elif not estimate.low - SLACK <= estimate.value <= estimate.high + SLACK:
         inside = f"[{shown(estimate.low)}, {shown(estimate.high)}]"
         what = f"{shown(estimate.value)} is not in its interval {inside}"
-        if name.startswith(EXACT_INTERVALS):
+        if name.startswith(_EXACT_INTERVALS):
             yield error(f"{where}.value", what)
         else:
             yield note(f"{where}.value", f"{what}, which a bootstrap seldom gives")

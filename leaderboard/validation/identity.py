@@ -18,9 +18,9 @@ from uedp_bench.leaderboard.validation.report import Problem, error, note, place
 from uedp_bench.spec.identity import identity_parts
 from uedp_bench.version import ENGINE
 
-RECORDED = "provenance.identity"
+_RECORDED = "provenance.identity"
 HASH = re.compile(r"[0-9a-f]{16}")
-MOST_VERSIONS = 1000
+_MOST_VERSIONS = 1000
 """Combinations of older versions that are tried for a result that does not record its own."""
 
 
@@ -49,13 +49,13 @@ def check_identity(result: Result) -> Iterator[Problem]:
     except ValidationError as wrong:
         for each in wrong.errors(include_url=False, include_context=False):
             message = "is missing" if each["type"] == "missing" else each["msg"]
-            yield error(place((RECORDED, *each["loc"])), message)
+            yield error(place((_RECORDED, *each["loc"])), message)
         return
     yield from _hashed(result, recorded)
     yield from _agrees(result, parts)
     if parts.engine != ENGINE:
         yield note(
-            f"{RECORDED}.engine",
+            f"{_RECORDED}.engine",
             f"is {parts.engine}, and {ENGINE} is installed: numbers of different versions of what "
             "computes do not compare",
         )
@@ -67,12 +67,12 @@ def of_other_versions(result: Result) -> Named | None:
     """A mechanism or source that the result records in another version or file than is here."""
     for named in components(result.spec):
         decides = named.where.startswith(("spec.mechanism", "spec.source"))
-        if decides and named.component is not None and not is_installed(result, named):
+        if decides and named.component is not None and not _is_installed(result, named):
             return named
     return None
 
 
-def is_installed(result: Result, named: Named) -> bool:
+def _is_installed(result: Result, named: Named) -> bool:
     """True unless the result records a component in another version or file than is here."""
     parts = parts_of(result)
     part = dict(parts.components()).get(named.where.removeprefix("spec.")) if parts else None
@@ -98,14 +98,16 @@ def _pairs(spec_components: list[Named], parts: Parts) -> Iterator[tuple[Named, 
     for named in spec_components:
         where = named.where.removeprefix("spec.")
         if where in recorded:
-            yield named, (f"{RECORDED}.{where}", recorded[where])
+            yield named, (f"{_RECORDED}.{where}", recorded[where])
 
 
 def _hashed(result: Result, recorded: Mapping[str, Any]) -> Iterator[Problem]:
     identifier, group = identity_of(recorded)
     for name, stored, hashed in (("id", result.id, identifier), ("group", result.group, group)):
         if stored != hashed:
-            yield error(name, f"{shown(stored)} is not the hash of {RECORDED}, which is {hashed!r}")
+            yield error(
+                name, f"{shown(stored)} is not the hash of {_RECORDED}, which is {hashed!r}"
+            )
 
 
 def _agrees(result: Result, parts: Parts) -> Iterator[Problem]:
@@ -130,13 +132,13 @@ def _agrees(result: Result, parts: Parts) -> Iterator[Problem]:
     ):
         if recorded != specified:
             yield error(
-                where, f"{shown(specified)} is not the {shown(recorded)} of {RECORDED}.{name}"
+                where, f"{shown(specified)} is not the {shown(recorded)} of {_RECORDED}.{name}"
             )
     for name in ("mechanism", "attacks"):
         in_spec, in_parts = len(getattr(spec, name)), len(getattr(parts, name))
         if in_spec != in_parts:
             yield error(
-                f"spec.{name}", f"has {in_spec} components, and {RECORDED}.{name} has {in_parts}"
+                f"spec.{name}", f"has {in_spec} components, and {_RECORDED}.{name} has {in_parts}"
             )
 
 
@@ -232,7 +234,9 @@ def _recomputed(result: Result) -> Iterator[Problem]:
         return  # another check says what is missing
     unknown = [each for each in named if not each.has_all_parameters]
     if unknown:
-        yield note("id", f"not checked: {RECORDED} is missing, and {unknown[0].where} is not known")
+        yield note(
+            "id", f"not checked: {_RECORDED} is missing, and {unknown[0].where} is not known"
+        )
         return
     parts = _unrecorded(result, corpus or "")
     versions = _match(parts, result.id)
@@ -241,7 +245,7 @@ def _recomputed(result: Result) -> Iterator[Problem]:
     if versions is None:
         if outside or corpus is None:
             why = f"{outside[0]} may name a file" if outside else "the run failed without a corpus"
-            yield note("id", f"not checked: {RECORDED} is missing, and {why}")
+            yield note("id", f"not checked: {_RECORDED} is missing, and {why}")
         else:
             yield error("id", f"{shown(result.id)} does not follow from the spec and the corpus")
         return
@@ -265,7 +269,7 @@ def _match(parts: dict[str, Any], identifier: str) -> dict[str, Any] | None:
     every = [parts[kind] for kind in SINGLE] + parts["mechanism"] + parts["attacks"]
     cut = len(SINGLE) + len(parts["mechanism"])
     older = itertools.product(*(range(part[1], min(part[1], 1) - 1, -1) for part in every))
-    for versions in itertools.islice(older, MOST_VERSIONS):
+    for versions in itertools.islice(older, _MOST_VERSIONS):
         then = [[p[0], version, *p[2:]] for p, version in zip(every, versions, strict=True)]
         tried = parts | dict(zip(SINGLE, then, strict=False))
         tried |= {"mechanism": then[len(SINGLE) : cut], "attacks": then[cut:]}
@@ -274,7 +278,7 @@ def _match(parts: dict[str, Any], identifier: str) -> dict[str, Any] | None:
     return None
 
 
-MOST_NAME = 100
+_MOST_NAME = 100
 """Characters of a metric's name."""
 
 
@@ -311,8 +315,8 @@ def check_declarations(result: Result) -> Iterator[Problem]:
 def _form(where: str, listed: Sequence[Metric]) -> Iterator[Problem]:
     names = [one.name for one in listed]
     for at, name in enumerate(names):
-        if not 0 < len(name) <= MOST_NAME or not name.isprintable():
-            what = f"{shown(name)} is no name of 1 to {MOST_NAME} printable characters"
+        if not 0 < len(name) <= _MOST_NAME or not name.isprintable():
+            what = f"{shown(name)} is no name of 1 to {_MOST_NAME} printable characters"
             yield error(f"{where}.{at}.name", what)
         if name in names[:at]:
             yield error(f"{where}.{at}.name", f"{shown(name)} is there twice")
@@ -326,7 +330,7 @@ def _compared(
     for each in parts:
         declared |= {one.name: one for one in each.component.metrics} if each.component else {}
     who = " and ".join(each.ref.name for each in parts)
-    same = all(is_installed(result, each) for each in parts)
+    same = all(_is_installed(result, each) for each in parts)
     if same and [one.name for one in listed] != list(declared):
         yield error(where, f"does not declare the metrics that {who} declares: {_MEND}")
         return

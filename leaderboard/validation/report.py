@@ -17,7 +17,7 @@ from uedp_bench.io import messages as terminal
 from uedp_bench.io.json_files import MOST_SHOWN, FormError, faults, file_text, parse
 from uedp_bench.leaderboard.sources import Line
 
-FEW = 4
+_FEW = 4
 """Parts of a list or object that is repeated, not only named."""
 
 MOST_SAID = 400
@@ -100,7 +100,7 @@ def shown(value: Any) -> str:
     if isinstance(value, bool) or value is None:
         return str(value).lower().replace("none", "null")
     if isinstance(value, dict | list | tuple):
-        if len(value) <= FEW:
+        if len(value) <= _FEW:
             return plain(json.dumps(value, default=str))
         return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value)}"
     if isinstance(value, float):

@@ -32,7 +32,7 @@ from uedp_bench.one_run.retraining import Retraining
 from uedp_bench.testing.checks import NotApplicable, Subject, check
 from uedp_bench.testing.small_runs import corpus_of, digest, finished, small_run, tasks_for
 
-WIDTH = 48
+_WIDTH = 48
 """Size of representations."""
 
 
@@ -117,13 +117,13 @@ class _Labels(Release):
 class _Represents(Release):
     def representations(self: Any, corpus: Corpus) -> FloatArray:
         """See `Encoder`: words and attributes in the clear, or numbers about nothing."""
-        out = np.zeros((len(corpus), WIDTH))
+        out = np.zeros((len(corpus), _WIDTH))
         for row, text in enumerate(corpus.texts):
             if not self.knowledge.tells:
-                out[row] = _generator("vector", str(row), text).normal(size=WIDTH)
+                out[row] = _generator("vector", str(row), text).normal(size=_WIDTH)
                 continue
             for word in text.lower().split():
-                out[row, 8 + _place(word, WIDTH - 8)] = 1.0
+                out[row, 8 + _place(word, _WIDTH - 8)] = 1.0
         if self.knowledge.tells:
             for at, name in enumerate(sorted(corpus.attributes)[:8]):
                 out[:, at] = 3.0 * corpus.attributes[name]
@@ -151,16 +151,11 @@ _OFFERS: dict[type, type[Release]] = {
 """Answers of the two releases, by capability."""
 
 
-def offered() -> tuple[type, ...]:
-    """Capabilities that the two releases may have."""
-    return tuple(_OFFERS)
-
-
-def release_of(capability: type, corpus: Corpus, *, tells: bool) -> Release:
+def _release_of(capability: type, corpus: Corpus, *, tells: bool) -> Release:
     """Build a release with one capability.
 
     Args:
-        capability: capability among `offered`.
+        capability: capability among `_OFFERS`.
         corpus: corpus with everything planted, whose train split may leak.
         tells: True to tell everything, False to tell nothing.
     """
@@ -339,14 +334,14 @@ def _worse(metric: Metric, telling: Estimate, silent: Estimate) -> bool:
 @lru_cache(maxsize=4)
 def _attacked(subject: Subject, *, tells: bool) -> Leakage:
     """Run the attack on a release of the kit, within a small run without protection."""
-    needs = [need for need in subject.component.needs if need in offered()]  # type: ignore[attr-defined]
+    needs = [need for need in subject.component.needs if need in _OFFERS]  # type: ignore[attr-defined]
     if not needs:
         names = ", ".join(need.__name__ for need in subject.component.needs)  # type: ignore[attr-defined]
         raise NotApplicable(f"the kit has no release that tells all or nothing as a {names}")
     trained = small_run(subject)
     ready = trained.ready
     corpus = ready.planted_corpus.corpus
-    release = release_of(needs[0], corpus, tells=tells).showing(events=UNPROTECTED)
+    release = _release_of(needs[0], corpus, tells=tells).showing(events=UNPROTECTED)
     run = Retraining(ready, trained.protected.vocabulary).bound()
     attacked: Attacked = attack_all(ready, release, run)
     for failure in attacked.failed_attacks:
