@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from uedp_bench.api import InputError
 
 if TYPE_CHECKING:
-    from uedp_bench.api import Release
-    from uedp_bench.corpus import Corpus, IntArray
+    from uedp_bench.api import Corpus, IntArray, Release
 
 
 def true_classes(release: Release, corpus: Corpus, attack: str) -> IntArray:

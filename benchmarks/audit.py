@@ -29,7 +29,7 @@ from typing import Any, get_args
 import numpy as np
 from scipy.stats import binom
 
-from uedp_bench.attacks.audit.texts import Design
+from uedp_bench.attacks.audit.canaries import Design
 from uedp_bench.contracts.results import Result
 from uedp_bench.contracts.run_context import Speed
 from uedp_bench.grid.scheduler import jobs_of, run_jobs

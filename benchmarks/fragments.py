@@ -25,14 +25,14 @@ from uedp_bench.contracts.run_context import Run
 from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import Corpus
 from uedp_bench.io.files import open_text
+from uedp_bench.mechanisms.fragments.extraction import phrases_of_voters
 from uedp_bench.mechanisms.fragments.phrase_fragments import PhraseFragments
 from uedp_bench.mechanisms.fragments.phrase_union import PhraseUnion
-from uedp_bench.mechanisms.fragments.votes import phrases_of_voters
 from uedp_bench.one_run.publishing import publish
 from uedp_bench.spec.descriptions import NOISE
 from uedp_bench.tasks.sources.nmt_confidential import NMTConfidential
 from uedp_bench.tasks.sources.parallel_embedded.source import ParallelEmbedded
-from uedp_bench.tasks.sources.reading.pairs import holds_text
+from uedp_bench.tasks.sources.reading.files import holds_text
 
 DOMAINS = ("EMEA", "GNOME", "JRC")
 PUBLISHED = ((4, 0.1), (4, 0.25), (4, 0.5), (4, 1.0), (5, 0.5), (6, 0.5), (7, 0.5))

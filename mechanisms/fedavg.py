@@ -9,15 +9,14 @@ from pydantic import Field, model_validator
 from uedp_bench.api import CorpusStats, Events, TrainingMechanism
 from uedp_bench.api.events import NonPrivate, PrivacyEvent
 from uedp_bench.api.text import users_of
-from uedp_bench.mechanisms.private_training.clip_policies import ClipParams
-from uedp_bench.mechanisms.private_training.dealing import dealt_anew
 from uedp_bench.mechanisms.private_training.parameters import (
+    ClipParams,
     LocalParams,
     RoundParams,
     ServerParams,
     UnitParams,
 )
-from uedp_bench.mechanisms.private_training.users import check_round
+from uedp_bench.mechanisms.private_training.users import check_round, dealt_anew
 
 if TYPE_CHECKING:
     from torch import nn

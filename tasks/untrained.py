@@ -10,9 +10,8 @@ from uedp_bench.api import PublishedOnly, Task
 from uedp_bench.components.component import P
 
 if TYPE_CHECKING:
-    from uedp_bench.api import Release, Run
+    from uedp_bench.api import Corpus, Release, Run
     from uedp_bench.api.networks import Learner, Role, WordCounts
-    from uedp_bench.corpus import Corpus
 
 
 class UntrainedTask(Task[P]):

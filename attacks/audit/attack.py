@@ -19,28 +19,29 @@ from uedp_bench.attacks._planting import person_type
 from uedp_bench.attacks.audit.canaries import (
     AuditCanary,
     CanaryRows,
+    Design,
     PlantedAudit,
     Sizes,
     draw_rows,
+    draw_texts,
     draw_users,
     plant_texts,
+    word_pool,
 )
-from uedp_bench.attacks.audit.canary_scores import (
+from uedp_bench.attacks.audit.scores import (
+    RetrainedScores,
+    StoredAudit,
     TextProbe,
     canary_rows,
+    compare,
+    early_decision,
+    retrained_scores,
     row_scores,
+    target_of,
     text_scores,
     update_scores,
     with_texts_in,
 )
-from uedp_bench.attacks.audit.retrainings import (
-    RetrainedScores,
-    early_decision,
-    retrained_scores,
-    target_of,
-)
-from uedp_bench.attacks.audit.stored_scores import StoredAudit, compare
-from uedp_bench.attacks.audit.texts import Design, draw_texts, word_pool
 from uedp_bench.bounds.audits import (
     Sides,
     Target,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from uedp_bench.api import InputError
-from uedp_bench.corpus import normal_surface
+from uedp_bench.api.text import normal_surface
 
 Words = tuple[str, ...]
 """Words in their normal form."""

@@ -23,15 +23,16 @@ from uedp_bench.api import (
 )
 from uedp_bench.api.capabilities import ServedRelease, Transcript
 from uedp_bench.api.statistics import ratio_estimate
-from uedp_bench.attacks.gradient_inversion.layers import Layers
-from uedp_bench.attacks.gradient_inversion.private_text import (
+from uedp_bench.attacks.gradient_inversion.layers import Layers, tokens_in_update
+from uedp_bench.attacks.gradient_inversion.seen_updates import (
     PrivateRows,
     PublicKnowledge,
+    Seen,
+    number_of,
     readable_rows,
+    seen_by,
 )
-from uedp_bench.attacks.gradient_inversion.seen_updates import Seen, number_of, seen_by
 from uedp_bench.attacks.gradient_inversion.short_rows import ShortRows
-from uedp_bench.attacks.gradient_inversion.token_tests import tokens_in_update
 
 if TYPE_CHECKING:
     from uedp_bench.api import Corpus, Release, Run

@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uedp_bench.api import Estimate, InputError
+from uedp_bench.api import SPLITS, BoolArray, Corpus, Estimate, FloatArray, InputError, IntArray
 from uedp_bench.api.networks import row_seeds
 from uedp_bench.api.statistics import fraction_estimate, mean_estimate
-from uedp_bench.corpus import SPLITS, BoolArray, Corpus, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from torch import Tensor

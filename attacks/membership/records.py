@@ -1,18 +1,33 @@
-"""Members, non-members, and the records by which membership is judged."""
+"""Records by which membership is judged, and metrics and details of their scores.
+
+The baseline tells members from non-members by their words alone: if it can, the two differ before
+any model is trained, and an attack on the model must do better than that to show a leak.
+"""
 
 from __future__ import annotations
 
+import math
 import zlib
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from uedp_bench.api import InputError, Planted
-from uedp_bench.api.statistics import Scores
+from uedp_bench.api import Estimate, InputError, Metric, Planted
+from uedp_bench.api.statistics import (
+    Scores,
+    auc,
+    auc_estimate,
+    fraction_estimate,
+    sum_of_ratios_estimate,
+    tpr_at_fpr,
+)
+from uedp_bench.api.text import normal_surface
 from uedp_bench.bounds.ceilings import JudgedUsers
+from uedp_bench.statistics.roc import roc_points
 
 if TYPE_CHECKING:
-    from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
+    from uedp_bench.api import BoolArray, Corpus, FloatArray, IntArray, Run
 
 
 class PlantedMembership(Planted):
@@ -140,3 +155,161 @@ def records_of(planted: PlantedMembership, corpus: Corpus) -> tuple[Records, int
                 "membership.held_out_users, or plant fewer canaries"
             )
     return left, int((~same).sum())
+
+
+FEATURES = 2**14
+FOLDS = 5
+WIDER = math.sqrt(1.0 + FOLDS / (FOLDS - 1.0))
+"""Standard error of a mean over folds, over that of independent folds: they share training texts
+(Nadeau and Bengio 2003, section 4, with a test part of 1 / (FOLDS - 1) of the training part)."""
+
+
+def auc_of_words(member: Scores, other: Scores, rng: np.random.Generator) -> Estimate:
+    """AUC of out-of-fold scores, with a bootstrap interval whose sides are `WIDER` times as long.
+
+    The resampled users keep the scores of classifiers that were trained on one another, so the
+    plain interval is too short.
+    """
+    plain = auc_estimate(member, other, rng)
+    if plain.low is None or plain.high is None:
+        return plain
+    low = plain.value - WIDER * (plain.value - plain.low)
+    high = plain.value + WIDER * (plain.high - plain.value)
+    return Estimate(value=plain.value, low=max(0.0, low), high=min(1.0, high))
+
+
+def out_of_fold_scores(
+    texts: Sequence[str], member: BoolArray, users: IntArray, rng: np.random.Generator
+) -> FloatArray:
+    """(texts,) how much each text looks like a member's, by a classifier that did not see it.
+
+    A logistic regression on hashed word counts, cross-validated over users: no user is in the
+    training and the test part of a fold.
+
+    Args:
+        texts: texts of members and non-members.
+        member: (texts,) which is which; no user is both.
+        users: (texts,) whose they are; at least two on either side.
+        rng: deals users into folds, equally many of both kinds in each.
+    """
+    from sklearn.feature_extraction.text import HashingVectorizer
+    from sklearn.linear_model import LogisticRegression
+
+    vectorizer = HashingVectorizer(
+        n_features=FEATURES, alternate_sign=False, preprocessor=normal_surface, tokenizer=str.split
+    )
+    counts = vectorizer.transform(texts)
+    fold = np.empty(len(texts), dtype=np.int64)
+    for side in (member, ~member):
+        owners, of_text = np.unique(users[side], return_inverse=True)
+        fold[side] = (rng.permutation(len(owners)) % FOLDS)[of_text]
+    scores = np.empty(len(texts))
+    for k in np.unique(fold):  # fewer users than folds leave some of these empty
+        test = fold == k
+        model = LogisticRegression(max_iter=1000).fit(counts[~test], member[~test])
+        scores[test] = model.decision_function(counts[test])
+    return scores
+
+
+LIMITS = {"1pct": 0.01, "0.1pct": 0.001}
+
+METRICS = (
+    Metric.rate("tpr_user_at_1pct_fpr", "user TPR at 1 % FPR", "share of member users found at one "
+                "false alarm in a hundred users", "lower", no_leak=0.01, main=True),
+    Metric.share("auc_user", "user AUC", "of telling users of the training data from others; 0.5 "
+                 "where nothing leaks", "lower", no_leak=0.5, floor_metric="auc_bag_of_words",
+                 main=True),
+    Metric.share("auc_bag_of_words", "bag of words AUC", "of a classifier that sees no model: what "
+                 "membership must exceed to mean anything", main=True),
+    Metric.share("auc", "member AUC", "of telling training records from others; 0.5 where nothing "
+                 "leaks", "lower", no_leak=0.5, floor_metric="auc_bag_of_words", main=True),
+    Metric("loss_gap", "loss gap", "loss of held-out records less that of training records, a "
+           "token of text; 0 where nothing is memorised", "lower", "nats", no_leak=0.0),
+    Metric.rate("tpr_at_1pct_fpr", "TPR at 1 % FPR", "share of members found at one false alarm in "
+                "a hundred", "lower", no_leak=0.01, main=True),
+    Metric.rate("tpr_at_0.1pct_fpr", "TPR at 0.1 % FPR", "share of members found at one false "
+                "alarm in a thousand", "lower", no_leak=0.001),
+    Metric.rate("tpr_user_at_0.1pct_fpr", "user TPR at 0.1 % FPR", "share of member users found at "
+                "one false alarm in a thousand users", "lower", no_leak=0.001),
+)  # fmt: skip
+"""Metrics, all of the main score."""
+
+
+def report(
+    records: Records, scores: dict[str, Score], main: str, run: Run
+) -> tuple[dict[str, Estimate], dict[str, Any]]:
+    """Metrics and details; `details["notes"]` says how to read them.
+
+    Args:
+        records: records that were scored.
+        scores: scores by name.
+        main: the score of the metrics, fixed in advance.
+        run: run whose random numbers are used.
+    """
+    rng = run.shared("membership", "bootstrap")
+    words = out_of_fold_scores(
+        records.texts, records.member, records.users, run.shared("membership", "folds")
+    )
+    sides = records.sides(scores[main].records)
+    users = records.user_sides(scores[main].users)
+    metrics = {
+        "auc": auc_estimate(*sides, rng),
+        "auc_user": auc_estimate(*users, rng),
+        "auc_bag_of_words": auc_of_words(*records.sides(words), rng),
+    }
+    notes: list[str] = []
+    for unit, judged in (("", sides), ("user_", users)):
+        for percent, limit in LIMITS.items():
+            name, rate = f"tpr_{unit}at_{percent}_fpr", tpr_at_fpr(*_values(judged), limit)
+            metrics[name] = fraction_estimate(rate.hits, rate.positives)
+            if rate.zero_false_positives:
+                kind = "users" if unit else "records"
+                notes.append(
+                    f"{name}: {len(judged[1].values)} {kind} held out cannot resolve this limit; "
+                    "it is the rate at zero false positives"
+                )
+    return metrics, {
+        "notes": notes,
+        "main_score": main,
+        "strongest_score": max(
+            scores, key=lambda name: auc(*_values(records.sides(scores[name].records)))
+        ),
+        "scores": {name: _table(records, score, rng) for name, score in scores.items()},
+        "roc_user": roc_points(*_values(users)),
+        "records": {"members": len(sides[0].values), "non_members": len(sides[1].values)},
+    }
+
+
+def loss_gap(logp: FloatArray, sizes: FloatArray, records: Records, run: Run) -> Estimate:
+    """Loss of held-out records less that of members, with a bootstrap over users, in nats.
+
+    Args:
+        logp: (records,) log-probability of the truth, a mean where it consists of parts.
+        sizes: (records,) number of these parts, each of which counts alike.
+        records: records that were scored.
+        run: run whose random numbers are used.
+    """
+    sides = np.stack([~records.member, records.member])
+    return sum_of_ratios_estimate(
+        np.where(sides, -logp * sizes, 0.0),
+        np.where(sides, sizes, 0.0),
+        (1.0, -1.0),
+        run.shared("membership", "loss gap"),
+        records.users,
+    )
+
+
+def _values(sides: tuple[Scores, Scores]) -> tuple[FloatArray, FloatArray]:
+    return sides[0].values, sides[1].values
+
+
+def _table(records: Records, score: Score, rng: np.random.Generator) -> dict[str, Any]:
+    """All numbers of one score, as JSON values."""
+    out: dict[str, Any] = {}
+    units = {"": records.sides(score.records), "user": records.user_sides(score.users)}
+    for unit, sides in units.items():
+        name = f"_{unit}" if unit else ""
+        out[f"auc{name}"] = auc_estimate(*sides, rng).model_dump(mode="json")
+        for percent, limit in LIMITS.items():
+            out[f"tpr{name}_at_{percent}_fpr"] = tpr_at_fpr(*_values(sides), limit).value
+    return {**out, "roc": roc_points(*_values(units[""]))}

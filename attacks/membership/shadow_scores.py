@@ -16,7 +16,7 @@ import numpy as np
 from uedp_bench.api import InputError
 
 if TYPE_CHECKING:
-    from uedp_bench.corpus import BoolArray, FloatArray, IntArray
+    from uedp_bench.api import BoolArray, FloatArray, IntArray
 
 LEAST_LOGP = -100.0
 """Log-probabilities below this (nats) count as this: infinite ones do not compare."""

@@ -12,11 +12,11 @@ import numpy as np
 from pydantic import Field
 
 from uedp_bench.api import Attack, InputError, Params, Planted
-from uedp_bench.corpus import normal_surface
+from uedp_bench.api.text import normal_surface
 from uedp_bench.errors import nearest
 
 if TYPE_CHECKING:
-    from uedp_bench.corpus import Corpus, IntArray
+    from uedp_bench.api import Corpus, IntArray
 
 OTHERS = ("valid", "test", "held_out")
 """Splits whose text no training saw."""

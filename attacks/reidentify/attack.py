@@ -29,12 +29,13 @@ from uedp_bench.attacks._language_model import (
     check_destination,
     unread,
 )
-from uedp_bench.attacks.reidentify.judging import judge, link_metrics
 from uedp_bench.attacks.reidentify.linking import (
     Division,
     TextProfiles,
     VectorProfiles,
     divide,
+    judge,
+    link_metrics,
     recalls,
 )
 

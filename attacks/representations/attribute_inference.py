@@ -38,11 +38,14 @@ from uedp_bench.attacks._language_model import (
 from uedp_bench.attacks._true_classes import true_classes
 from uedp_bench.attacks.representations.empirical_privacy import (
     PRESENCE,
+    Colour,
     Inferred,
     Means,
+    Method,
     accuracies,
     describe,
     empirical_privacy,
+    projection,
 )
 from uedp_bench.attacks.representations.people import (
     draw_people,
@@ -53,10 +56,11 @@ from uedp_bench.attacks.representations.perceptron import (
     Examples,
     Perceptron,
     PerceptronParams,
+    Seen,
+    check_splits,
     fit,
+    see,
 )
-from uedp_bench.attacks.representations.projection import Colour, Method, projection
-from uedp_bench.attacks.representations.released_rows import Seen, check_splits, see
 from uedp_bench.errors import nearest
 
 if TYPE_CHECKING:

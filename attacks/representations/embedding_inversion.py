@@ -30,8 +30,15 @@ from uedp_bench.api.capabilities import Encoder
 from uedp_bench.api.statistics import mean_estimate, ratio_estimate
 from uedp_bench.api.text import normal_surface, or_alone
 from uedp_bench.attacks._true_classes import true_classes
-from uedp_bench.attacks.representations.perceptron import Examples, PerceptronParams, blocks, fit
-from uedp_bench.attacks.representations.released_rows import Seen, check_splits, see
+from uedp_bench.attacks.representations.perceptron import (
+    Examples,
+    PerceptronParams,
+    Seen,
+    blocks,
+    check_splits,
+    fit,
+    see,
+)
 from uedp_bench.contracts.results import MOST_SAMPLES
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from uedp_bench.attacks.representations.empirical_privacy import (
     describe,
     empirical_privacy,
 )
-from uedp_bench.attacks.representations.released_rows import original_rows
+from uedp_bench.attacks.representations.perceptron import original_rows
 
 if TYPE_CHECKING:
     from uedp_bench.api import BoolArray, Corpus, FloatArray, IntArray, Release, Run

@@ -20,24 +20,21 @@ from uedp_bench.api import Attack, Estimate, FloatArray, InputError, Leakage, Me
 from uedp_bench.api.capabilities import Completer, Generator, PairScorer, Tokenised, by_pool
 from uedp_bench.api.statistics import fraction_estimate, mean_estimate
 from uedp_bench.api.text import normal_surface, or_alone
-from uedp_bench.attacks._inserting import inserted
-from uedp_bench.attacks._planting import pool_words, replace_rows
-from uedp_bench.attacks.secret_sharer.beam import BeamSearch
+from uedp_bench.attacks._planting import inserted, pool_words, replace_rows
+from uedp_bench.attacks.secret_sharer.beam import BeamSearch, fill_gaps
 from uedp_bench.attacks.secret_sharer.canary import (
     KEPT,
     PlantedCanaries,
     PlantedSecret,
     Ranking,
     canary_details,
+    contradictions,
     random_suffix_words,
     split_canary,
     unknown_words,
     word_numbers,
 )
-from uedp_bench.attacks.secret_sharer.gap_filling import fill_gaps
-from uedp_bench.attacks.secret_sharer.parameters import SecretSharerParams
-from uedp_bench.attacks.secret_sharer.planter import CanaryPlanter
-from uedp_bench.attacks.secret_sharer.stored_canaries import contradictions
+from uedp_bench.attacks.secret_sharer.planter import CanaryPlanter, SecretSharerParams
 from uedp_bench.statistics.exposure import NULL_MEAN, ranks
 from uedp_bench.statistics.intervals import checked
 

@@ -12,7 +12,7 @@ from uedp_bench.api import Attack, Estimate, InputError, Leakage, Metric, Params
 from uedp_bench.api.capabilities import Tokenised
 from uedp_bench.api.statistics import Scores, auc_estimate, fraction_estimate
 from uedp_bench.api.text import normal_surface, or_alone
-from uedp_bench.attacks._inserting import inserted
+from uedp_bench.attacks._planting import inserted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -36,8 +36,12 @@ from uedp_bench.api.capabilities import (
 )
 from uedp_bench.api.statistics import mean_estimate, ratio_estimate
 from uedp_bench.api.text import normal_surface, or_alone
-from uedp_bench.attacks.word_reconstruction.masked_model import Case, masked_guesses
-from uedp_bench.attacks.word_reconstruction.posterior import Posterior, guess_errors
+from uedp_bench.attacks.word_reconstruction.posterior import (
+    Case,
+    Posterior,
+    guess_errors,
+    masked_guesses,
+)
 from uedp_bench.contracts.results import MOST_SAMPLES
 from uedp_bench.text.word_occurrences import Occurrences, Prior, draw
 

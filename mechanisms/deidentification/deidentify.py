@@ -24,12 +24,12 @@ from uedp_bench.mechanisms.deidentification.detector import (
 )
 from uedp_bench.mechanisms.deidentification.mentions import (
     Mention,
+    PublicList,
     composed,
     replaced,
     tidy,
     tidying,
 )
-from uedp_bench.mechanisms.deidentification.public_list import PublicList
 
 if TYPE_CHECKING:
     from uedp_bench.api import Corpus, IntArray, Run
@@ -370,7 +370,7 @@ class _Anonymizer:
 def _operator(name: str, style: str, key: bytes) -> Any:
     from presidio_anonymizer.entities import OperatorConfig
 
-    from uedp_bench.mechanisms.deidentification.surrogates import Surrogates
+    from uedp_bench.mechanisms.deidentification.mentions import Surrogates
 
     if style == "remove":
         return OperatorConfig("redact")

@@ -14,11 +14,13 @@ from uedp_bench.api import CorpusStats, Events, InputError
 from uedp_bench.api.events import Claim
 from uedp_bench.io.folders import cache_folder
 from uedp_bench.io.sealed_files import load_arrays, save_arrays
-from uedp_bench.mechanisms._local_noise import choose_by_score
+from uedp_bench.mechanisms._noise import choose_by_score
 from uedp_bench.mechanisms.documents.recoder import (
+    Depth,
     Recoder,
     Trained,
     Training,
+    TukeyDepth,
     cluster,
     digest,
     train_recoder,
@@ -29,7 +31,6 @@ from uedp_bench.mechanisms.documents.sentence_mechanism import (
     DocumentParams,
     Documents,
 )
-from uedp_bench.mechanisms.documents.tukey_depth import Depth, TukeyDepth
 
 if TYPE_CHECKING:
     from uedp_bench.api import FloatArray, IntArray, Run

@@ -22,12 +22,11 @@ from uedp_bench.api import (
     PublishingMechanism,
     Requirement,
 )
-from uedp_bench.mechanisms._local_noise import spent
+from uedp_bench.mechanisms._noise import spent
 from uedp_bench.text.pretrained import PretrainedModel
 
 if TYPE_CHECKING:
-    from uedp_bench.api import Run
-    from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
+    from uedp_bench.api import BoolArray, Corpus, FloatArray, IntArray, Run
 
 _BLOCK = 2048  # documents that are embedded at once
 
@@ -130,7 +129,7 @@ class DocumentMechanism(PublishingMechanism[D], Generic[D, F]):
         """(documents, d) what is published of each, with the noise of its own generator.
 
         Returns:
-            that, and the epsilon for a sentence that the noise drawn was worth (`_local_noise`).
+            that, and the epsilon for a sentence that the noise drawn was worth (`_noise`).
         """
 
     @abstractmethod

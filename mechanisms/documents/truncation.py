@@ -10,7 +10,7 @@ from pydantic import Field
 
 from uedp_bench.api import CorpusStats, Events, InputError, PrivacyError, equals
 from uedp_bench.api.events import Claim, LaplaceVector, PrivacyEvent
-from uedp_bench.mechanisms._local_noise import add_laplace
+from uedp_bench.mechanisms._noise import add_laplace
 from uedp_bench.mechanisms.documents.sentence_mechanism import (
     ASSUMPTIONS,
     DocumentMechanism,

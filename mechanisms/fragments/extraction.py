@@ -1,4 +1,4 @@
-"""All phrases of the private rows of a corpus, each with its translation."""
+"""Phrases of the private rows of a corpus, each with its translation, and votes for them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.api import InputError, Params, PublishingMechanism
+from uedp_bench.api import SPLITS, InputError, Params, PublishingMechanism
 from uedp_bench.api.networks import TranslationModel
-from uedp_bench.corpus import SPLITS
+from uedp_bench.mechanisms._noise import VotingUnit, items_of_voters, voters_of_rows
 from uedp_bench.text.word_alignment import Aligner, Link, Symmetrisation, Words
 
 if TYPE_CHECKING:
-    from uedp_bench.api import Run
-    from uedp_bench.corpus import Corpus, IntArray
+    from uedp_bench.api import Corpus, IntArray, Run
 
 
 class PhrasePair(NamedTuple):
@@ -240,3 +239,24 @@ def _pairs(rows: Corpus) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
         (tuple(text.split()), tuple(target.split()))
         for text, target in zip(rows.texts, targets, strict=True)
     ]
+
+
+Counts = dict[Phrase, int]
+"""Count of each phrase of one voter."""
+
+
+def phrases_of_voters(
+    corpus: Corpus, every: Phrases, unit: VotingUnit, name: str
+) -> dict[int, Counts]:
+    """Phrases of each voter; voters are users, or rows by their key.
+
+    Args:
+        corpus: corpus of the phrases.
+        every: all occurrences.
+        unit: unit that votes.
+        name: name of the mechanism, for the message.
+
+    Raises:
+        InputError: if users vote and a row has none.
+    """
+    return items_of_voters(voters_of_rows(corpus, every.row, unit, name), every.phrases)

@@ -9,9 +9,12 @@ from pydantic import Field
 
 from uedp_bench.api import CorpusStats, Events
 from uedp_bench.api.events import NonPrivate, PrivacyEvent
-from uedp_bench.mechanisms._noisy_union import VotingUnit
-from uedp_bench.mechanisms.fragments.extraction import PhraseMechanism, PhraseParams
-from uedp_bench.mechanisms.fragments.votes import phrases_of_voters
+from uedp_bench.mechanisms._noise import VotingUnit
+from uedp_bench.mechanisms.fragments.extraction import (
+    PhraseMechanism,
+    PhraseParams,
+    phrases_of_voters,
+)
 
 if TYPE_CHECKING:
     from uedp_bench.api import Corpus, Run

@@ -8,9 +8,14 @@ from pydantic import Field
 
 from uedp_bench.api import CorpusStats, Events
 from uedp_bench.api.events import NonPrivate, PrivacyEvent
-from uedp_bench.mechanisms._noisy_union import Choice, NoisyUnion, UnionRecord, VotingUnit
-from uedp_bench.mechanisms.fragments.extraction import Phrase, PhraseMechanism, PhraseParams
-from uedp_bench.mechanisms.fragments.votes import Counts, phrases_of_voters
+from uedp_bench.mechanisms._noise import Choice, NoisyUnion, UnionRecord, VotingUnit
+from uedp_bench.mechanisms.fragments.extraction import (
+    Counts,
+    Phrase,
+    PhraseMechanism,
+    PhraseParams,
+    phrases_of_voters,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -23,8 +23,7 @@ from uedp_bench.api.events import (
     Protected,
 )
 from uedp_bench.api.text import owner_numbers, users_of
-from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED
-from uedp_bench.mechanisms.private_training.parameters import FederatedParams
+from uedp_bench.mechanisms.private_training.parameters import CLIPPED, FederatedParams
 from uedp_bench.mechanisms.private_training.target import TargetMechanism, TargetParams
 from uedp_bench.mechanisms.private_training.users import (
     capped_weights,

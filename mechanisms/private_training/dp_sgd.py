@@ -17,8 +17,13 @@ from uedp_bench.api import (
     equals,
 )
 from uedp_bench.api.events import AnyEvent, Claim, Gaussian, PoissonSampled, PrivacyEvent, Repeated
-from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED, ClipParams
-from uedp_bench.mechanisms.private_training.parameters import DECAY_TAKES, check_decay, decay_of
+from uedp_bench.mechanisms.private_training.parameters import (
+    CLIPPED,
+    DECAY_TAKES,
+    ClipParams,
+    check_decay,
+    decay_of,
+)
 from uedp_bench.mechanisms.private_training.target import TargetMechanism, TargetParams
 
 if TYPE_CHECKING:

@@ -30,8 +30,7 @@ from uedp_bench.api.events import (
 )
 from uedp_bench.api.text import clients_of, owner_numbers, row_numbers
 from uedp_bench.contracts.clients import MOST_CLIENTS
-from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED
-from uedp_bench.mechanisms.private_training.parameters import ServerParams
+from uedp_bench.mechanisms.private_training.parameters import CLIPPED, ServerParams
 from uedp_bench.mechanisms.private_training.target import TargetMechanism, TargetParams
 
 if TYPE_CHECKING:

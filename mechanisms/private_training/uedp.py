@@ -22,19 +22,16 @@ from uedp_bench.api.events import (
     UserEntityGaussian,
 )
 from uedp_bench.api.text import users_of
-from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED
-from uedp_bench.mechanisms.private_training.group_rounds import as_group_rounds
-from uedp_bench.mechanisms.private_training.parameters import FederatedParams
-from uedp_bench.mechanisms.private_training.released_noise import (
+from uedp_bench.mechanisms.private_training.parameters import CLIPPED, FederatedParams
+from uedp_bench.mechanisms.private_training.users import (
     CLAIM_OF_RELEASED,
     RELEASED_TAKES,
     NoiseVariant,
+    as_group_rounds,
     as_released,
+    capped_weights,
     check_released,
     nothing_proven,
-)
-from uedp_bench.mechanisms.private_training.users import (
-    capped_weights,
     public_users,
     size_refusals,
     units_of,

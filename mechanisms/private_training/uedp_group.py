@@ -20,10 +20,17 @@ from uedp_bench.api.events import (
     SentenceSampledGaussian,
 )
 from uedp_bench.api.text import users_of
-from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED, ClipParams
-from uedp_bench.mechanisms.private_training.group_rounds import as_group_rounds
-from uedp_bench.mechanisms.private_training.parameters import ServerOptimizer, ServerParams
-from uedp_bench.mechanisms.private_training.users import capped_units, size_refusals
+from uedp_bench.mechanisms.private_training.parameters import (
+    CLIPPED,
+    ClipParams,
+    ServerOptimizer,
+    ServerParams,
+)
+from uedp_bench.mechanisms.private_training.users import (
+    as_group_rounds,
+    capped_units,
+    size_refusals,
+)
 
 if TYPE_CHECKING:
     from torch import nn

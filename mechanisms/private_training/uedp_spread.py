@@ -20,10 +20,9 @@ from uedp_bench.api.events import (
     UserEntityGaussian,
 )
 from uedp_bench.api.text import users_of
-from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED
-from uedp_bench.mechanisms.private_training.group_rounds import as_group_rounds
-from uedp_bench.mechanisms.private_training.parameters import FederatedParams
+from uedp_bench.mechanisms.private_training.parameters import CLIPPED, FederatedParams
 from uedp_bench.mechanisms.private_training.users import (
+    as_group_rounds,
     capped_units,
     capped_weights,
     public_users,

@@ -11,21 +11,18 @@ from pydantic import Field, model_validator
 from uedp_bench.api import CorpusStats, Events, PublicUnits, equals
 from uedp_bench.api.events import AnyEvent, Claim, Gaussian, PrivacyEvent, PrivacyUnit, Repeated
 from uedp_bench.api.text import Unit, users_of
-from uedp_bench.mechanisms.private_training.clip_policies import CLIPPED
-from uedp_bench.mechanisms.private_training.dealing import dealt_anew
-from uedp_bench.mechanisms.private_training.parameters import FederatedParams, UnitParams
-from uedp_bench.mechanisms.private_training.released_noise import (
+from uedp_bench.mechanisms.private_training.parameters import CLIPPED, FederatedParams, UnitParams
+from uedp_bench.mechanisms.private_training.target import TargetMechanism, TargetParams
+from uedp_bench.mechanisms.private_training.users import (
     CLAIM_OF_RELEASED,
     RELEASED_TAKES,
     NoiseVariant,
     as_released,
-    check_released,
-    nothing_proven,
-)
-from uedp_bench.mechanisms.private_training.target import TargetMechanism, TargetParams
-from uedp_bench.mechanisms.private_training.users import (
     capped_weights,
+    check_released,
     check_round,
+    dealt_anew,
+    nothing_proven,
     public_users,
     size_refusals,
     sizes_of,

@@ -12,9 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from uedp_bench.api import Stream
+from uedp_bench.api import Corpus, FloatArray, IntArray, Stream
 from uedp_bench.api.capabilities import PlainNetwork, ServedRelease
-from uedp_bench.corpus import Corpus, FloatArray, IntArray
 from uedp_bench.mechanisms.secure_inference.engine.compile import (
     ArgMax,
     SecureAnswer,
@@ -22,7 +21,7 @@ from uedp_bench.mechanisms.secure_inference.engine.compile import (
     Traffic,
     compile_network,
 )
-from uedp_bench.mechanisms.secure_inference.engine.correlations import CLIENT, SERVER
+from uedp_bench.mechanisms.secure_inference.engine.dealer import CLIENT, SERVER
 
 if TYPE_CHECKING:
     from uedp_bench.mechanisms.secure_inference.mpc import MPC, MPCParams

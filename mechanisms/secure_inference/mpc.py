@@ -21,7 +21,7 @@ from uedp_bench.api import (
 from uedp_bench.api.capabilities import Compilable, PlainNetwork
 from uedp_bench.api.events import Claim, PrivacyEvent, PrivacyUnit, Repeated, SecureComputation
 from uedp_bench.api.networks import TextEncoder
-from uedp_bench.mechanisms.secure_inference.engine.fixed_point import largest_truncated
+from uedp_bench.mechanisms.secure_inference.engine import largest_truncated
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,10 +17,10 @@ from uedp_bench.accounting.noisy_histogram import histogram_threshold
 from uedp_bench.api import CorpusStats, Events, InputError, Params, VocabularyMechanism
 from uedp_bench.api.events import ApproximateDP, Claim, NoisyHistogram, PrivacyEvent, Repeated
 from uedp_bench.api.networks import WordCounts
-from uedp_bench.mechanisms._local_noise import add_laplace_noise
-from uedp_bench.mechanisms._noisy_union import (
+from uedp_bench.mechanisms._noise import (
     NoisyUnion,
     VotingUnit,
+    add_laplace_noise,
     items_of_voters,
     passing,
     voters_of_rows,

@@ -18,18 +18,16 @@ from pydantic import Field, model_validator
 from uedp_bench.accounting.published_systems import MetricDP as MetricSystem
 from uedp_bench.api import CorpusStats, Events, InputError, Params, PublishingMechanism, Requirement
 from uedp_bench.api.events import Claim, NonPrivate, PrivacyEvent, Reading
+from uedp_bench.api.text import Rewriting
 from uedp_bench.components.component import FAISS, of_embedding
-from uedp_bench.corpus import Rewriting
-from uedp_bench.mechanisms._local_noise import spent
-from uedp_bench.mechanisms.words.channel import EmbeddingChannel, word_places
-from uedp_bench.mechanisms.words.noise import Noise, WordNoise
+from uedp_bench.mechanisms._noise import spent
+from uedp_bench.mechanisms.words.noise import EmbeddingChannel, Noise, WordNoise, word_places
 from uedp_bench.text.nearest import ApproximateNearest, Nearest
 from uedp_bench.text.word_vectors import Embedding, read_embedding
 
 if TYPE_CHECKING:
-    from uedp_bench.api import Run
+    from uedp_bench.api import Corpus, FloatArray, IntArray, Run
     from uedp_bench.api.capabilities import WordChannel
-    from uedp_bench.corpus import Corpus, FloatArray, IntArray
 
 
 def read_words(paths: Sequence[Path], field: str) -> frozenset[str]:

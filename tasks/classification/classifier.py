@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from uedp_bench.api import CapabilityError, InputError, Stream, UedpBenchError
+from uedp_bench.api import (
+    BoolArray,
+    CapabilityError,
+    Corpus,
+    FloatArray,
+    InputError,
+    IntArray,
+    Stream,
+    UedpBenchError,
+)
 from uedp_bench.api.capabilities import PlainNetwork
 from uedp_bench.api.networks import (
     Batch,
@@ -27,7 +36,6 @@ from uedp_bench.api.networks import (
 )
 from uedp_bench.components.component import named
 from uedp_bench.contracts.learner import EXAMPLE_LENGTHS, example_ids
-from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
 from uedp_bench.data.row_vectors import RowVectors
 from uedp_bench.tasks.classification.targets import classes_of, with_target
 from uedp_bench.tasks.tokens.reader import (
@@ -41,9 +49,8 @@ from uedp_bench.tasks.tokens.rows import Columns, EncodedRows, Preprocessing, Te
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from uedp_bench.api import RepresentationMechanism
+    from uedp_bench.api import FeatureArray, RepresentationMechanism
     from uedp_bench.contracts.learner import RowLengths
-    from uedp_bench.corpus import FeatureArray
 
 VECTORS_AT_ONCE = 4096
 """Rows of a text in a file whose vectors a frozen encoder computes together, at most."""

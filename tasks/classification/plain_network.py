@@ -16,7 +16,7 @@ from uedp_bench.api.training import modules_of
 from uedp_bench.tasks.tokens.reader import tensors
 
 if TYPE_CHECKING:
-    from uedp_bench.corpus import Corpus
+    from uedp_bench.api import Corpus
     from uedp_bench.tasks.classification.classifier import ClassifierReader
 
 _ROWS = 512

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from uedp_bench.corpus import Corpus, IntArray
+    from uedp_bench.api import Corpus, IntArray
 
 
 def classes_of(corpus: Corpus, target: str) -> tuple[IntArray | None, tuple[str, ...]]:

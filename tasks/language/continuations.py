@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from uedp_bench.corpus import BoolArray, FloatArray, IntArray
-from uedp_bench.tasks.tokens.token_scores import no_nan
+from uedp_bench.api import BoolArray, FloatArray, IntArray
+from uedp_bench.tasks.tokens.rows import no_nan
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

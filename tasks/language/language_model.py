@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from uedp_bench.api import InputError
+from uedp_bench.api import BoolArray, Corpus, FloatArray, InputError, IntArray
 from uedp_bench.api.capabilities import TokenScores
 from uedp_bench.api.networks import Batch, FeatureModule, Losses, Reader, StopsAtEnds
 from uedp_bench.contracts.capabilities import TextPoolCompleter
 from uedp_bench.contracts.learner import example_ids, numbers_per_call
 from uedp_bench.contracts.model import CountsTargets
-from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
 from uedp_bench.tasks.language.continuations import (
     ENCODED,
     Continuations,
@@ -30,9 +29,10 @@ from uedp_bench.tasks.tokens.rows import (
     Preprocessing,
     TextRows,
     encode_targets,
+    no_nan,
     prepare,
+    token_columns,
 )
-from uedp_bench.tasks.tokens.token_scores import no_nan, token_columns
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -19,11 +19,12 @@ from uedp_bench.tasks.tokens.rows import (
     Preprocessing,
     TextRows,
     encode_targets,
+    perplexity,
     prepare,
+    ratio,
     rows_in_parts,
 )
 from uedp_bench.tasks.tokens.supervised import train_first
-from uedp_bench.tasks.tokens.token_scores import perplexity, ratio
 
 if TYPE_CHECKING:
     from uedp_bench.api import Corpus, Estimate, Release

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uedp_bench.api import InputError, Metric
-from uedp_bench.corpus import BoolArray, FloatArray, IntArray
+from uedp_bench.api import BoolArray, FloatArray, InputError, IntArray, Metric
 from uedp_bench.tasks.tokens.rows import TextRows
 
 UNKNOWN_WORDS = Metric.rate(

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from uedp_bench.api import InputError
+from uedp_bench.api import BoolArray, Corpus, FloatArray, InputError, IntArray
 from uedp_bench.api.capabilities import TokenScores
 from uedp_bench.api.networks import Batch, HasOutputLayer, Losses, Reader
 from uedp_bench.contracts.learner import example_ids, numbers_per_call
-from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
 from uedp_bench.tasks.masked_language.masks import hidden_counts, hide
 from uedp_bench.tasks.tokens.reader import SupervisedRelease, batches_by_length
-from uedp_bench.tasks.tokens.rows import IGNORED, Columns, TextRows
-from uedp_bench.tasks.tokens.token_scores import no_nan, token_columns
+from uedp_bench.tasks.tokens.rows import IGNORED, Columns, TextRows, no_nan, token_columns
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from uedp_bench.corpus import BoolArray, FloatArray, IntArray
+from uedp_bench.api import BoolArray, FloatArray, IntArray
 from uedp_bench.tasks.tokens.rows import IGNORED
 
 if TYPE_CHECKING:

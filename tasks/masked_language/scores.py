@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uedp_bench.api import InputError, Utility
+from uedp_bench.api import BoolArray, FloatArray, InputError, IntArray, Utility
 from uedp_bench.api.capabilities import MaskFiller
-from uedp_bench.corpus import BoolArray, FloatArray, IntArray, or_alone
+from uedp_bench.api.text import or_alone
 from uedp_bench.models.word_rows import pieces_of
 from uedp_bench.tasks.language.ngrams import NGramModel
 from uedp_bench.tasks.masked_language.masks import uniforms
-from uedp_bench.tasks.tokens.rows import TextRows
-from uedp_bench.tasks.tokens.token_scores import perplexity, ratio
+from uedp_bench.tasks.tokens.rows import TextRows, perplexity, ratio
 
 if TYPE_CHECKING:
+    from uedp_bench.api import Corpus
     from uedp_bench.api.networks import MaskedVocabulary
-    from uedp_bench.corpus import Corpus
     from uedp_bench.tasks.masked_language.masked_model import MaskedReader
 
 _BINS: Mapping[str, tuple[int, float]] = {

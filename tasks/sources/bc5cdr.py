@@ -15,10 +15,8 @@ from uedp_bench.corpus import with_documents
 from uedp_bench.errors import shown
 from uedp_bench.io.files import shown_path
 from uedp_bench.tasks.sources.reading.annotations import places_of
-from uedp_bench.tasks.sources.reading.file_columns import DOCUMENT, place_of
-from uedp_bench.tasks.sources.reading.files import find_file
+from uedp_bench.tasks.sources.reading.files import DOCUMENT, find_file, place_of, read_tokens
 from uedp_bench.tasks.sources.reading.tag_schemes import iob_spans
-from uedp_bench.tasks.sources.reading.token_files import read_tokens
 
 TYPES: tuple[str, ...] = ("Chemical", "Disease")
 FILES: dict[str, tuple[str, ...]] = {

@@ -8,8 +8,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from uedp_bench.api import CorpusStats, Source, SourceParams
-from uedp_bench.corpus import Corpus
+from uedp_bench.api import Corpus, CorpusStats, Source, SourceParams
 
 P = TypeVar("P", bound=SourceParams)
 

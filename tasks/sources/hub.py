@@ -19,7 +19,7 @@ from uedp_bench.tasks.sources.reading.columns import (
     named_columns,
     undeclared_classes,
 )
-from uedp_bench.tasks.sources.reading.file_columns import SPLIT, joined
+from uedp_bench.tasks.sources.reading.files import SPLIT, joined
 from uedp_bench.tasks.sources.reading.splits import split_index
 
 if TYPE_CHECKING:

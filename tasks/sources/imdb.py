@@ -16,7 +16,7 @@ from uedp_bench.api.text import (
     cut_missing_splits,
     named_users,
 )
-from uedp_bench.tasks.sources.reading.jsonl import class_ids, find_splits, read_records, read_splits
+from uedp_bench.tasks.sources.reading.files import class_ids, find_splits, read_records, read_splits
 
 LABELS: tuple[str, ...] = ("neg", "pos")
 FIELDS: tuple[str, ...] = ("label", "movie", "text")

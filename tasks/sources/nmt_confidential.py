@@ -14,8 +14,7 @@ from pydantic import Field, model_validator
 from uedp_bench.api import SPLITS, Corpus, InputError, IntArray, Source, SourceParams, equals
 from uedp_bench.api.text import open_text
 from uedp_bench.io.files import shown_path
-from uedp_bench.tasks.sources.reading.files import find_file
-from uedp_bench.tasks.sources.reading.pairs import parallel_corpus, read_pairs
+from uedp_bench.tasks.sources.reading.files import find_file, parallel_corpus, read_pairs
 from uedp_bench.text.comparison import Pair
 
 Domain = Literal["EMEA", "GNOME", "JRC"]

@@ -13,7 +13,7 @@ from pydantic import Field
 from uedp_bench.api import SPLITS, Corpus, InputError, Source, SourceParams
 from uedp_bench.api.text import named_users
 from uedp_bench.io.files import shown_path
-from uedp_bench.tasks.sources.reading.pairs import parallel_corpus, read_lines, read_pairs
+from uedp_bench.tasks.sources.reading.files import parallel_corpus, read_lines, read_pairs
 from uedp_bench.text.comparison import Pair
 
 _NAMES = {"train": ("train",), "valid": ("valid", "dev"), "test": ("test",), "public": ("public",)}

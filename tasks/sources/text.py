@@ -26,9 +26,15 @@ from uedp_bench.tasks.sources.reading.columns import (
     named_columns,
     undeclared_classes,
 )
-from uedp_bench.tasks.sources.reading.file_columns import DOCUMENT, SPLIT, joined
+from uedp_bench.tasks.sources.reading.files import (
+    DOCUMENT,
+    ENDINGS,
+    SPLIT,
+    FileFormat,
+    joined,
+    read_tokens,
+)
 from uedp_bench.tasks.sources.reading.splits import ALIASES
-from uedp_bench.tasks.sources.reading.token_files import ENDINGS, FileFormat, read_tokens
 
 
 class TextFileParams(ColumnParams):

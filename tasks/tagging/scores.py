@@ -9,14 +9,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from uedp_bench.api import Estimate, InputError, Metric, Utility
+from uedp_bench.api import Corpus, Estimate, InputError, IntArray, Metric, Spans, Utility
 from uedp_bench.api.statistics import SpanScore, span_counts, span_scores
-from uedp_bench.corpus import Corpus, IntArray, Spans, normal_spelling, or_alone
+from uedp_bench.api.text import or_alone
+from uedp_bench.corpus import normal_spelling
 from uedp_bench.statistics.label_scores import token_counts, weighted_token_score
 from uedp_bench.statistics.span_scores import counts_by_type
-from uedp_bench.tasks.tagging.labels import OUTSIDE, labels_of_spans, mentions_of_labels
-from uedp_bench.tasks.tagging.targets import Annotation, annotation_of, chosen_types, word_labels
-from uedp_bench.tasks.tagging.words import WordRule, WordTable
+from uedp_bench.tasks.tagging.targets import (
+    OUTSIDE,
+    Annotation,
+    WordRule,
+    WordTable,
+    annotation_of,
+    chosen_types,
+    labels_of_spans,
+    mentions_of_labels,
+    word_labels,
+)
 
 if TYPE_CHECKING:
     from uedp_bench.api.capabilities import Tagger

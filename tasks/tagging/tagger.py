@@ -10,23 +10,30 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+from uedp_bench.api import BoolArray, Corpus, IntArray, Spans
 from uedp_bench.api.networks import Batch, Losses, Reader, load_weights, on_device, save_weights
 from uedp_bench.contracts.learner import LengthsOnDemand, example_ids
-from uedp_bench.corpus import BoolArray, Corpus, IntArray, Spans
 from uedp_bench.data.row_vectors import RowVectors
 from uedp_bench.models.word_rows import Padding, VectorRows
-from uedp_bench.tasks.tagging.labels import label_names, mentions_of_labels
-from uedp_bench.tasks.tagging.targets import ENTITIES, annotation_of, word_labels
-from uedp_bench.tasks.tagging.words import WordRule, WordTable, with_words
+from uedp_bench.tasks.tagging.targets import (
+    ENTITIES,
+    WordRule,
+    WordTable,
+    annotation_of,
+    label_names,
+    mentions_of_labels,
+    with_words,
+    word_labels,
+)
 from uedp_bench.tasks.tokens.reader import SupervisedRelease, batches_by_length
 from uedp_bench.tasks.tokens.rows import IGNORED, Columns, EncodedRows, TextRows
 
 if TYPE_CHECKING:
     from torch import nn
 
+    from uedp_bench.api import FeatureArray
     from uedp_bench.api.networks import WordRows
     from uedp_bench.contracts.learner import RowLengths
-    from uedp_bench.corpus import FeatureArray
 
 FEW, VECTORS_AT_ONCE = 64, 256
 """Rows that tell how long rows are, where vectors are dear; and rows that a frozen encoder reads

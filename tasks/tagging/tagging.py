@@ -13,8 +13,7 @@ from uedp_bench.api.capabilities import RowScorer, Tagger
 from uedp_bench.api.networks import SupervisedParams, SupervisedTask, TokenEncoder
 from uedp_bench.tasks.tagging.scores import F1, F1_LOOSE, PRECISION, score_tagger
 from uedp_bench.tasks.tagging.tagger import Reduction, TaggerReader
-from uedp_bench.tasks.tagging.targets import ENTITIES, annotation_of, chosen_types
-from uedp_bench.tasks.tagging.words import WordRule
+from uedp_bench.tasks.tagging.targets import ENTITIES, WordRule, annotation_of, chosen_types
 
 if TYPE_CHECKING:
     from uedp_bench.api import Corpus, Release

@@ -30,14 +30,16 @@ from uedp_bench.api.networks import (
 )
 from uedp_bench.api.statistics import ratio_estimate
 from uedp_bench.components.component import SACREBLEU
-from uedp_bench.tasks.translation.scores import (
+from uedp_bench.tasks.translation.translator import (
     Lexicon,
+    PairReader,
     Translations,
+    TranslatorRelease,
     clusters_of,
     metrics,
+    translated_rows,
     unseen_terms,
 )
-from uedp_bench.tasks.translation.translator import PairReader, TranslatorRelease, translated_rows
 
 if TYPE_CHECKING:
     from uedp_bench.api import Release

@@ -22,7 +22,7 @@ from uedp_bench.attacks._language_model import (
     last_object,
 )
 from uedp_bench.attacks.reidentify.attack import Reidentify
-from uedp_bench.attacks.reidentify.judging import Links, link_metrics
+from uedp_bench.attacks.reidentify.linking import Links, link_metrics
 from uedp_bench.attacks.representations.attribute_inference import AttributeInference
 from uedp_bench.attacks.representations.people import People, risks
 from uedp_bench.contracts.leakage import Planted

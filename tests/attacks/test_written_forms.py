@@ -11,8 +11,8 @@ import pytest
 from uedp_bench.attacks.annotation_leak.attack import Decoys, Fact, facts_in_text, frequencies
 from uedp_bench.attacks.fragment_reassembly.assembly import Rules, assemble, words_of
 from uedp_bench.attacks.fragment_reassembly.attack import CommonRuns
-from uedp_bench.attacks.gradient_inversion.private_text import PrivateRows
-from uedp_bench.attacks.membership.bag_of_words import out_of_fold_scores
+from uedp_bench.attacks.gradient_inversion.seen_updates import PrivateRows
+from uedp_bench.attacks.membership.records import out_of_fold_scores
 from uedp_bench.attacks.reidentify.linking import TextProfiles
 from uedp_bench.attacks.word_reconstruction.attack import itself
 from uedp_bench.corpus import SPLITS, Corpus, Layer

@@ -12,7 +12,7 @@ import pytest
 from hostile import NAMES, answer, damaged, mutated, rounds
 
 from uedp_bench.errors import InputError
-from uedp_bench.mechanisms.deidentification.public_list import PublicList
+from uedp_bench.mechanisms.deidentification.mentions import PublicList
 from uedp_bench.text.sentences import read_public
 from uedp_bench.text.word_vectors import read_embedding
 

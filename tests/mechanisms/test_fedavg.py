@@ -16,8 +16,8 @@ from toy import ToyLearner
 from uedp_bench.accounting.ledger import check_plan, proven
 from uedp_bench.errors import InputError, PrivacyError
 from uedp_bench.mechanisms.fedavg import FedAvg
-from uedp_bench.mechanisms.private_training.dealing import with_rows_dealt
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
+from uedp_bench.mechanisms.private_training.users import with_rows_dealt
 from uedp_bench.training import federated
 from uedp_bench.training.noise import IndependentGaussian
 

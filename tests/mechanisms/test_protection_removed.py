@@ -15,7 +15,7 @@ from uedp_bench.accounting.events import NonPrivate
 from uedp_bench.accounting.ledger import check_plan
 from uedp_bench.components import registry
 from uedp_bench.errors import InputError, PrivacyError
-from uedp_bench.mechanisms import _noisy_union
+from uedp_bench.mechanisms import _noise
 from uedp_bench.mechanisms.documents import truncation
 from uedp_bench.mechanisms.secure_inference import mpc
 from uedp_bench.mechanisms.vocabulary import dp_vocabulary
@@ -75,12 +75,12 @@ def no_clipping(patch: pytest.MonkeyPatch) -> None:
 
 
 def heavier_votes(patch: pytest.MonkeyPatch) -> None:
-    real = _noisy_union.NoisyUnion.votes
+    real = _noise.NoisyUnion.votes
 
     def votes(self: Any, counts: Any, rng: Any) -> dict[Any, float]:
         return {item: 3.0 * vote for item, vote in real(self, counts, rng).items()}
 
-    patch.setattr(_noisy_union.NoisyUnion, "votes", votes)
+    patch.setattr(_noise.NoisyUnion, "votes", votes)
 
 
 def all_occurrences(patch: pytest.MonkeyPatch) -> None:
@@ -92,7 +92,7 @@ def no_threshold(patch: pytest.MonkeyPatch) -> None:
     def passing(noisy: Iterable[tuple[Any, float]], threshold: float) -> dict[Any, float]:
         return dict(noisy)
 
-    for module in (_noisy_union, dp_vocabulary):
+    for module in (_noise, dp_vocabulary):
         patch.setattr(module, "passing", passing)
 
 
@@ -222,7 +222,7 @@ def test_a_run_without_its_protection_is_refused(name: str, case: Case) -> None:
 
 
 def test_more_votes_than_planned_are_another_event() -> None:
-    union = _noisy_union.NoisyUnion(10.0, 3, "frequent", 1e-3)
+    union = _noise.NoisyUnion(10.0, 3, "frequent", 1e-3)
     voters = {user: dict.fromkeys("abcdefgh", 1) for user in range(40)}
     assert union.released(voters, toy_run())[1] == union.planned
 
@@ -230,7 +230,7 @@ def test_more_votes_than_planned_are_another_event() -> None:
         return dict.fromkeys(counts, len(counts) ** -0.5)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_noisy_union.NoisyUnion, "votes", votes)
+        patch.setattr(_noise.NoisyUnion, "votes", votes)
         record = union.released(voters, toy_run())[1]
     assert record.most == 8
     with pytest.raises(PrivacyError):

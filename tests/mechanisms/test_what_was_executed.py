@@ -23,7 +23,7 @@ from uedp_bench.accounting.ledger import check_plan
 from uedp_bench.contracts.mechanism import Events
 from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.errors import PrivacyError
-from uedp_bench.mechanisms._local_noise import add_laplace, choose_by_score, spent
+from uedp_bench.mechanisms._noise import add_laplace, choose_by_score, spent
 from uedp_bench.mechanisms.documents import truncation
 from uedp_bench.mechanisms.documents.deepcandidate import Candidates, DeepCandidate
 from uedp_bench.mechanisms.documents.truncation import Truncation

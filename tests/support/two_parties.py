@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from uedp_bench.mechanisms.secure_inference.engine.dealer import Dealer, Recorder, Supply, seeds_of
-from uedp_bench.mechanisms.secure_inference.engine.exchange import Steps
 from uedp_bench.mechanisms.secure_inference.engine.program import dry_run
-from uedp_bench.mechanisms.secure_inference.engine.protocol import Bits, Party
+from uedp_bench.mechanisms.secure_inference.engine.protocol import Bits, Party, Steps
 from uedp_bench.mechanisms.secure_inference.engine.sessions import Meter, in_step
 from uedp_bench.randomness.streams import Stream
 
@@ -56,7 +55,7 @@ def computed(protocol: Protocol, *values: Tensor, **options: Any) -> Tensor:
     """The number, or the bit, that both ends make."""
     server, client, _ = both(protocol, *values, **options)
     if isinstance(server, Bits):
-        from uedp_bench.mechanisms.secure_inference.engine.correlations import unpack
+        from uedp_bench.mechanisms.secure_inference.engine.dealer import unpack
 
         return unpack(server.packed ^ client.packed, server.size)
     return server + client

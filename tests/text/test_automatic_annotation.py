@@ -12,8 +12,7 @@ from uedp_bench.components.component import parse_params
 from uedp_bench.corpus import SPLITS, Corpus, Facts
 from uedp_bench.corpus.entity_detection import DetectionParams
 from uedp_bench.errors import InputError
-from uedp_bench.tasks.tagging.targets import annotation_of, word_labels
-from uedp_bench.tasks.tagging.words import WordTable
+from uedp_bench.tasks.tagging.targets import WordTable, annotation_of, word_labels
 from uedp_bench.text import automatic_annotation
 from uedp_bench.text.automatic_annotation import (
     AUTOMATIC,

@@ -26,9 +26,9 @@ from uedp_bench.io.files import (
     refuse_packed,
     shown_path,
 )
+from uedp_bench.tasks.sources.reading.files import ENDINGS as TOKEN_FILES
+from uedp_bench.tasks.sources.reading.files import FileFormat, is_comment
 from uedp_bench.tasks.sources.reading.tag_schemes import looks_tagged
-from uedp_bench.tasks.sources.reading.token_files import ENDINGS as TOKEN_FILES
-from uedp_bench.tasks.sources.reading.token_files import FileFormat, is_comment
 
 FORMATS: dict[str, FileFormat] = {**TABLES, **dict.fromkeys(sorted(TOKEN_FILES), "conll")}
 """Format of a file, by its ending."""

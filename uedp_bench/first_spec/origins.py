@@ -22,7 +22,7 @@ from uedp_bench.first_spec.column_roles import (
 )
 from uedp_bench.first_spec.file_facts import FORMATS, FileFacts, look_at
 from uedp_bench.io.files import shown_path
-from uedp_bench.tasks.sources.reading.file_columns import DOCUMENT
+from uedp_bench.tasks.sources.reading.files import DOCUMENT
 from uedp_bench.tasks.sources.reading.splits import ALIASES
 from uedp_bench.tasks.sources.text import TextFileParams, read_columns
 

@@ -13,19 +13,23 @@ from torch import Tensor, nn
 from uedp_bench.accounting.secure_computation import failure_of_truncations
 from uedp_bench.api import InputError, Stream
 from uedp_bench.api.training import ArgMax, Branches
-from uedp_bench.mechanisms.secure_inference.engine import cost
-from uedp_bench.mechanisms.secure_inference.engine.correlations import Shape
-from uedp_bench.mechanisms.secure_inference.engine.cost import Cost
-from uedp_bench.mechanisms.secure_inference.engine.dealer import Dealer, seeds_of
-from uedp_bench.mechanisms.secure_inference.engine.fixed_point import (
+from uedp_bench.mechanisms.secure_inference.engine import (
     FRACTION,
     RING_BITS,
     largest_truncated,
 )
-from uedp_bench.mechanisms.secure_inference.engine.program import Program, Reveals, plan_of
+from uedp_bench.mechanisms.secure_inference.engine.dealer import Dealer, Shape, seeds_of
+from uedp_bench.mechanisms.secure_inference.engine.layers import decode, encode
+from uedp_bench.mechanisms.secure_inference.engine.program import (
+    Cost,
+    Program,
+    Reveals,
+    batch_cost,
+    plan_of,
+    setup_cost,
+)
 from uedp_bench.mechanisms.secure_inference.engine.protocol import Truncation
 from uedp_bench.mechanisms.secure_inference.engine.reading import Reader, Values, read_network
-from uedp_bench.mechanisms.secure_inference.engine.ring import decode, encode
 from uedp_bench.mechanisms.secure_inference.engine.sessions import (
     Secrets,
     Session,
@@ -190,10 +194,10 @@ class SecureNetwork:
     def cost(self, rows: int) -> Cost:
         """Rounds and bytes of an inference of so many rows, by formula."""
         whole, rest = divmod(rows, self.config.batch_rows)
-        total = cost.setup(self.program)
+        total = setup_cost(self.program)
         if whole:
-            total += cost.batch(self.program, self.config.batch_rows).times(whole)
-        return total + cost.batch(self.program, rest) if rest else total
+            total += batch_cost(self.program, self.config.batch_rows).times(whole)
+        return total + batch_cost(self.program, rest) if rest else total
 
     def failure(self, rows: int) -> float:
         """Probability that a truncation in an inference of so many rows fails, at most.

@@ -3,23 +3,164 @@
 A `Party` sees its own shares, its own supply and what it receives. Every opened value but the
 answer is a secret plus a mask that hides nothing else, hence uniform: masks are used once, and the
 server's weights are shown under one mask that serves all batches (`docs/proofs.md`, section 19).
+
+Protocols are generators: they yield what is sent and are sent what was received. So the same code
+of a party runs in one process or two, and protocols on several tensors run side by side in the
+same rounds.
+
+The carry is the top bit of the sum of two shares, computed on shared bits. A carry is generated (g)
+or passed on (p) by every bit, and two neighbouring stretches of bits make one:
+g = g_high ^ (p_high & g_low), p = p_high & p_low (Kogge and Stone 1973). Their network finds the
+carry into every place; only the one into the top place is needed, and what it depends on is a
+tree of as many levels. A level joins stretches in pairs, so that words halve from level to
+level: 31.5 bytes a comparison at 64 bits, where the whole network would send 144. Words are
+permuted first, so that the bits of a pair are in the two halves of a word: place b5...b0 goes to
+b0...b5. Below a byte, halves of two comparisons share one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
-from uedp_bench.mechanisms.secure_inference.engine import correlations
-from uedp_bench.mechanisms.secure_inference.engine.carry import carry_bits
-from uedp_bench.mechanisms.secure_inference.engine.correlations import SERVER, Spec, unpack
-from uedp_bench.mechanisms.secure_inference.engine.dealer import Supply
-from uedp_bench.mechanisms.secure_inference.engine.exchange import Steps, swap
-from uedp_bench.mechanisms.secure_inference.engine.fixed_point import FRACTION, RING_BITS
+from uedp_bench.mechanisms.secure_inference.engine import FRACTION, RING_BITS, dealer
+from uedp_bench.mechanisms.secure_inference.engine.dealer import SERVER, Spec, Supply, unpack
+
+_HALF = {torch.int64: torch.int32, torch.int32: torch.int16, torch.int16: torch.uint8}
+_LOW = {8: 0x0F, 4: 0x33, 2: 0x55}
+"""Lower halves of all fields of a byte, by their width."""
+
+
+def carry_bits(party: Party, words: Tensor) -> Steps[Tensor]:
+    """Shares of the top bits of sums modulo 2^width.
+
+    Args:
+        party: party whose share of the numbers `words` is.
+        words: int64 or int32 (count,), count a multiple of 8.
+
+    Returns:
+        uint8 (count / 8,), packed as `correlations.unpack` reads it.
+    """
+    width, top = words.dtype.itemsize * 8, _pack(words < 0)
+    words = _reversed(words, width)
+    limits = torch.iinfo(words.dtype)
+    g = (yield from party.conjoin_owned(words)) & limits.max
+    p = words & limits.max
+    if party.leads:  # the top place passes on what reaches it
+        p |= limits.min
+    while width > 1:
+        (g_low, g_high), (p_low, p_high) = _halves(g, width), _halves(p, width)
+        width //= 2
+        low = torch.stack([g_low, p_low] if width > 1 else [g_low])
+        joined = yield from party.conjoin(p_high[None], low)
+        g, p = g_high ^ joined[0], joined[-1]
+    return g ^ top
+
+
+def _pack(bits: Tensor) -> Tensor:
+    """The inverse of `correlations.unpack`."""
+    places = torch.arange(8, dtype=torch.uint8, device=bits.device)[:, None]
+    return (bits.reshape(8, -1).to(torch.uint8) << places).sum(0, dtype=torch.uint8)
+
+
+def _halves(words: Tensor, width: int) -> tuple[Tensor, Tensor]:
+    """Lower and upper halves of stretches of `width` bits, as contiguous words."""
+    if width > 8:
+        pairs = words.view(_HALF[words.dtype]).reshape(-1, 2)  # little-endian
+        return pairs[:, 0].contiguous(), pairs[:, 1].contiguous()
+    low = words & _LOW[width]
+    high = (words >> (width // 2)) & _LOW[width]
+    return _fold(low, width // 2), _fold(high, width // 2)
+
+
+def _fold(fields: Tensor, shift: int) -> Tensor:
+    half = len(fields) // 2
+    return fields[:half] | (fields[half:] << shift)
+
+
+def _reversed(words: Tensor, width: int) -> Tensor:
+    """Bits at the places whose numbers are written backwards."""
+    for low, high, mask in _SWAPS[width]:
+        shift = 2**high - 2**low
+        changed = ((words >> shift) ^ words) & mask
+        words = words ^ changed ^ (changed << shift)
+    return words
+
+
+def _swaps(width: int) -> tuple[tuple[int, int, int], ...]:
+    """Places that have the lower and not the higher of two digits, for each pair of digits."""
+    digits = width.bit_length() - 1
+    swaps = []
+    for low in range(digits // 2):
+        high = digits - 1 - low
+        moved = [at for at in range(width) if at >> low & 1 and not at >> high & 1]
+        swaps.append((low, high, sum(1 << at for at in moved)))
+    return tuple(swaps)
+
+
+_SWAPS = {width: _swaps(width) for width in (32, 64)}
+
+
+T = TypeVar("T")
+
+
+class Exchange(NamedTuple):
+    """One round of a party: what it sends, and shapes of what it receives meanwhile."""
+
+    send: list[Tensor]
+    receive: list[Spec]
+
+
+Steps = Generator[Exchange, list[Tensor], T]
+"""A party's side of a protocol that ends with a T."""
+
+
+def swap(*mine: Tensor) -> Steps[list[Tensor]]:
+    """Sends tensors and receives as many of the same shapes: one round."""
+    return (yield Exchange(list(mine), [Spec(tuple(x.shape), x.dtype) for x in mine]))
+
+
+def send(*mine: Tensor) -> Steps[None]:
+    """Sends tensors and receives nothing: one round."""
+    yield Exchange(list(mine), [])
+
+
+def receive(*specs: Spec) -> Steps[list[Tensor]]:
+    """Receives tensors and sends nothing: one round."""
+    return (yield Exchange([], list(specs)))
+
+
+def side_by_side(protocols: Sequence[Steps[T]]) -> Steps[list[T]]:
+    """Runs protocols in the same rounds: as many as the longest one takes.
+
+    Both parties must list them in the same order.
+    """
+    done: dict[int, T] = {}
+    waiting: dict[int, Exchange] = {}
+
+    def advance(at: int, reply: list[Tensor] | None) -> None:
+        waiting.pop(at, None)
+        try:
+            waiting[at] = next(protocols[at]) if reply is None else protocols[at].send(reply)
+        except StopIteration as end:
+            done[at] = end.value
+
+    for at in range(len(protocols)):
+        advance(at, None)
+    while waiting:
+        pending = sorted(waiting.items())
+        received = iter((
+            yield Exchange([x for _, one in pending for x in one.send],
+                           [spec for _, one in pending for spec in one.receive])
+        ))  # fmt: skip
+        for at, one in pending:
+            advance(at, [next(received) for _ in one.receive])
+    return [done[at] for at in range(len(protocols))]
+
 
 Truncation = Literal["local", "dealer"]
 
@@ -93,7 +234,7 @@ class Party:
 
     def mul(self, x: Tensor, y: Tensor) -> Steps[Tensor]:
         """Products, number by number, with twice the bits behind the point (Beaver 1991)."""
-        a, b, c = self.supply.take(correlations.multiplication(tuple(x.shape)))
+        a, b, c = self.supply.take(dealer.multiplication(tuple(x.shape)))
         d, e = yield from self.open(x - a, y - b)
         self.note_rest(torch.add, (d, a), (e, b))
         share: Tensor = d * b + e * a + c
@@ -103,7 +244,7 @@ class Party:
         """X without its last `places` bits, to one unit; |x| < 2^62."""
         if self.truncation == "local":
             return x >> places if self.leads else -((-x) >> places)
-        r, upper, top = self.supply.take(correlations.truncation(tuple(x.shape), places))
+        r, upper, top = self.supply.take(dealer.truncation(tuple(x.shape), places))
         raised = x + self.public(2 ** (RING_BITS - 2), x)  # not negative, and below 2^63
         (c,) = yield from self.open(raised + r)
         self.note_rest(torch.sub, (c, r))
@@ -120,7 +261,7 @@ class Party:
 
     def conjoin(self, x: Tensor, y: Tensor) -> Steps[Tensor]:
         """X & y, bit by bit; x is broadcast to y. One round."""
-        triple = correlations.conjunction(_spec(x), _spec(y))
+        triple = dealer.conjunction(_spec(x), _spec(y))
         a, b, c = self.supply.take(triple)
         d, e = yield from self.open(x ^ a, y ^ b, bits=True)
         self.note_rest(torch.bitwise_xor, (d, a), (e, b))
@@ -129,7 +270,7 @@ class Party:
 
     def conjoin_owned(self, mine: Tensor) -> Steps[Tensor]:
         """The server's word & the client's, each its own; one round."""
-        mask, c = self.supply.take(correlations.owned_conjunction(_spec(mine)))
+        mask, c = self.supply.take(dealer.owned_conjunction(_spec(mine)))
         shown = mine ^ mask
         (theirs,) = yield from swap(shown)
         self.note(theirs)
@@ -152,7 +293,7 @@ class Party:
             x: shares.
         """
         flat = x.reshape(-1, bits.size)
-        triple = correlations.choice(len(flat), bits.size)
+        triple = dealer.choice(len(flat), bits.size)
         a, mask, r, ar = self.supply.take(triple)
         mine = flat - a, bits.packed ^ mask
         theirs = yield from swap(*mine)

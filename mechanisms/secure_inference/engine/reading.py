@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from uedp_bench.api import InputError
 from uedp_bench.api.training import ArgMax, Branches
-from uedp_bench.mechanisms.secure_inference.engine.correlations import Shape
-from uedp_bench.mechanisms.secure_inference.engine.fixed_point import FRACTION
+from uedp_bench.mechanisms.secure_inference.engine import FRACTION
+from uedp_bench.mechanisms.secure_inference.engine.dealer import Shape
 from uedp_bench.mechanisms.secure_inference.engine.layers import (
     Affine,
     Layer,
@@ -18,8 +18,8 @@ from uedp_bench.mechanisms.secure_inference.engine.layers import (
     Pointwise,
     Pool,
     Sequence,
+    encode,
 )
-from uedp_bench.mechanisms.secure_inference.engine.ring import encode
 
 _KNOWN = (nn.Linear, nn.Conv1d, nn.ReLU, nn.MaxPool1d, nn.Flatten, nn.Sigmoid, Branches,
           nn.Sequential, nn.Dropout, nn.Identity)  # fmt: skip

@@ -17,10 +17,9 @@ from torch import Tensor
 
 from uedp_bench.api import Stream
 from uedp_bench.io.fresh_processes import start_fresh
-from uedp_bench.mechanisms.secure_inference.engine.correlations import CLIENT, SERVER, Spec
-from uedp_bench.mechanisms.secure_inference.engine.dealer import Supply
-from uedp_bench.mechanisms.secure_inference.engine.exchange import Exchange, Steps
+from uedp_bench.mechanisms.secure_inference.engine.dealer import CLIENT, SERVER, Spec, Supply
 from uedp_bench.mechanisms.secure_inference.engine.program import Program
+from uedp_bench.mechanisms.secure_inference.engine.protocol import Exchange, Steps
 
 T = TypeVar("T")
 U = TypeVar("U")

@@ -11,7 +11,7 @@ from importlib import import_module
 import numpy as np
 from rapidfuzz import fuzz, process
 
-from uedp_bench.corpus import Facts
+from uedp_bench.api import Facts
 from uedp_bench.text.register_values import words_of_name
 
 LOCALES: tuple[str, ...] = ("en_US", "de_DE", "fr_FR", "es_ES", "cs_CZ", "tr_TR", "sv_SE", "el_GR")

@@ -40,13 +40,13 @@ from uedp_bench.data.tables import PYTHON_HINT, Columns, FileColumns, is_printed
 from uedp_bench.errors import InputError, Problems, nearest, shown
 from uedp_bench.io.messages import setting
 from uedp_bench.tasks.sources.reading.annotations import Annotation, Words, read_annotation
-from uedp_bench.tasks.sources.reading.file_columns import DOCUMENT, check_one_type, place_of
-from uedp_bench.tasks.sources.reading.records import read_records
+from uedp_bench.tasks.sources.reading.files import DOCUMENT, check_one_type, place_of
 from uedp_bench.tasks.sources.reading.splits import (
     TRAIN,
     CutBy,
     SplitParams,
     cut_missing_splits,
+    read_records,
     split_index,
 )
 from uedp_bench.text.entities import add_entities

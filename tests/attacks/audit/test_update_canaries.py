@@ -7,7 +7,7 @@ import pytest
 from toy import ToyLearner, looked_at_once
 
 from uedp_bench.attacks.audit.attack import Audit
-from uedp_bench.attacks.audit.canary_scores import _capped
+from uedp_bench.attacks.audit.scores import _capped
 from uedp_bench.contracts.leakage import Leakage
 from uedp_bench.contracts.release import Release
 from uedp_bench.contracts.run_context import Run

@@ -10,9 +10,13 @@ import numpy as np
 import pytest
 
 from uedp_bench.attacks.membership.attack import Membership, PlantedMembership
-from uedp_bench.attacks.membership.bag_of_words import WIDER, auc_of_words, out_of_fold_scores
-from uedp_bench.attacks.membership.records import records_of
-from uedp_bench.attacks.membership.score_metrics import loss_gap
+from uedp_bench.attacks.membership.records import (
+    WIDER,
+    auc_of_words,
+    loss_gap,
+    out_of_fold_scores,
+    records_of,
+)
 from uedp_bench.attacks.secret_sharer.attack import SecretSharer
 from uedp_bench.contracts.capabilities import TokenScores
 from uedp_bench.contracts.release import Release

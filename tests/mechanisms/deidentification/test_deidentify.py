@@ -15,7 +15,7 @@ from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import SPLITS, Corpus, Layer, Spans, normal_surface
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.deidentification.deidentify import Deidentify
-from uedp_bench.mechanisms.deidentification.surrogates import Surrogates, kind_of, pool
+from uedp_bench.mechanisms.deidentification.mentions import Surrogates, kind_of, pool
 
 TYPES = ("Person", "Org", "GPE", "PII")
 STATS = CorpusStats(users=2, rows=3, sensitive_rows=2, entities=3, public=True)

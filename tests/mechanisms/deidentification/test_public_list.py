@@ -18,7 +18,7 @@ from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import SPLITS, Corpus, Spans, normal_surface
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.deidentification.deidentify import LISTED, Deidentify
-from uedp_bench.mechanisms.deidentification.public_list import PublicList
+from uedp_bench.mechanisms.deidentification.mentions import PublicList
 from uedp_bench.spec.identity import component_identity
 
 STATS = CorpusStats(users=4, rows=4, sensitive_rows=2, entities=3, public=True)

@@ -23,9 +23,8 @@ from uedp_bench.mechanisms.documents.deepcandidate import (
     directions,
     expected_errors,
 )
-from uedp_bench.mechanisms.documents.recoder import Recoder
+from uedp_bench.mechanisms.documents.recoder import Recoder, TukeyDepth
 from uedp_bench.mechanisms.documents.sentence_mechanism import Documents
-from uedp_bench.mechanisms.documents.tukey_depth import TukeyDepth
 from uedp_bench.one_run.planning.planned_mechanisms import PlannedMechanism
 
 __all__ = ["hashed_sentences"]

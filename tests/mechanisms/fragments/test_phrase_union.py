@@ -11,7 +11,7 @@ from scipy.special import ndtr
 from toy import toy_run
 
 from uedp_bench.accounting.ledger import proven
-from uedp_bench.mechanisms._noisy_union import threshold_for, unseen_mass
+from uedp_bench.mechanisms._noise import threshold_for, unseen_mass
 from uedp_bench.mechanisms.fragments.extraction import Phrase
 from uedp_bench.mechanisms.fragments.phrase_union import PhraseUnion
 from uedp_bench.one_run.publishing import publish

@@ -18,8 +18,8 @@ from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.contracts.transcript import MessageLog
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.fedavg import FedAvg
-from uedp_bench.mechanisms.private_training.dealing import dealt_anew
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
+from uedp_bench.mechanisms.private_training.users import dealt_anew
 
 ROUNDS = {"unit": "client", "rounds": 2, "users_per_round": 4}
 

@@ -15,7 +15,7 @@ from uedp_bench.accounting.accountants.basic_composition import promises
 from uedp_bench.accounting.ledger import claimed, proven
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
-from uedp_bench.mechanisms._noisy_union import NoisyUnion, items_of_voters
+from uedp_bench.mechanisms._noise import NoisyUnion, items_of_voters
 from uedp_bench.mechanisms.noiseless import Noiseless
 from uedp_bench.mechanisms.private_training.dp_sgd import DPSGD
 from uedp_bench.mechanisms.private_training.user_dp import UserDP

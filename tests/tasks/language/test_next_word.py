@@ -146,7 +146,7 @@ def test_scores_are_the_same_to_the_bit_in_any_parts(monkeypatch: pytest.MonkeyP
     corpus = chain_corpus()
     release = release_of(task_with(), corpus)
     whole = release.token_logprobs(corpus.texts)
-    monkeypatch.setattr("uedp_bench.tasks.tokens.token_scores.IN_CACHE", 1)
+    monkeypatch.setattr("uedp_bench.tasks.tokens.rows.IN_CACHE", 1)
     for one, other in zip(release.token_logprobs(corpus.texts), whole, strict=True):
         for mine, theirs in zip(one, other, strict=True):
             np.testing.assert_array_equal(mine, theirs)

@@ -8,8 +8,8 @@ import pytest
 
 from uedp_bench.components.registry import sources
 from uedp_bench.errors import InputError
+from uedp_bench.tasks.sources import blog_authorship as _topics
 from uedp_bench.tasks.sources.blog_authorship import read_bloggers
-from uedp_bench.tasks.sources.reading import topics as _topics
 
 THEMES = (
     "guitar band song concert album drums singer",

@@ -8,9 +8,7 @@ import pytest
 
 from uedp_bench.components.registry import sources
 from uedp_bench.errors import InputError
-from uedp_bench.tasks.tagging.labels import label_names
-from uedp_bench.tasks.tagging.targets import annotation_of, word_labels
-from uedp_bench.tasks.tagging.words import WordTable
+from uedp_bench.tasks.tagging.targets import WordTable, annotation_of, label_names, word_labels
 from uedp_bench.text.describe_data import describe
 
 DOC = "-DOCSTART- -X- O O\n\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from uedp_bench.tasks.tagging.scores import dictionary, labelled_phrases, longest_matches
-from uedp_bench.tasks.tagging.words import WordTable
+from uedp_bench.tasks.tagging.targets import WordTable
 
 
 def test_the_longest_phrase_wins_and_rows_are_apart() -> None:

@@ -17,7 +17,7 @@ from uedp_bench.mechanisms.secure_inference.engine.compile import (
     SecureConfig,
     compile_network,
 )
-from uedp_bench.mechanisms.secure_inference.engine.correlations import CLIENT, SERVER
+from uedp_bench.mechanisms.secure_inference.engine.dealer import CLIENT, SERVER
 from uedp_bench.mechanisms.secure_inference.engine.program import Program
 from uedp_bench.mechanisms.secure_inference.engine.protocol import Party
 from uedp_bench.randomness.streams import Stream

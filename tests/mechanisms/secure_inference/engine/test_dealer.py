@@ -9,16 +9,19 @@ import torch
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from uedp_bench.errors import PrivacyError
-from uedp_bench.mechanisms.secure_inference.engine import correlations
-from uedp_bench.mechanisms.secure_inference.engine.correlations import CLIENT, SERVER, Spec, unpack
+from uedp_bench.mechanisms.secure_inference.engine import dealer
 from uedp_bench.mechanisms.secure_inference.engine.dealer import (
+    CLIENT,
+    SERVER,
     Dealer,
     Expansion,
+    Spec,
     Supply,
     mask_of_weights,
     seeds_of,
+    unpack,
 )
-from uedp_bench.mechanisms.secure_inference.engine.ring import product
+from uedp_bench.mechanisms.secure_inference.engine.layers import product
 from uedp_bench.randomness.streams import Stream
 
 STREAM = Stream(b"s" * 32)
@@ -34,43 +37,41 @@ def handed_out(correlation, weights=None):
 
 
 def test_products_of_shared_numbers():
-    server, client = handed_out(correlations.multiplication((1000,)))
+    server, client = handed_out(dealer.multiplication((1000,)))
     a, b, c = (x + y for x, y in zip(server, client, strict=True))
     assert torch.equal(c, a * b)
 
 
 def test_conjunctions_of_shared_and_of_owned_bits():
     words = Spec((2, 50), torch.int32)
-    server, client = handed_out(correlations.conjunction(Spec((1, 50), torch.int32), words))
+    server, client = handed_out(dealer.conjunction(Spec((1, 50), torch.int32), words))
     a, b, c = (x ^ y for x, y in zip(server, client, strict=True))
     assert torch.equal(c, a & b)
-    (a, c0), (b, c1) = handed_out(correlations.owned_conjunction(words))
+    (a, c0), (b, c1) = handed_out(dealer.owned_conjunction(words))
     assert torch.equal(c0 ^ c1, a & b)
 
 
 def test_choices_and_truncations():
-    server, client = handed_out(correlations.choice(2, 21))
+    server, client = handed_out(dealer.choice(2, 21))
     a, r, ar = (server[at] + client[at] for at in (0, 2, 3))
     assert torch.equal(r, unpack(server[1] ^ client[1], 21))
     assert set(r.tolist()) == {0, 1}
     assert torch.equal(ar, a * r)
-    r, upper, top = (
-        x + y for x, y in zip(*handed_out(correlations.truncation((99,), 16)), strict=True)
-    )
+    r, upper, top = (x + y for x, y in zip(*handed_out(dealer.truncation((99,), 16)), strict=True))
     assert torch.equal((upper << 16) + (r & 0xFFFF) + (top << 63), r)
     assert (upper >= 0).all()
 
 
 def test_the_mask_of_weights_is_one_for_all_batches():
     shape = (3, 4)
-    correlation = correlations.linear("dense", (5, 4), (5, 3), lambda x, w: product(x, w.T))
+    correlation = dealer.linear("dense", (5, 4), (5, 3), lambda x, w: product(x, w.T))
     (c0,), (a, c1) = handed_out(correlation, {"dense": shape})
     b = mask_of_weights(seeds_of(STREAM)[SERVER], "dense", shape)
     assert torch.equal(c0 + c1, product(a, b.T))
 
 
 def test_every_number_is_taken_once():
-    triple = correlations.multiplication((3,))
+    triple = dealer.multiplication((3,))
     supply = Supply(CLIENT, STREAM)
     with pytest.raises(PrivacyError, match=r"masks.*taken"):
         supply.take(triple)

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from two_parties import HIGHEST, LOWEST, anything, both, computed
 
-from uedp_bench.mechanisms.secure_inference.engine.fixed_point import FRACTION
+from uedp_bench.mechanisms.secure_inference.engine import FRACTION
+from uedp_bench.mechanisms.secure_inference.engine.layers import sigmoid
 from uedp_bench.mechanisms.secure_inference.engine.protocol import Party
-from uedp_bench.mechanisms.secure_inference.engine.sigmoid import sigmoid
 
 EXTREMES = [0, 1, -1, 2, -2, 2**31, -(2**31), 2**62, -(2**62), 2**62 - 1, HIGHEST, LOWEST]
 NARROW = [0, 1, -1, 2**30, -(2**30), 2**31 - 1, -(2**31)]

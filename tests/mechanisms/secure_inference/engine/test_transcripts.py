@@ -13,10 +13,9 @@ from secure_networks import LENGTH, small, texts
 from torch import Tensor
 
 from uedp_bench.mechanisms.secure_inference.engine.compile import SecureConfig, compile_network
-from uedp_bench.mechanisms.secure_inference.engine.correlations import CLIENT, SERVER
-from uedp_bench.mechanisms.secure_inference.engine.dealer import seeds_of
+from uedp_bench.mechanisms.secure_inference.engine.dealer import CLIENT, SERVER, seeds_of
+from uedp_bench.mechanisms.secure_inference.engine.layers import encode
 from uedp_bench.mechanisms.secure_inference.engine.program import Program
-from uedp_bench.mechanisms.secure_inference.engine.ring import encode
 from uedp_bench.randomness.streams import Stream
 
 STREAM = Stream(b"t" * 32)

@@ -14,7 +14,7 @@ from uedp_bench.tasks.sources.parallel_embedded.source import (
     ParallelEmbeddedParams,
     Writer,
 )
-from uedp_bench.tasks.translation.scores import unseen_terms, words
+from uedp_bench.tasks.translation.translator import unseen_terms, words
 
 
 def targets(corpus: Corpus, split: str) -> set[str]:

@@ -12,7 +12,7 @@ import pytest
 from encoders import TableEncoder, VectorEncoder, authors, noise, run_of
 
 from uedp_bench.attacks.representations.attribute_inference import AttributeInference
-from uedp_bench.attacks.representations.projection import Method, projection
+from uedp_bench.attacks.representations.empirical_privacy import Method, projection
 from uedp_bench.components import registry
 from uedp_bench.contracts.leakage import Leakage
 from uedp_bench.contracts.release import Release

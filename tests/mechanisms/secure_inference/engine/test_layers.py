@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from two_parties import HIGHEST, LOWEST, anything
 
-from uedp_bench.mechanisms.secure_inference.engine import ring
-from uedp_bench.mechanisms.secure_inference.engine.ring import convolve, decode, encode, product
+from uedp_bench.mechanisms.secure_inference.engine import layers
+from uedp_bench.mechanisms.secure_inference.engine.layers import convolve, decode, encode, product
 
 EXTREMES = [0, 1, -1, 2**21, -(2**21), 2**43 - 1, 2**62, -(2**62), HIGHEST, LOWEST]
 elements = st.one_of(st.sampled_from(EXTREMES), st.integers(LOWEST, HIGHEST))
@@ -39,7 +39,7 @@ def test_products_are_those_of_integers(data, rows, inner, columns):
 
 @pytest.mark.parametrize("worst", [LOWEST, HIGHEST, -(2**21) * (1 + 2**22)])
 def test_the_longest_sums_of_the_largest_limbs_are_exact(worst):
-    inner = 2 * ring._LONGEST + 3
+    inner = 2 * layers._LONGEST + 3
     left = torch.full((2, inner), worst)
     right = torch.full((inner, 1), worst)
     assert product(left, right).tolist() == exact(left.tolist(), right.tolist())
@@ -54,7 +54,7 @@ def test_both_ways_to_convolve_are_the_definition(monkeypatch):
           for at in range(7)] for o in range(4)]
         for row in x
     ]  # fmt: skip
-    monkeypatch.setattr(ring, "_FEWEST_TAPS", 0)
+    monkeypatch.setattr(layers, "_FEWEST_TAPS", 0)
     assert torch.equal(convolve(inputs, weights), found)
 
 

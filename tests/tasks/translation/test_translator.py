@@ -11,7 +11,7 @@ import pytest
 import sacrebleu
 
 from uedp_bench.corpus import SPLITS, Corpus
-from uedp_bench.tasks.translation.scores import (
+from uedp_bench.tasks.translation.translator import (
     Lexicon,
     Translations,
     clusters_of,

@@ -11,8 +11,12 @@ from uedp_bench.corpus import Mention, Spans
 from uedp_bench.errors import InputError
 from uedp_bench.tasks.sources.reading.annotations import places_of
 from uedp_bench.tasks.sources.reading.tag_schemes import iob_spans
-from uedp_bench.tasks.tagging.labels import label_names, labels_of_spans, mentions_of_labels
-from uedp_bench.tasks.tagging.words import WordTable
+from uedp_bench.tasks.tagging.targets import (
+    WordTable,
+    label_names,
+    labels_of_spans,
+    mentions_of_labels,
+)
 
 TYPES = ("LOC", "PER")
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from uedp_bench.attacks.audit.attack import Audit
-from uedp_bench.attacks.audit.texts import Design
+from uedp_bench.attacks.audit.canaries import Design
 from uedp_bench.errors import InputError
 
 LENGTHS = {"own-word": {"canary_words": 3}}

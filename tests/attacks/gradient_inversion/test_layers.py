@@ -8,12 +8,13 @@ import torch
 from scipy.stats import binom
 from torch import nn
 
-from uedp_bench.attacks.gradient_inversion.frozen_table import spanned
-from uedp_bench.attacks.gradient_inversion.layers import Layers, Place
-from uedp_bench.attacks.gradient_inversion.token_tests import (
+from uedp_bench.attacks.gradient_inversion.layers import (
+    Layers,
+    Place,
     against_the_crowd,
     beyond_noise,
     moved,
+    spanned,
 )
 
 VOCABULARY, SIZE, WORDS = 60, 8, np.array([3, 7, 11, 40])

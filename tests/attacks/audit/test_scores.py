@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from uedp_bench.attacks.audit.attack import Audit
-from uedp_bench.attacks.audit.canary_scores import (
+from uedp_bench.attacks.audit.scores import (
     CANARY_ROWS,
     TextProbe,
     canary_rows,

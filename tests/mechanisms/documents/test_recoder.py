@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from uedp_bench.mechanisms.documents import tukey_depth as _tukey_depth
-from uedp_bench.mechanisms.documents.tukey_depth import TukeyDepth
+from uedp_bench.mechanisms.documents import recoder as _tukey_depth
+from uedp_bench.mechanisms.documents.recoder import TukeyDepth
 
 DEPTHS = ("lowest", "highest")
 
