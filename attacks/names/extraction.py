@@ -11,13 +11,10 @@ from uedp_bench.api import CapabilityError, Leakage, Metric
 from uedp_bench.api.capabilities import Generator, Tokenised
 from uedp_bench.api.statistics import fraction_estimate
 from uedp_bench.attacks.names.sides import NameAttack, NameIndex, NameParams
-from uedp_bench.statistics.intervals import checked
+from uedp_bench.attacks.secret_sharer.beam import NUMBERS_AT_ONCE, next_logprobs
 
 if TYPE_CHECKING:
     from uedp_bench.api import Corpus, IntArray, Planted, Release, Run
-
-NUMBERS_AT_ONCE = 2**23
-"""Log-probabilities that are asked for at once (64 MB)."""
 
 
 class PIIExtractionParams(NameParams):
@@ -100,8 +97,7 @@ def _next(release: Generator, rows: IntArray, rng: np.random.Generator) -> IntAr
     size = 1
     while start < len(rows):
         part = rows[start : start + size]
-        answer = checked(release.next_logprobs(part.tolist()), "next-token log-probabilities")
-        logp = answer.reshape(len(part), -1)
+        logp = next_logprobs(release, part.tolist())
         size = max(1, NUMBERS_AT_ONCE // logp.shape[1])
         law = np.exp(logp).cumsum(axis=1)
         places = (law < coins[start : start + len(part), None] * law[:, -1:]).sum(axis=1)

@@ -136,10 +136,7 @@ class BeamSearch:
         for at in range(0, len(searches), at_once):
             part = searches[at : at + at_once]
             prefixes = [h.tokens for search in part for h in search.live]
-            logprobs = checked(
-                self.generator.next_logprobs(prefixes), "next-token log-probabilities"
-            )
-            table = logprobs.reshape(len(prefixes), -1)
+            table = next_logprobs(self.generator, prefixes)
             ends = np.cumsum([len(search.live) for search in part])[:-1]
             yield from zip(part, np.split(table, ends), strict=True)
 
@@ -172,6 +169,12 @@ class BeamSearch:
         complete = full and search.live and search.live[0].score <= search.done[-1][0]
         if complete or search.steps == TOKENS_PER_WORD * words:
             search.live = []
+
+
+def next_logprobs(generator: Generator, prefixes: Sequence[Sequence[int]]) -> FloatArray:
+    """(prefixes, tokens) log-probabilities of the token after each prefix, none of them NaN."""
+    logprobs = generator.next_logprobs(prefixes)
+    return checked(logprobs, "next-token log-probabilities").reshape(len(prefixes), -1)
 
 
 def _largest(table: FloatArray, count: int) -> list[tuple[int, int]]:

@@ -22,7 +22,12 @@ from uedp_bench.api.text import (
 )
 from uedp_bench.data.delimited_files import Dialect, read_records
 from uedp_bench.randomness.streams import shared_stream
-from uedp_bench.tasks.sources.reading.files import find_file, find_optional, require_path
+from uedp_bench.tasks.sources.reading.files import (
+    find_file,
+    find_optional,
+    object_with,
+    require_path,
+)
 from uedp_bench.tasks.sources.reading.splits import TRAIN
 
 LABELS: tuple[str, ...] = ("World", "Sports", "Business", "Sci/Tech")
@@ -139,13 +144,9 @@ def _jsonl_items(file: Path) -> Iterator[Item]:
     with open_text(file, "ag-news.path") as lines:
         for number, line in enumerate(lines, start=1):
             where = f"ag-news.path: {file}, line {number}"
-            try:
+            with object_with("label and text", where):
                 record = json.loads(line)
                 label, text = record["label"], record["text"]
-            except (ValueError, KeyError, TypeError) as error:
-                raise InputError(
-                    f"{where} is not an object with label and text: {error!r}"
-                ) from None
             yield _item(str(label), text, where)
 
 

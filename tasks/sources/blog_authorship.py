@@ -42,7 +42,7 @@ from uedp_bench.corpus import keyed_uniform, names_of_ids
 from uedp_bench.io.folders import cache_folder
 from uedp_bench.io.sealed_files import load_arrays, save_arrays
 from uedp_bench.randomness.streams import shared_stream
-from uedp_bench.tasks.sources.reading.files import find_file, require_path
+from uedp_bench.tasks.sources.reading.files import find_file, object_with, require_path
 from uedp_bench.tasks.sources.reading.splits import TRAIN
 from uedp_bench.text.sentences import read_public, simple_sentences
 
@@ -356,7 +356,11 @@ def read_bloggers(file: Path) -> Iterator[Blogger]:
 
 
 def _blogger(line: str, where: str) -> Blogger:
-    try:
+    fields = (
+        f"id, gender ({' or '.join(GENDERS)}), age (a whole number) and text (a post or a list of "
+        "posts)"
+    )
+    with object_with(fields, where):
         record = json.loads(line)
         text = record["text"]
         posts = [text] if isinstance(text, str) else list(text)
@@ -364,11 +368,6 @@ def _blogger(line: str, where: str) -> Blogger:
         gender = GENDERS.index(str(record["gender"]).strip().lower())
         clean = tuple(" ".join(html.unescape(post).split()) for post in posts)
         return Blogger(normal_id(record["id"]), gender, age, clean)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(
-            f"{where} is not an object with id, gender ({' or '.join(GENDERS)}), age (a whole "
-            f"number) and text (a post or a list of posts): {error!r}"
-        ) from None
 
 
 def _age_groups(bloggers: list[Blogger]) -> IntArray:

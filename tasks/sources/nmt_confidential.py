@@ -14,7 +14,12 @@ from pydantic import Field, model_validator
 from uedp_bench.api import SPLITS, Corpus, InputError, IntArray, Source, SourceParams, equals
 from uedp_bench.api.text import open_text
 from uedp_bench.io.files import shown_path
-from uedp_bench.tasks.sources.reading.files import find_file, parallel_corpus, read_pairs
+from uedp_bench.tasks.sources.reading.files import (
+    find_file,
+    object_with,
+    parallel_corpus,
+    read_pairs,
+)
 from uedp_bench.text.comparison import Pair
 
 Domain = Literal["EMEA", "GNOME", "JRC"]
@@ -122,13 +127,9 @@ class NMTConfidential(Source[NMTConfidentialParams]):
         where = f"{self.name}.path: {shown_path(file)}"
         with open_text(file, f"{self.name}.path") as lines:
             for number, line in enumerate(lines, start=1):
-                try:
+                with object_with("the texts 'de' and 'en'", f"{where}, line {number}"):
                     record = json.loads(line)
                     sides = [record[side].split("\n") for side in ("de", "en")]
-                except (ValueError, KeyError, TypeError, AttributeError):
-                    raise InputError(
-                        f"{where}, line {number} is no document with the texts 'de' and 'en'"
-                    ) from None
                 clean = [[" ".join(text.split()) for text in side] for side in sides]
                 documents.append({*zip(*clean, strict=False)})
         try:

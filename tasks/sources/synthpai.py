@@ -25,7 +25,7 @@ from uedp_bench.data.cell_values import NOT_TEXT
 from uedp_bench.errors import nearest, shown
 from uedp_bench.io.files import shown_path
 from uedp_bench.io.messages import plain
-from uedp_bench.tasks.sources.reading.files import find_file
+from uedp_bench.tasks.sources.reading.files import find_file, object_with
 from uedp_bench.tasks.sources.reading.splits import TRAIN
 
 PROFILES = "user_bot_gen_online_profiles_300.json"
@@ -154,15 +154,10 @@ class SynthPAI(Source[SynthPAIParams]):
         with open_text(file, f"{self.name}.path") as lines:
             for number, line in enumerate(lines, start=1):
                 where = f"{self.name}.path: {shown_path(file)}, line {number}"
-                try:
+                with object_with("username and comments, each with a text", where):
                     record = json.loads(line)
                     username = record["username"]
                     texts = [" ".join(one["text"].split()) for one in record["comments"]]
-                except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-                    raise InputError(
-                        f"{where} is not an object with username and comments, each with a text: "
-                        f"{plain(repr(error), 200)}"
-                    ) from None
                 if not isinstance(username, str) or username not in people:
                     raise InputError(f"{where}: username {shown(username)} has no profile")
                 for at, text in enumerate(texts, start=1):

@@ -21,7 +21,7 @@ from uedp_bench.api.text import (
     normal_id,
     open_text,
 )
-from uedp_bench.tasks.sources.reading.files import find_file
+from uedp_bench.tasks.sources.reading.files import find_file, object_with
 
 FILES: dict[str, tuple[str, ...]] = {
     "train": ("train.raw.jsonl", "train*.jsonl"),
@@ -152,14 +152,9 @@ def read_messages(file: Path) -> Iterator[Message]:
     """
     with open_text(file, "ubuntu-irc.path") as lines:
         for number, line in enumerate(lines, start=1):
-            try:
+            with object_with("file and text", f"ubuntu-irc.path: {file}, line {number}"):
                 record = json.loads(line)
                 log, text = str(record["file"]), str(record["text"])
-            except (ValueError, KeyError, TypeError) as error:
-                raise InputError(
-                    f"ubuntu-irc.path: {file}, line {number} is not an object with file and text: "
-                    f"{error!r}"
-                ) from None
             for match in map(_MESSAGE.fullmatch, text.split("\n")):
                 words = " ".join(match[2].split()) if match else ""
                 if match and words:

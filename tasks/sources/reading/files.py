@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -110,13 +111,9 @@ def read_records(file: Path, fields: Sequence[str], owner: str) -> Iterator[Reco
     with open_text(file, f"{owner}.path") as lines:
         for number, line in enumerate(lines, start=1):
             where = f"{owner}.path: {shown_path(file)}, line {number}"
-            try:
+            with object_with(", ".join(fields), where):
                 content = json.loads(line)
                 record = tuple(content[name] for name in fields)
-            except (ValueError, KeyError, TypeError, RecursionError) as error:
-                raise InputError(
-                    f"{where} is not an object with {', '.join(fields)}: {plain(repr(error), 200)}"
-                ) from None
             for name, value in zip(fields, record, strict=True):
                 if not isinstance(value, str) or not value.strip():
                     raise InputError(
@@ -128,6 +125,24 @@ def read_records(file: Path, fields: Sequence[str], owner: str) -> Iterator[Reco
             yield record
     if not number:
         raise InputError(f"{owner}.path: {file} is empty: there is not one row")
+
+
+@contextmanager
+def object_with(fields: str, where: str) -> Iterator[None]:
+    """Refuse what is read inside where it is not a JSON object with some fields.
+
+    Args:
+        fields: fields in words.
+        where: place of the object.
+
+    Raises:
+        InputError: for other JSON, other types of the fields, or objects that are nested too deep.
+    """
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        reason = plain(repr(error), 200)
+        raise InputError(f"{where} is not an object with {fields}: {reason}") from None
 
 
 def class_ids(values: Sequence[str], names: Sequence[str], owner: str, field: str) -> IntArray:
