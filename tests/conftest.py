@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import tomllib
 from collections.abc import Iterator
 from importlib.metadata import entry_points
@@ -53,6 +54,19 @@ def pytest_collection() -> Iterator[None]:
     gc.freeze()
     gc.set_threshold(20_000, 10, 10)
     return result
+
+
+imported = 0
+"""Modules that were imported when `gc.freeze` was called last."""
+
+
+def pytest_runtest_logfinish() -> None:
+    """Keeps what tests imported out of them too: every run in this process ends with one."""
+    global imported
+    if len(sys.modules) > imported + 200:
+        imported = len(sys.modules)
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)
