@@ -80,8 +80,9 @@ def test_runs_by_other_names_share_the_order_of_rows(kind: Any) -> None:
         run = _run(learner, seed=seed, scope=scope)
         return flat(kind.create(STEPS).train(learner, learner.corpus, run)[0])
 
-    assert torch.equal(trained(1, "one"), trained(1, "other"))
-    assert not torch.equal(trained(1, "one"), trained(2, "one"))
+    one = trained(1, "one")
+    assert torch.equal(one, trained(1, "other"))
+    assert not torch.equal(one, trained(2, "one"))
 
 
 @pytest.mark.parametrize("noise_source", ["seed", "os"])

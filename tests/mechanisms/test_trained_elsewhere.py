@@ -60,16 +60,15 @@ def run(where: Path, folder: Path | str, file: Path, task: str = "next-word", **
 
 
 def test_members_of_an_overfitted_model_show_and_those_of_a_fresh_one_do_not(
-    where: Path, splits: dict[str, list[str]]
+    where: Path, splits: dict[str, list[str]], overfitted: Path
 ) -> None:
     file = made.write_rows(where / "rows.csv", rows_of(splits))
     claim = {"claimed_epsilon": 8.0, "claimed_delta": 1e-5, "claimed_source": "its model card"}
     attacks = [{"name": name, "params": {}} for name in ("membership", "secret-sharer")]
     over, fresh = (
-        run(where, made.causal(where / f"{steps}", splits["train"], steps), file,
-            claim=claim, attacks=attacks)
-        for steps in (40, 0)
-    )  # fmt: skip
+        run(where, folder, file, claim=claim, attacks=attacks)
+        for folder in (overfitted, made.causal(where / "fresh", splits["train"], 0))
+    )
     assert over.leakage["membership"]["auc"].value > 0.9
     assert fresh.leakage["membership"]["auc"].low < 0.5 < fresh.leakage["membership"]["auc"].high
     (skipped,) = over.skipped_attacks
@@ -80,7 +79,7 @@ def test_members_of_an_overfitted_model_show_and_those_of_a_fresh_one_do_not(
     assert over.diagnostics["scored_split"] == "test"
     corpus = ub.load_corpus("text", **over.spec.source.params)
     assert int(corpus.where("train").sum()) == len(splits["train"])
-    again = ub.attack(where / "40", corpus, "membership").metrics["auc"]
+    again = ub.attack(overfitted, corpus, "membership").metrics["auc"]
     assert again.value == pytest.approx(over.leakage["membership"]["auc"].value)
     assert "public-only" not in over.floors  # the model that came is no model before training
 
@@ -194,6 +193,12 @@ def test_a_masked_model_is_asked_with_its_own_head(
 
 
 @pytest.fixture(scope="module")
+def overfitted(where: Path, splits: dict[str, list[str]]) -> Path:
+    """A model that knows its rows by heart."""
+    return made.causal(where / "heart", splits["train"], 40)
+
+
+@pytest.fixture(scope="module")
 def refused(where: Path) -> Path:
     made.causal(where / "good")
     made.encoder(where / "classes", "SequenceClassification", ("neg", "pos"))
@@ -256,12 +261,11 @@ def test_what_was_trained_elsewhere_is_not_trained_here_nor_the_reverse(
 
 
 def test_members_stay_members_and_utility_is_of_other_rows(
-    where: Path, splits: dict[str, list[str]]
+    where: Path, splits: dict[str, list[str]], overfitted: Path
 ) -> None:
     members = {name: texts for name, texts in splits.items() if name != "test"}
     file = made.write_rows(where / "two.csv", rows_of(members))
-    folder = made.causal(where / "heart", splits["train"], 40)
-    result = run(where, folder, file)
+    result = run(where, overfitted, file)
     params = result.spec.source.params
     corpus = ub.load_corpus("text", **params)
     assert (params["valid"], params["test"]) == (0.0, 0.0)

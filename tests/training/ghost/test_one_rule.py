@@ -131,14 +131,14 @@ def _influences(
     return moved
 
 
-@pytest.mark.parametrize("others", [20, 60, 128])
+@pytest.mark.parametrize("others", [20, 128])
 def test_a_unit_of_rounding_noise_moves_nobody_else(others: int) -> None:
     moved = _influences(_NextWord(), [ALMOST] * others, list(UNITS.values()))
     assert max(moved) <= SLACK, dict(zip(UNITS, moved, strict=True))
 
 
 @pytest.mark.parametrize("chunk", [1, 64])
-@pytest.mark.parametrize("others", [20, 60, 128])
+@pytest.mark.parametrize("others", [20, 128])
 def test_a_unit_of_more_rows_than_a_batch_moves_nobody_else(others: int, chunk: int) -> None:
     local = LocalTraining(batch_size=1)
     rows = [ALMOST] * others
@@ -160,7 +160,7 @@ def test_a_share_that_does_not_fit_keeps_its_rule(
     assert _influence(_NextWord(), [ALMOST] * 20, UNITS["rounding noise"]) <= SLACK
 
 
-@pytest.mark.parametrize("others", [20, 60, 128])
+@pytest.mark.parametrize("others", [20, 128])
 def test_a_row_that_takes_another_way_is_clipped_alone(others: int) -> None:
     unit = [[2, 2, *CYCLE[1:]]]
     assert _influence(_Branching(), [ALMOST] * others, unit) <= SLACK
@@ -177,7 +177,7 @@ def test_influence_is_one_bound_on_every_network(name: str, refusal: str | None)
         assert max(_influences(NETWORKS[name][0](), others, units, **how)) <= SLACK
 
 
-@pytest.mark.parametrize("others", [20, 60, 128])
+@pytest.mark.parametrize("others", [20, 128])
 def test_units_of_one_step_keep_their_digits_beside_others(others: int) -> None:
     """Weights are large beside the bound: updates as differences of weights would be rounded."""
     learner = NetworkLearner(others + 2)
