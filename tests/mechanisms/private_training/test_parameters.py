@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 from unittest.mock import patch
 
@@ -83,18 +84,21 @@ def _handed(mechanism: TrainingMechanism[Any], learner: Any) -> list[tuple[Tenso
     return given
 
 
+@cache
+def _handed_by_a_neighbour(kind: str, policy: str) -> list[tuple[Tensor, float]]:
+    """Without one unit; where the number of users is fixed, with it replaced."""
+    fewer = _learner(size=-1.0) if "fixed" in kind else _learner(UNITS - 1)
+    return _handed(_mechanism(kind, clip_policy=policy), fewer)
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("kind", list(KINDS))
 @pytest.mark.parametrize("size", WORST)
 def test_one_unit_moves_what_the_noise_hides_by_no_more_than_the_noise_is_scaled_to(
     kind: str, policy: str, size: float
 ) -> None:
-    mechanism = _mechanism(kind, clip_policy=policy)
-    there = _handed(mechanism, _learner(size=size))
-    if "fixed" in kind:  # its neighbours differ in one user that is replaced
-        other, times = _handed(mechanism, _learner(size=-1.0)), 2.0
-    else:
-        other, times = _handed(mechanism, _learner(UNITS - 1)), 1.0
+    there = _handed(_mechanism(kind, clip_policy=policy), _learner(size=size))
+    other, times = _handed_by_a_neighbour(kind, policy), 2.0 if "fixed" in kind else 1.0
     assert len(there) == len(other) == 2
     for (vector, sensitivity), (less, same) in zip(there, other, strict=True):
         assert sensitivity == same
