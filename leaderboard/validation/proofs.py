@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from uedp_bench.accounting.by_unit import stated
+from uedp_bench.accounting.by_unit import events_by_unit
 from uedp_bench.accounting.event_contract import unknown_kind
 from uedp_bench.accounting.events import PrivacyEvent
 from uedp_bench.accounting.guarantee import Guarantee, NoiseSource, missing, states_none
@@ -42,7 +42,7 @@ def check_proofs(result: Result) -> Iterator[Problem]:
         return
     left = {(g.unit, g.adjacency): g for g in proofs}
     strangers = (*unreviewed_of_result(result), *unreviewed_events(result.events))
-    strange = {(s.unit, s.adjacency): s.unknown for s in stated(result.events) if s.unknown}
+    strange = {(s.unit, s.adjacency): s.unknown for s in events_by_unit(result.events) if s.unknown}
     for kind in dict.fromkeys(kind for kinds in strange.values() for kind in kinds):
         yield note("events", unknown_kind(kind))
     seen: set[tuple[str, str]] = set()

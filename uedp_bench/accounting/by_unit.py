@@ -20,7 +20,7 @@ _Key = tuple[PrivacyUnit, Adjacency]
 
 
 @dataclass(frozen=True)
-class Stated:
+class UnitEvents:
     """The events about one unit and one adjacency.
 
     Attributes:
@@ -53,7 +53,7 @@ class Stated:
         return tuple(dict.fromkeys(texts))
 
 
-def stated(events: Sequence[PrivacyEvent]) -> tuple[Stated, ...]:
+def events_by_unit(events: Sequence[PrivacyEvent]) -> tuple[UnitEvents, ...]:
     """Group events by unit and adjacency, in the order in which these first occur.
 
     Events that name no stage are of one stage for each unit: nothing says that events of different
@@ -70,7 +70,7 @@ def stated(events: Sequence[PrivacyEvent]) -> tuple[Stated, ...]:
     for event in (*events, *implied):
         groups.setdefault((event.unit, event.adjacency), []).append(event)
     return tuple(
-        Stated(
+        UnitEvents(
             unit=key[0],
             adjacency=key[1],
             events=tuple(group),

@@ -21,7 +21,7 @@ from uedp_bench.accounting.accountants.dp_accounting import (
 )
 from uedp_bench.accounting.accountants.loss_pairs import happens, representable
 from uedp_bench.accounting.accountants.renyi import moments_epsilon
-from uedp_bench.accounting.by_unit import Stated, stated
+from uedp_bench.accounting.by_unit import UnitEvents, events_by_unit
 from uedp_bench.accounting.event_contract import Adjacency, Event, PrivacyUnit, Protected
 from uedp_bench.accounting.events import (
     DECLARED,
@@ -94,7 +94,7 @@ def proven(
     strangers = (*unreviewed, *unreviewed_events(events))
     mark = {"kind": "stated", "note": not_reviewed(strangers)} if strangers else {}
     out = []
-    for claim in stated(events):
+    for claim in events_by_unit(events):
         needed = [one for one in conditions if one.concerns(claim.unit, claim.adjacency)]
         broken = [one.text for one in needed if one.broken]
         guarantee = _proven(claim, delta, [*refusals, *broken], query)
@@ -146,7 +146,7 @@ def proven_at(
         InputError: if delta is out of range.
     """
     _check_delta(delta)
-    for claim in stated(events):
+    for claim in events_by_unit(events):
         if (claim.unit, claim.adjacency) == (unit, adjacency):
             return _proven(claim, delta, (), Asked(declared=point, points=())).epsilon
     return math.inf
@@ -179,7 +179,7 @@ def _check_delta(delta: float) -> None:
         raise InputError(f"delta is {delta}; it must lie strictly between 0 and 1")
 
 
-def _proven(claim: Stated, delta: float, refusals: Sequence[str], query: Asked) -> Guarantee:
+def _proven(claim: UnitEvents, delta: float, refusals: Sequence[str], query: Asked) -> Guarantee:
     # If private data was used without protection, nothing is left to contradict.
     reasons = [*refusals, *(() if claim.unprotected else claim.conflicts)]
     if query.declared is None:
@@ -203,7 +203,7 @@ def _proven(claim: Stated, delta: float, refusals: Sequence[str], query: Asked) 
     )
 
 
-def _answer(claim: Stated, delta: float, reasons: list[str], query: Asked) -> Answer:
+def _answer(claim: UnitEvents, delta: float, reasons: list[str], query: Asked) -> Answer:
     """The answer for one unit; a refusal of the accountant joins `reasons`."""
     if claim.unprotected:
         reasons.extend(claim.unprotected if reasons else ())

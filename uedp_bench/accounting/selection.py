@@ -29,7 +29,7 @@ import numpy as np
 
 from uedp_bench.accounting.accountants.answers import Refusal
 from uedp_bench.accounting.accountants.renyi import ORDERS, Array, renyi, renyi_epsilon
-from uedp_bench.accounting.by_unit import stated
+from uedp_bench.accounting.by_unit import events_by_unit
 from uedp_bench.accounting.declarations import Selection
 from uedp_bench.accounting.event_contract import Event, Protected
 from uedp_bench.accounting.events import NonPrivate, PrivacyEvent, Repeated, one_and_count
@@ -352,7 +352,7 @@ def _events_of(events: Sequence[PrivacyEvent], guarantee: Guarantee) -> tuple[Ev
     Raises:
         Refusal: if stages contradict each other, or used private data without protection.
     """
-    for part in stated(events):
+    for part in events_by_unit(events):
         if (part.unit, part.adjacency) == (guarantee.unit, guarantee.adjacency):
             if reasons := (*part.conflicts, *part.unprotected):
                 raise Refusal("; ".join(reasons))

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from uedp_bench.accounting.accountants.answers import SPREADS, Sizes
 from uedp_bench.accounting.banded_factorization import WithCurve
-from uedp_bench.accounting.by_unit import stated
+from uedp_bench.accounting.by_unit import events_by_unit
 from uedp_bench.accounting.event_contract import MOST_COUNT, unknown_kind
 from uedp_bench.accounting.events import (
     PrivacyEvent,
@@ -273,6 +273,6 @@ def _refuse_endless(events: Sequence[PrivacyEvent], where: str) -> None:
 
 def _refuse_unknown(events: Sequence[PrivacyEvent], where: str) -> None:
     """A list that somebody wrote is worth nothing where a kind is not known; a result says so."""
-    for claim in stated(events):
+    for claim in events_by_unit(events):
         for kind in claim.unknown:
             raise InputError(f"{where}: {unknown_kind(kind)}")

@@ -55,8 +55,8 @@ class MissingSizeError(InputError):
         super().__init__(message)
 
 
-class GivenSizes(CorpusStats):
-    """Public sizes as given; one that was not is asked for when a mechanism looks at it.
+class _SizesFromSettings(CorpusStats):
+    """Public sizes from settings; a missing one is asked for when a mechanism looks at it.
 
     Attributes:
         seen: sizes that were looked at.
@@ -68,7 +68,7 @@ class GivenSizes(CorpusStats):
     @staticmethod
     def for_mechanism(
         asker: str, parameters: Sequence[str], settings: Mapping[str, int]
-    ) -> GivenSizes:
+    ) -> _SizesFromSettings:
         """Build the sizes for a mechanism with these parameters.
 
         Args:
@@ -77,7 +77,7 @@ class GivenSizes(CorpusStats):
             settings: size -> value.
         """
         sizes_or_missing: dict[str, Any] = {size: settings.get(size, _MISSING) for size in SIZES}
-        sizes = GivenSizes(**sizes_or_missing, public=True)
+        sizes = _SizesFromSettings(**sizes_or_missing, public=True)
         words = {
             size: next((word for word in names if word in parameters), names[0])
             for size, names in SIZES.items()
@@ -92,7 +92,7 @@ class GivenSizes(CorpusStats):
 
     def __repr__(self) -> str:
         sizes = {size: value for size, value in vars(self).items() if size in SIZES}
-        return f"GivenSizes({sizes}; {_MISSING} for missing)"
+        return f"_SizesFromSettings({sizes}; {_MISSING} for missing)"
 
     def __getattribute__(self, name: str) -> Any:
         value = super().__getattribute__(name)
@@ -243,9 +243,9 @@ class PlannedMechanism:
         return claims
 
     @cached_property
-    def public_sizes(self) -> GivenSizes:
+    def public_sizes(self) -> _SizesFromSettings:
         """Public sizes, as mechanisms see them."""
-        return GivenSizes.for_mechanism(
+        return _SizesFromSettings.for_mechanism(
             f"{self.command} {self.name}", tuple(self.fields), self.sizes
         )
 
@@ -331,10 +331,10 @@ class PlannedPipeline:
         return "+".join(part.name for part in self.parts)
 
     @cached_property
-    def public_sizes(self) -> GivenSizes:
+    def public_sizes(self) -> _SizesFromSettings:
         """Public sizes, as mechanisms see them."""
         parameters = tuple(name for part in self.parts for name in part.fields)
-        return GivenSizes.for_mechanism(f"account {self.name}", parameters, self.sizes)
+        return _SizesFromSettings.for_mechanism(f"account {self.name}", parameters, self.sizes)
 
     @property
     def unreviewed(self) -> tuple[str, ...]:
