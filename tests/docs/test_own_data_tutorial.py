@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import runpy
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from examples import commands, example
@@ -23,10 +22,6 @@ SMALL = (
 def test_a_file_becomes_a_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # Finding the noise takes seconds, and other tests do.
-    monkeypatch.setattr(
-        "uedp_bench.first_spec.suggestion.solve", lambda *_: SimpleNamespace(value=1.0)
-    )
     monkeypatch.chdir(tmp_path)
     Path("make_chat.py").write_text(example("make_chat.py", PAGE).replace("20_000", "300"))
     runpy.run_path("make_chat.py")
