@@ -112,7 +112,7 @@ def judgements(results: Sequence[Result]) -> dict[str, list[_Judgement]]:
     return by_attack
 
 
-def leaks(runs: Sequence[_Judgement]) -> bool:
+def leaks(runs: Sequence[_Judgement], ceilings: Mapping[str, float] | None = None) -> bool:
     """True if the attack tells users apart, by more than chance may.
 
     The AUC decides by its interval over seeds, and within the run where there is one alone or all
@@ -120,7 +120,11 @@ def leaks(runs: Sequence[_Judgement]) -> bool:
 
     Args:
         runs: judgements of the seeds of one row, at least one.
+        ceilings: largest honest values by metric; where a proof allows the AUC no more than one
+            half, as of a model that has seen no private row, what was measured is chance.
     """
+    if round((ceilings or {}).get(AREA, 1.0), 3) <= 0.5:
+        return False
     areas = [metrics[AREA] for metrics, _ in runs]
     if all(area.low is not None and area.low > 0.5 for area in areas):
         return True

@@ -229,7 +229,7 @@ def _row(group: Sequence[Result], paths: Mapping[str, Path | str]) -> Row:
         for result in done
         for each in result.failed_attacks
     }
-    metrics = result_metrics(first)
+    metrics, ceilings = result_metrics(first), common_ceilings(done)
     utility = _within_limits(
         _stats([_values(result.utility) for result in done]), metrics, "utility"
     )
@@ -258,8 +258,10 @@ def _row(group: Sequence[Result], paths: Mapping[str, Path | str]) -> Row:
             )
             for name in attacks
         },
-        ceilings=common_ceilings(done),
-        leaks={name: leaks(judged) for name, judged in judgements(done).items()},
+        ceilings=ceilings,
+        leaks={
+            name: leaks(judged, ceilings.get(name)) for name, judged in judgements(done).items()
+        },
         diagnostics=_within_limits(
             _stats([_numbers(result.diagnostics) for result in done]), metrics, "diagnostics"
         ),

@@ -121,3 +121,11 @@ def test_a_download_has_the_ceilings():
 def test_a_result_in_the_terminal_has_its_ceilings():
     text = "\n".join(result_lines(private()[0]))
     assert "(0.004806 to 0.01831), proofs allow 0.08" in text
+
+
+@pytest.mark.parametrize(("ceiling", "leaks"), [(0.50003, False), (0.51, True)])
+def test_a_model_that_saw_no_private_row_leaks_nothing(ceiling: float, leaks: bool):
+    fields = members(0.3, 0.01)
+    fields["ceilings"]["membership"]["auc_user"] = ceiling
+    (row,) = aggregate(seeds("public-only", 80.0, **fields))
+    assert row.leaks == {"membership": leaks}
