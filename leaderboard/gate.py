@@ -21,7 +21,8 @@ from uedp_bench.leaderboard.rows import Row, Stat
 Status = Literal["passes", "fails", "not measured"]
 
 CLAIMS = "claims that an attack refuted"
-"""Name of the check that every gate has."""
+FAILURES = "runs and attacks that failed"
+"""Names of the checks that every gate has."""
 
 
 class Thresholds(BaseModel):
@@ -192,6 +193,12 @@ def _checks(
     row: Row, name: str, quantities: Mapping[str, _Quantity], thresholds: Thresholds
 ) -> Iterator[Check]:
     runs = tuple(run.id for run in row.runs)
+    failures = [f"seed {run.seed}: {run.error}" for run in row.runs if run.status == "failed"]
+    failures += [f"{each.name}: {each.reason}" for each in row.failed_attacks]
+    yield Check(
+        name, runs, FAILURES, "", float(len(failures)),
+        "fails" if failures else "passes", "; ".join(failures) or "none failed",
+    )  # fmt: skip
     if not thresholds.refuted:
         reasons = [g.reason for g in row.guarantees if g.status == "refuted"]
         yield Check(
@@ -202,6 +209,8 @@ def _checks(
         for quantity, limit in limits.items():
             values = [
                 _value(match.stat, kind, thresholds.interval)
+                if match.stat.n >= len(row.runs)
+                else None
                 for match in _matching(quantity, quantities)
             ]
             yield _check(name, runs, (quantity, kind, limit), values, _unmeasured(row, quantity))
@@ -225,7 +234,7 @@ def _check(
     shown = f"{kind} {limit:g}"
     numbers = [value for value in values if value is not None]
     if not values or len(numbers) < len(values):
-        reason = unmeasured if not values else "no interval: one seed has none, run more"
+        reason = unmeasured if not values else "not of every seed, or one seed without an interval"
         return Check(row, runs, quantity, shown, None, "not measured", reason)
     worst = max(numbers) if kind == "max" else min(numbers)
     passes = worst <= limit if kind == "max" else worst >= limit

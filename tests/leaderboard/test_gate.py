@@ -14,9 +14,17 @@ from board_results import bound, promise, seeds
 
 from uedp_bench.cli.gate import decisive_settings
 from uedp_bench.cli.main import run_cli
-from uedp_bench.contracts.results import Result
+from uedp_bench.contracts.results import Result, RunError
 from uedp_bench.errors import InputError
-from uedp_bench.leaderboard.gate import CLAIMS, Check, Thresholds, github_lines, judge, junit
+from uedp_bench.leaderboard.gate import (
+    CLAIMS,
+    FAILURES,
+    Check,
+    Thresholds,
+    github_lines,
+    judge,
+    junit,
+)
 from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.sources import write_bundle
 
@@ -79,6 +87,20 @@ def test_what_was_not_measured_does_not_pass() -> None:
     assert judged["noiseless", "proven"].status == "not measured"
     alone = checks(seeds("user-dp", 80.0)[:1], max={"perplexity": 100}, interval=True)
     assert alone["user-dp", "perplexity"].status == "not measured"
+
+
+def test_a_row_with_a_failure_does_not_pass() -> None:
+    runs = results()
+    error = RunError(type="OSError", message="out of disk", phase="train")
+    runs[0] = runs[0].model_copy(update={"status": "failed", "error": error, "utility": {}})
+    judged = checks(runs, max={"perplexity": 1000, "proven": 9})
+    assert judged["user-dp", FAILURES].status == "fails"
+    assert "out of disk" in judged["user-dp", FAILURES].reason
+    assert judged["user-dp", "perplexity"].status == "not measured"
+    assert judged["noiseless", FAILURES].status == "passes"
+    failed = [{"name": "membership", "type": "ValueError", "message": "no users"}]
+    judged = checks(results(failed_attacks=failed), max={"perplexity": 1000})
+    assert judged["user-dp", FAILURES].status == "fails"
 
 
 def test_infinite_guarantees_and_refuted_claims_fail() -> None:
@@ -148,7 +170,6 @@ def test_the_command_exits_with_three_and_writes_what_it_judged(tmp_path: Path, 
         (("--max", "proven=nan"), "proven=nan"),
         (("--thresholds", "none.yaml"), "none.yaml"),
         (("--thresholds", "wrong.yaml"), "mx"),
-        ((), "threshold"),
     ],
 )
 def test_thresholds_that_say_nothing_are_refused(
@@ -157,8 +178,7 @@ def test_thresholds_that_say_nothing_are_refused(
     monkeypatch.chdir(tmp_path)
     write_bundle(results(), tmp_path / "b.jsonl.gz")
     Path("wrong.yaml").write_text("mx: {proven: 1}\n")
-    refuted = () if options else ("--allow-refuted",)
-    assert run_cli(("gate", "b.jsonl.gz", *refuted, *options)) == 2
+    assert run_cli(("gate", "b.jsonl.gz", *options)) == 2
     assert message in capsys.readouterr().err
 
 
