@@ -7,16 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from uedp_bench.components.component import Number
+from uedp_bench.accounting.event_contract import COMPUTATION
 from uedp_bench.components.metric import Better
+from uedp_bench.contracts.results import Result
 from uedp_bench.errors import InputError, UnknownNameError
 from uedp_bench.io.yaml_files import load_yaml
 from uedp_bench.leaderboard.boards import labels
-from uedp_bench.leaderboard.rows import Row, Stat
+from uedp_bench.leaderboard.rows import Row, Stat, aggregate
 
 Status = Literal["passes", "fails", "not measured"]
 
@@ -25,23 +26,34 @@ FAILURES = "runs and attacks that failed"
 """Names of the checks that every gate has."""
 
 
+def _finite(value: object) -> object:
+    """A number that limits something: no truth value, and not infinite."""
+    if isinstance(value, bool):
+        raise ValueError("is true or false; give a number")
+    return value
+
+
+Limit = Annotated[float, BeforeValidator(_finite), Field(allow_inf_nan=False)]
+
+
 class Thresholds(BaseModel):
     """Limits of a gate, by the name of a quantity.
 
     Attributes:
-        max, min: largest and smallest values allowed. A name is a metric of the task (`accuracy`),
-            of an attack (`secret-sharer.exposure_user`), a guarantee (`proven.user`,
-            `claimed.record`), or a lower bound: `audited.user` at 95 %, conditions allowed,
-            `strict.user` at 1 - 1e-6 without any. The part before the dot may be left out where
-            one attack alone has the metric, and the unit always: the worst one counts.
+        max, min: largest and smallest values allowed. A name is a metric of the task
+            (`utility.accuracy`), of an attack (`secret-sharer.exposure_mean`), the epsilon of a
+            guarantee (`proven.user`, `claimed.record`), or a lower bound at the run's delta:
+            `audited.user` at the attack's confidence, conditions allowed, `strict.user` at
+            1 - 1e-6 without any. The part before the dot may be left out where one quantity alone
+            ends so, and the unit always: the worst one of a row counts.
         mechanisms: rows that are judged, by the names of their mechanisms; all where empty.
         interval: True to judge the worse end of each 95 % interval in place of the value.
         refuted: True to let rows pass whose claims are refuted.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    max: dict[str, Number] = {}
-    min: dict[str, Number] = {}
+    max: dict[str, Limit] = {}
+    min: dict[str, Limit] = {}
     mechanisms: tuple[str, ...] = Field(default=())
     interval: bool = False
     refuted: bool = False
@@ -57,8 +69,10 @@ def read_thresholds(file: Path) -> Thresholds:
         data = load_yaml(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"--thresholds {file}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"--thresholds {file} is no text in UTF-8") from None
     try:
-        return Thresholds.model_validate(data or {})
+        return Thresholds.model_validate({} if data is None else data)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
@@ -91,46 +105,47 @@ class Check:
     reason: str
 
 
+KINDS = ("proven", "claimed", "stated", "audited", "strict")
+"""First parts of the names of guarantees and lower bounds."""
+
+
 @dataclass(frozen=True)
 class _Quantity:
-    """A number of a row, its mean over seeds with the interval.
-
-    Attributes:
-        kind: kind of a guarantee or a lower bound, whose worst over seeds is certain; else empty.
-    """
+    """A number of a row, its mean over seeds with the interval, or its worst over seeds."""
 
     stat: Stat
     better: Better | None
-    kind: str = ""
 
 
-def judge(rows: Sequence[Row], thresholds: Thresholds) -> list[Check]:
+def judge(results: Sequence[Result], thresholds: Thresholds) -> list[Check]:
     """All checks of all rows, in the order of the rows.
 
-    What was not measured does not pass: an attack that was skipped or failed, a guarantee that
-    nobody gives, a row without a finished run.
+    What was not measured in every seed does not pass, and no row does of which a run or an attack
+    failed.
 
     Raises:
-        InputError: if no row has a mechanism or a quantity of this name, or a limit stands on the
-            wrong side.
+        InputError: if there is no threshold, no row has a mechanism or a quantity of a name, a name
+            means several, or a limit stands on the wrong side.
     """
-    judged = _rows(rows, thresholds.mechanisms)
-    quantities = [_quantities(row) for row in judged]
-    names = {name for each in quantities for name in each}
+    if not thresholds.max and not thresholds.min:
+        raise InputError("no threshold: give --max, --min, or --thresholds FILE with max or min")
+    by_id = {result.id: result for result in results}
+    judged = _rows(aggregate(results), thresholds.mechanisms)
+    quantities = [_quantities(row, [by_id[run.id] for run in row.runs]) for row in judged]
+    names = list(dict.fromkeys(name for each in quantities for name in each))
+    meanings = {}
     for kind, limits in (("max", thresholds.max), ("min", thresholds.min)):
         for name in limits:
-            matches = [q for each in quantities for q in _matching(name, each)]
-            if not matches:
-                raise UnknownNameError("quantity of these results", name, _words(names))
+            meanings[name] = _meanings(name, names)
             wrong: Better = "higher" if kind == "max" else "lower"
-            if all(match.better == wrong for match in matches):
+            matches = [each[one] for each in quantities for one in meanings[name] if one in each]
+            if all(quantity.better == wrong for quantity in matches):
                 right = "min" if kind == "max" else "max"
                 raise InputError(f"{kind} {name}: {wrong} is better; give {right} {name}")
-    titles = labels(judged)
     return [
         check
-        for row, name, each in zip(judged, titles, quantities, strict=True)
-        for check in _checks(row, name, each, thresholds)
+        for row, title, each in zip(judged, labels(judged), quantities, strict=True)
+        for check in _checks(row, title, each, thresholds, meanings)
     ]
 
 
@@ -147,50 +162,71 @@ def _rows(rows: Sequence[Row], mechanisms: Sequence[str]) -> list[Row]:
     ]
 
 
-def _quantities(row: Row) -> dict[str, _Quantity]:
+def _quantities(row: Row, results: Sequence[Result]) -> dict[str, _Quantity]:
     """Quantities of a row by their full names."""
     quantities = {
-        name: _Quantity(stat, row.metrics.metric("utility", name).better)
+        f"utility.{name}": _Quantity(stat, row.metrics.metric("utility", name).better)
         for name, stat in row.utility.items()
     }
     for attack, stats in row.leakage.items():
         for name, stat in stats.items():
-            better = row.metrics.metric("leakage", name, attack).better
-            quantities[f"{attack}.{name}"] = _Quantity(stat, better)
-    numbers: list[tuple[str, str, float]] = [(g.kind, g.unit, g.epsilon) for g in row.guarantees]
-    for bound in row.lower_bounds:
-        numbers.append(("audited", bound.unit, bound.epsilon))
-        if bound.strict_epsilon is not None and not bound.assumptions:
-            numbers.append(("strict", bound.unit, bound.strict_epsilon))
-    for kind, unit, value in sorted(numbers, key=itemgetter(2)):  # the largest is kept
-        stat = Stat(value=value, low=value, high=value, n=len(row.runs))
-        quantities[f"{kind}.{unit}"] = _Quantity(stat, "lower", kind)
+            if attack not in (*KINDS, "utility"):
+                better = row.metrics.metric("leakage", name, attack).better
+                quantities[f"{attack}.{name}"] = _Quantity(stat, better)
+    by_name: dict[str, list[float]] = {}
+    for result in results:
+        for name, value in _worst(result).items():
+            by_name.setdefault(name, []).append(value)
+    for name, values in by_name.items():
+        largest = max(values)
+        stat = Stat(value=largest, low=largest, high=largest, n=len(values))
+        quantities[name] = _Quantity(stat, "lower")
     return quantities
 
 
-def _matching(name: str, quantities: Mapping[str, _Quantity]) -> list[_Quantity]:
-    """Quantities that a name means: its own, those of all units, or that of one attack.
+def _worst(result: Result) -> dict[str, float]:
+    """The largest epsilon of a run by kind and unit: guarantees of DP, and bounds against them.
+
+    A bound at a larger delta than the run's holds at the run's too.
+    """
+    numbers = [
+        (f"{g.kind}.{g.unit}", g.epsilon)
+        for g in result.guarantees
+        if g.notion in ("dp", "none") and g.unit != COMPUTATION
+    ]
+    for bound in result.lower_bounds:
+        if bound.delta >= result.spec.delta:
+            numbers.append((f"audited.{bound.unit}", bound.epsilon))
+            if bound.strict_epsilon is not None and not bound.assumptions:
+                numbers.append((f"strict.{bound.unit}", bound.strict_epsilon))
+    return dict(sorted(numbers, key=itemgetter(1)))  # the largest of a name stays
+
+
+def _meanings(name: str, names: Sequence[str]) -> list[str]:
+    """Full names that a name means: itself, all units of a kind, or the one that ends so.
 
     Raises:
-        InputError: if several attacks have a metric of this name.
+        InputError: if none does, or several.
     """
-    if name in quantities:
-        return [quantities[name]]
-    if units := [quantity for quantity in quantities.values() if quantity.kind == name]:
+    if name in names:
+        return [name]
+    if units := [full for full in names if name in KINDS and full.partition(".")[0] == name]:
         return units
-    whole = [full for full in quantities if full.partition(".")[2] == name]
+    whole = [full for full in names if full.partition(".")[2] == name]
     if len(whole) > 1:
         raise InputError(f"{name} may be {' or '.join(whole)}; give one of them")
-    return [quantities[full] for full in whole]
-
-
-def _words(names: set[str]) -> set[str]:
-    """Names that may be given: whole ones, and their parts."""
-    return names | {part for name in names if "." in name for part in name.split(".", 1)}
+    if not whole:
+        words = {part for full in names for part in (full, full.partition(".")[2])}
+        raise UnknownNameError("quantity of these results", name, {*words, *KINDS})
+    return whole
 
 
 def _checks(
-    row: Row, name: str, quantities: Mapping[str, _Quantity], thresholds: Thresholds
+    row: Row,
+    name: str,
+    quantities: Mapping[str, _Quantity],
+    thresholds: Thresholds,
+    meanings: Mapping[str, Sequence[str]],
 ) -> Iterator[Check]:
     runs = tuple(run.id for run in row.runs)
     failures = [f"seed {run.seed}: {run.error}" for run in row.runs if run.status == "failed"]
@@ -207,11 +243,10 @@ def _checks(
         )  # fmt: skip
     for kind, limits in (("max", thresholds.max), ("min", thresholds.min)):
         for quantity, limit in limits.items():
+            stats = [quantities[one].stat for one in meanings[quantity] if one in quantities]
             values = [
-                _value(match.stat, kind, thresholds.interval)
-                if match.stat.n >= len(row.runs)
-                else None
-                for match in _matching(quantity, quantities)
+                _value(stat, kind, thresholds.interval) if stat.n >= len(row.runs) else None
+                for stat in stats
             ]
             yield _check(name, runs, (quantity, kind, limit), values, _unmeasured(row, quantity))
 

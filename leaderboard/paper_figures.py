@@ -23,8 +23,6 @@ KINDS: tuple[Kind, ...] = ("utility-vs-epsilon", "leakage")
 
 ENDINGS = (".pdf", ".svg", ".png")
 
-NO_GUARANTEE = "∞"
-
 MANY_TIMES = 20.0
 """Values further apart than this stand on a logarithmic axis."""
 
@@ -78,17 +76,18 @@ def _utility(figure: Figure, board: Sequence[Row], metric: str, unit: str) -> No
     if not finite:
         raise InputError("no row has a finite proven epsilon above 0: draw leakage")
     low, high = min(finite), max(finite)
-    beyond = high * max(high / low, 10.0) ** 0.25
+    gap = max(high / low, 10.0) ** 0.25
+    before, beyond = low / gap, high * gap  # places of 0 and of infinity
     axes = figure.add_subplot()
     axes.set_xscale("log")
     values = [stat.value for stat in stats if stat is not None and 0.0 < stat.value < math.inf]
     if values and max(values) > MANY_TIMES * min(values):
         axes.set_yscale("log")
     for at, (row, label, stat, epsilon) in enumerate(
-        zip(board, labels(board), stats, epsilons, strict=True)
+        zip(board, _titles(board), stats, epsilons, strict=True)
     ):
-        if stat is not None and math.isfinite(stat.value) and epsilon > 0.0:
-            place = epsilon if math.isfinite(epsilon) else beyond
+        if stat is not None and math.isfinite(stat.value):
+            place = min(max(epsilon, before), beyond)
             hollow = row.learned is False
             _point(axes, at, (place, stat.value), label, errors=_ends(stat), hollow=hollow)
     if name == headline(board[0])[0]:
@@ -99,9 +98,14 @@ def _utility(figure: Figure, board: Sequence[Row], metric: str, unit: str) -> No
                 fontsize=6, color="0.4", va="bottom",
             )  # fmt: skip
     ticks = _apart(sorted({*finite}), math.log(beyond / low))
-    axes.set_xticks([*ticks, beyond], [*(f"{tick:.3g}" for tick in ticks), NO_GUARANTEE])
+    ends = ([before] if 0.0 in epsilons else []), ([beyond] if math.inf in epsilons else [])
+    axes.set_xticks(
+        [*ends[0], *ticks, *ends[1]],
+        [*("0" for _ in ends[0]), *(f"{tick:.3g}" for tick in ticks), *("∞" for _ in ends[1])],
+    )
     axes.minorticks_off()
-    axes.set_xlabel(f"proven ε, {shown} (δ = {board[0].spec.delta:g})")
+    deltas = ", ".join(f"{delta:g}" for delta in sorted({row.spec.delta for row in board}))
+    axes.set_xlabel(f"proven ε, {shown} (δ = {deltas})")
     axes.set_ylabel(_axis_label(board[0].metrics.metric("utility", name)))
     figure.legend(loc="outside lower center", ncols=2, fontsize=6, frameon=False)
 
@@ -110,18 +114,22 @@ def _epsilons(board: Sequence[Row], unit: str) -> tuple[str, list[float]]:
     """The unit, and each row's least proven epsilon for it; infinity where nothing is."""
     units = [
         g.unit for row in board for g in row.guarantees
-        if g.kind == "proven" and g.epsilon < math.inf and g.unit != "computation"
+        if g.kind == "proven" and g.notion == "dp" and g.epsilon < math.inf
     ]  # fmt: skip
     if unit and unit not in units:
         raise UnknownNameError("proven unit of these rows", unit, set(units))
     wanted = unit or next((one for one, _ in Counter(units).most_common(1)), "")
+    key = ("proven", wanted, "dp")
     return wanted, [
-        min(
-            (g.epsilon for g in row.guarantees if (g.kind, g.unit) == ("proven", wanted)),
-            default=math.inf,
-        )
+        min((g.epsilon for g in row.guarantees if (g.kind, g.unit, g.notion) == key),
+            default=math.inf)
         for row in board
-    ]
+    ]  # fmt: skip
+
+
+def _titles(board: Sequence[Row]) -> list[str]:
+    """Names of rows, of which no sign is a formula and none hides its row from the legend."""
+    return [f" {label}".replace("$", r"\$") for label in labels(board)]
 
 
 def _apart(values: Sequence[float], width: float) -> list[float]:
@@ -143,7 +151,7 @@ def _leakage(figure: Figure, board: Sequence[Row], metric: str) -> None:
     attack, _, name = wanted.partition(".")
     axes = figure.add_subplot()
     titles: list[str] = []
-    for row, label in zip(board, labels(board), strict=True):
+    for row, label in zip(board, _titles(board), strict=True):
         stat = row.leakage.get(attack, {}).get(name)
         if stat is not None and math.isfinite(stat.value):
             ends = _ends(stat)

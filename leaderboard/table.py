@@ -166,7 +166,8 @@ def to_latex(rows: Sequence[Row]) -> str:
 
 def _tex(text: str) -> str:
     """Text that LaTeX shows as it is: pandas escapes cells and no caption."""
-    return re.sub(r"[&%$#_{}]", r"\\\g<0>", text.replace("\\", "/")).replace("~", " ")
+    escaped = re.sub(r"[&%$#_{}]", r"\\\g<0>", text.replace("\\", "/").replace("~", " "))
+    return escaped.replace("^", r"\textasciicircum{}")
 
 
 _LETTERS = {"ε": r"$\varepsilon$", "δ": r"$\delta$", "μ": r"$\mu$", "σ": r"$\sigma$",

@@ -15,6 +15,9 @@ from uedp_bench.accounting.noise_search import at_least, smallest_noise
 from uedp_bench.api import CorpusStats, Events, InputError, Params, TrainingMechanism, equals
 from uedp_bench.api.events import Protected
 
+DELTA = 1e-5
+"""Delta of a target outside of runs, where none is given."""
+
 
 class TargetParams(Params):
     """Noise, or the epsilon that chooses it."""
@@ -25,21 +28,21 @@ class TargetParams(Params):
         "the smallest that does, in place of noise_multiplier",
         exclude_if=equals(None),
     )  # fmt: skip
-    delta: float = Field(
-        default=1e-5,
-        gt=0,
-        lt=1,
+    delta: float | None = Field(
+        default=None, gt=0, lt=1,
         description="delta of this epsilon; default: that of the run",
-        exclude_if=equals(1e-5),
+        exclude_if=equals(None),
     )  # fmt: skip
     noise_multiplier: float | None = Field(default=1.0, ge=0, description="noise over the bound")
 
     @model_validator(mode="before")
     @classmethod
     def _epsilon_takes_the_place_of_noise(cls, values: Any) -> Any:
-        if isinstance(values, Mapping) and values.get("epsilon") is not None:
+        if not isinstance(values, Mapping):
+            return values
+        if values.get("epsilon") is not None:
             return {"noise_multiplier": None, **values}
-        return values
+        return {name: value for name, value in values.items() if name != "delta"}
 
     @model_validator(mode="after")
     def _one_decides(self) -> TargetParams:
@@ -76,13 +79,13 @@ class TargetMechanism(TrainingMechanism[P]):
             return p.noise_multiplier
         if p.epsilon is None:  # the parameters refuse it
             raise TypeError("neither noise nor a target epsilon")
-        events = self.planned(stats, 1.0)
+        events, delta = self.planned(stats, 1.0), DELTA if p.delta is None else p.delta
         try:
-            return _least(_Target(events, p.epsilon, p.delta, lambda z: self.planned(stats, z)))
+            return _least(_Target(events, p.epsilon, delta, lambda z: self.planned(stats, z)))
         except InputError:
             raise InputError(
                 f"{self.name}.epsilon is {p.epsilon:g}, but no noise proves it at delta "
-                f"{p.delta:g}; choose a larger epsilon, or fewer rounds"
+                f"{delta:g}; choose a larger epsilon, or fewer rounds"
             ) from None
 
 

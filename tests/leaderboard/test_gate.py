@@ -25,7 +25,6 @@ from uedp_bench.leaderboard.gate import (
     judge,
     junit,
 )
-from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.sources import write_bundle
 
 TINY = """
@@ -47,7 +46,7 @@ def results(**more: Any) -> list[Result]:
 
 
 def checks(results: list[Result], **thresholds: Any) -> dict[tuple[str, str], Check]:
-    judged = judge(aggregate(results), Thresholds(**thresholds))
+    judged = judge(results, Thresholds(**thresholds))
     return {(check.row, check.quantity): check for check in judged}
 
 
@@ -113,6 +112,37 @@ def test_infinite_guarantees_and_refuted_claims_fail() -> None:
     assert ("uedp", CLAIMS) not in checks(rows, max={"proven": 100}, refuted=True)
 
 
+def test_the_largest_bound_of_any_seed_counts_if_all_have_one() -> None:
+    rows = seeds("user-dp", 80.0, lower_bounds=[bound(0.1, 0.0)])
+    worst = bound(4.0, 0.0).model_copy(update={"assumptions": ("scores are normal",)})
+    rows[0] = rows[0].model_copy(update={"lower_bounds": (bound(0.1, 0.0), worst)})
+    assert checks(rows, max={"audited": 2})["user-dp", "audited"].value == 4.0
+    rows[1] = rows[1].model_copy(update={"lower_bounds": ()})
+    assert checks(rows, max={"audited": 9})["user-dp", "audited"].status == "not measured"
+    claim = seeds("user-dp", 80.0, **PRIVATE)
+    claim[2] = claim[2].model_copy(update={"guarantees": claim[2].guarantees[1:]})
+    assert checks(claim, max={"claimed": 9})["user-dp", "claimed"].status == "not measured"
+
+
+def test_other_notions_than_dp_are_no_epsilon_of_it() -> None:
+    metric = promise("proven", 1.0, "word", notion="metric-dp")
+    computed = promise("claimed", 0.0, "computation", notion="simulation")
+    rows = [*results(), *seeds("metric-dp", 90.0, guarantees=[metric, computed])]
+    judged = checks(rows, max={"proven": 9, "claimed": 9})
+    assert judged["metric-dp", "proven"].status == "not measured"
+    assert judged["metric-dp", "claimed"].status == "not measured"
+
+
+def test_a_name_means_one_quantity_in_all_rows() -> None:
+    one = {"leakage": {"membership": {"auc": {"value": 0.5}}}}
+    other = {"leakage": {"audit": {"auc": {"value": 0.5}}, "proven": {"user": {"value": 0.1}}}}
+    rows = [*seeds("user-dp", 80.0, **one), *seeds("dp-sgd", 80.0, **other)]
+    with pytest.raises(InputError, match=r"audit\.auc or membership\.auc"):
+        checks(rows, max={"auc": 1})
+    with pytest.raises(InputError, match=r"proven\.user"):
+        checks(rows, max={"proven.user": 1})
+
+
 def test_bounds_with_conditions_are_not_strict() -> None:
     conditional = bound(3.0, 2.0).model_copy(update={"assumptions": ("scores are normal",)})
     rows = seeds("user-dp", 80.0, lower_bounds=[conditional])
@@ -168,6 +198,11 @@ def test_the_command_exits_with_three_and_writes_what_it_judged(tmp_path: Path, 
         (("--max", "proven"), "proven"),
         (("--max", "proven=x"), "proven=x"),
         (("--max", "proven=nan"), "proven=nan"),
+        (("--max", "proven=inf"), "proven=inf"),
+        (("--max", "proven=1", "--max", "proven=2"), "proven=2"),
+        (("--thresholds", "empty.yaml"), "threshold"),
+        (("--thresholds", "true.yaml"), "proven"),
+        ((), "threshold"),
         (("--thresholds", "none.yaml"), "none.yaml"),
         (("--thresholds", "wrong.yaml"), "mx"),
     ],
@@ -178,6 +213,8 @@ def test_thresholds_that_say_nothing_are_refused(
     monkeypatch.chdir(tmp_path)
     write_bundle(results(), tmp_path / "b.jsonl.gz")
     Path("wrong.yaml").write_text("mx: {proven: 1}\n")
+    Path("true.yaml").write_text("max: {proven: true}\n")
+    Path("empty.yaml").write_text("# max: {proven: 1}\n")
     assert run_cli(("gate", "b.jsonl.gz", *options)) == 2
     assert message in capsys.readouterr().err
 
@@ -190,7 +227,7 @@ def test_a_spec_runs_first_and_its_audit_stops_at_the_threshold(tmp_path: Path, 
     file = tmp_path / "spec.yaml"
     file.write_text(yaml.safe_dump(spec))
     thresholds = Thresholds(max={"audited": 0.5, "strict.user": 0.25, "perplexity": 0.1})
-    assert decisive_settings(file, thresholds) == {"attack.audit.target_epsilon": 0.25}
+    assert decisive_settings(file, thresholds) == {"attack.audit.target_epsilon": 0.5}
     assert decisive_settings(file, Thresholds(max={"proven": 1})) == {}
     file.write_text(TINY)
     command = ("gate", str(file), "--max", "perplexity=1e9", "--out", str(tmp_path / "out"))

@@ -29,7 +29,8 @@ def results() -> list[Result]:
 
 def words(file: Path) -> set[str]:
     """Texts of an SVG."""
-    return {element.text or "" for element in ET.parse(file).iter() if element.text}  # noqa: S314
+    texts = (element.text for element in ET.parse(file).iter())  # noqa: S314
+    return {text.strip() for text in texts if text}
 
 
 def rows() -> list[Row]:
@@ -54,6 +55,15 @@ def test_epsilon_is_that_of_one_unit_and_infinity_has_a_place(tmp_path: Path) ->
     assert any("proven ε, user" in word for word in shown)
     draw(rows(), "utility-vs-epsilon", tmp_path / "record.svg", unit="record")
     assert {"2", "∞"} <= words(tmp_path / "record.svg")
+
+
+def test_zero_has_a_place_and_no_name_is_a_formula(tmp_path: Path) -> None:
+    zero = seeds("public-only", 90.0, guarantees=[promise("proven", 0.0)])
+    odd = seeds("user-dp", 70.0, guarantees=[promise("proven", 6.0)], apart={"x": r"$\foo$"})
+    draw(aggregate([*results(), *zero, *odd]), "utility-vs-epsilon", tmp_path / "z.svg")
+    shown = words(tmp_path / "z.svg")
+    assert {"0", "4", "∞", "public-only"} <= shown
+    assert any(r"$\foo$" in word for word in shown)
 
 
 def test_leakage_names_every_row_that_was_attacked(tmp_path: Path) -> None:

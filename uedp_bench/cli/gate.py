@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -40,7 +41,7 @@ def gate_command(
         typer.Option(
             "--thresholds",
             metavar="FILE",
-            help="YAML with max, min, mechanisms, interval, refuted; options add to it.",
+            help="YAML with max, min, mechanisms, interval, refuted; the stricter limit counts.",
         ),
     ] = None,
     mechanism: Annotated[
@@ -82,20 +83,19 @@ def gate_command(
     from uedp_bench.components.registry import load_plugins
     from uedp_bench.leaderboard.gate import Thresholds, github_lines, judge, read_thresholds
     from uedp_bench.leaderboard.gate import junit as junit_xml
-    from uedp_bench.leaderboard.rows import aggregate
 
     load_plugins(plugin or [])
     limits = read_thresholds(thresholds) if thresholds else Thresholds()
     limits = limits.model_copy(
         update={
-            "max": {**limits.max, **_numbers("--max", at_most)},
-            "min": {**limits.min, **_numbers("--min", at_least)},
+            "max": _stricter(limits.max, _numbers("--max", at_most), min),
+            "min": _stricter(limits.min, _numbers("--min", at_least), max),
             "mechanisms": tuple(mechanism or limits.mechanisms),
             "interval": interval or limits.interval,
             "refuted": refuted or limits.refuted,
         }
     )
-    checks = judge(aggregate(_results(target, limits, out, plugin or ())), limits)
+    checks = judge(_results(target, limits, out, plugin or ()), limits)
     if junit is not None:
         _write(junit, junit_xml(checks))
     if as_json:
@@ -115,16 +115,26 @@ def _numbers(option: str, texts: Limits) -> dict[str, float]:
     Raises:
         InputError: if one is not NAME=NUMBER.
     """
-    limits = {}
+    limits: dict[str, float] = {}
     for text in texts or ():
-        name, sign, value = text.partition("=")
+        name, _, value = text.partition("=")
         try:
-            limits[name.strip()] = float(value)
+            number = float(value)
         except ValueError:
-            sign = ""
-        if not sign or not name.strip() or limits[name.strip()] != limits[name.strip()]:
-            raise InputError(f"{option} {text}: give NAME=NUMBER, such as audited=1") from None
+            number = math.nan
+        if not name.strip() or not math.isfinite(number):
+            raise InputError(f"{option} {text}: give NAME=NUMBER, such as audited=1")
+        if name.strip() in limits:
+            raise InputError(f"{option} {text}: {name.strip()} has a limit already; give one")
+        limits[name.strip()] = number
     return limits
+
+
+def _stricter(
+    one: Mapping[str, float], other: Mapping[str, float], pick: Callable[[float, float], float]
+) -> dict[str, float]:
+    both = {name: pick(one[name], other[name]) for name in one.keys() & other.keys()}
+    return {**one, **other, **both}
 
 
 def _results(
@@ -163,9 +173,10 @@ def decisive_settings(spec: Path, thresholds: Thresholds) -> dict[str, float]:
     ]
     attacks = parse_spec(read_spec(str(spec))).attacks
     stops = [one for one in attacks if one.params.get("stop") == "early"]
-    if not limits or not stops or any("target_epsilon" in one.params for one in stops):
+    # The largest: a smaller one could end retrainings before another limit is decided.
+    if not limits or not stops or (stops[0].params.get("target_epsilon") or 0.0) > max(limits):
         return {}
-    return {f"attack.{stops[0].name}.target_epsilon": min(limits)}
+    return {f"attack.{stops[0].name}.target_epsilon": max(limits)}
 
 
 def _write(file: Path, text: str) -> None:

@@ -169,6 +169,8 @@ def pack_command(
         raise InputError(f"--out {out}: the name of a bundle ends with {SUFFIX}")
     if not out.parent.is_dir():
         raise InputError(f"--out {out}: no such folder: {out.parent}")
+    if text is not None and not text.parent.is_dir():
+        raise InputError(f"--text {text}: no such folder: {text.parent}")
     results = load_results(runs)
     finished = [result for result in results if result.status == "finished"]
     if not finished:

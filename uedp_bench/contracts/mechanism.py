@@ -69,7 +69,7 @@ class Mechanism(Component[P]):
         data_set: parameters that decide by chance which private sentences count (caps). A
             guarantee for a user together with an entity is about those alone.
         takes_delta: True if a parameter `epsilon` is the target that its noise is chosen for, at
-            `delta`, which a spec fills in with the delta of the run.
+            `delta`, for which a spec fills in the delta of the run where it is None.
     """
 
     unit: ClassVar[PrivacyUnit | None] = None

@@ -53,7 +53,10 @@ def expand(spec: Spec, most: int | None = None) -> list[RunSpec]:
         combination
         for composition in spec.mechanisms
         for combination in itertools.product(
-            *(axes(_at_delta(ref, spec.delta), registry.mechanisms) for ref in composition)
+            *(
+                [_at_delta(one, spec.delta) for one in axes(ref, registry.mechanisms)]
+                for ref in composition
+            )
         )
     ]
     _check_seeds(spec.seeds, mechanisms)
@@ -72,13 +75,14 @@ def expand(spec: Spec, most: int | None = None) -> list[RunSpec]:
     return list(unique.values())
 
 
-def _at_delta(ref: Ref, delta: float) -> Ref:
+def _at_delta(mechanism: ComponentSpec, delta: float) -> ComponentSpec:
     """The mechanism, its target epsilon at the delta of the run unless it has one of its own."""
-    if ref.params.get("epsilon") is None or "delta" in ref.params:
-        return ref
-    if not registry.mechanisms.get(ref.name).takes_delta:
-        return ref
-    return Ref(name=ref.name, params={**ref.params, "delta": delta})
+    params = mechanism.params
+    if params.get("epsilon") is None or params.get("delta") is not None:
+        return mechanism
+    if not registry.mechanisms.get(mechanism.name).takes_delta:
+        return mechanism
+    return ComponentSpec(name=mechanism.name, params={**params, "delta": delta})
 
 
 def _with_whole_train(

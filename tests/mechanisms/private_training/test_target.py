@@ -72,12 +72,16 @@ def test_targets_that_nothing_proves_are_refused() -> None:
 def test_a_grid_of_targets_is_at_the_delta_of_the_run() -> None:
     spec = {"task": "next-word", "source": "embedded", "model": "lstm-small", "delta": 1e-7,
             "mechanisms": [{"name": "user-dp", "params": {"epsilon": [1, 4]}},
-                           {"name": "dp-sgd", "params": {"epsilon": 2, "delta": 1e-6}},
-                           "dp-ftrl"]}  # fmt: skip
+                           {"name": "dp-sgd", "params": {"epsilon": 2, "delta": 1e-5}},
+                           {"name": "dp-ftrl", "params": {"epsilon": [None, 3.0]}}]}  # fmt: skip
     params = [run.mechanism[0].params for run in expand(parse_spec(spec))]
-    wanted = [(1.0, 1e-7), (4.0, 1e-7), (2.0, 1e-6), (None, None)]
+    wanted = [(1.0, 1e-7), (4.0, 1e-7), (2.0, 1e-5), (None, None), (3.0, 1e-7)]
     assert [(p.get("epsilon"), p.get("delta")) for p in params] == wanted
-    assert [p["noise_multiplier"] for p in params] == [None, None, None, 1.0]
+    assert [p["noise_multiplier"] for p in params] == [None, None, None, 1.0, None]
+    for run in expand(parse_spec(spec)):  # a run is the run of its own spec
+        assert expand(parse_spec(run.model_dump(mode="json"))) == [run]
+    plain = parse_spec({**spec, "mechanisms": [{"name": "dp-ftrl", "params": {"delta": 1e-3}}]})
+    assert "delta" not in expand(plain)[0].mechanism[0].params
 
 
 def test_a_recorded_target_is_read_again() -> None:
