@@ -26,14 +26,14 @@ FAILURES = "runs and attacks that failed"
 """Names of the checks that every gate has."""
 
 
-def _finite(value: object) -> object:
-    """A number that limits something: no truth value, and not infinite."""
+def _no_truth_value(value: object) -> object:
+    """The value, unless it is true or false, which would count as 1 and 0."""
     if isinstance(value, bool):
         raise ValueError("is true or false; give a number")
     return value
 
 
-Limit = Annotated[float, BeforeValidator(_finite), Field(allow_inf_nan=False)]
+Limit = Annotated[float, BeforeValidator(_no_truth_value), Field(allow_inf_nan=False)]
 
 
 class Thresholds(BaseModel):

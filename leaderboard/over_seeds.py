@@ -57,7 +57,7 @@ def learned(
         worst = interval[0] if ranked_by.larger_is_better else interval[1]
         floors = [sign * floor for result in results for floor in result.floors.values()]
         if worst is not None and floors and sign * worst > max(floors):
-            # Where a floor is not known, nobody can say that it was beaten.
+            # Nobody can say that a floor was beaten which is not known.
             return None if None in verdicts else True
     return False if False in verdicts else None
 

@@ -222,7 +222,7 @@ def moved(rows: Array, before: Array | None) -> BoolArray | None:
     small = norms <= np.median(norms)
     decay = (rows[small] * before[small]).sum() / (before[small] ** 2).sum()
     rest = np.linalg.norm(rows - decay * before, axis=1)
-    # What a float32 difference of two weights rounds off.
+    # Rounding of a float32 difference of two weights.
     away_from_decay: BoolArray = rest > 4.0 * _EPS * np.linalg.norm(before, axis=1)
     return away_from_decay if away_from_decay.mean() < 0.5 else None
 

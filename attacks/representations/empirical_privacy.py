@@ -224,7 +224,7 @@ def _normalised(inputs: FloatArray) -> tuple[FloatArray, float]:
             "attribute-inference.projection: representations of the test split are too large to "
             f"draw (up to {np.abs(inputs).max():.3g}); leave it out"
         )
-    # What does not vary says nothing; the rounding of its mean must not become a picture.
+    # A constant says nothing, and the rounding of its mean must not become a picture.
     centred[:, (inputs == inputs[0]).all(axis=0)] = 0.0
     return centred / (scale or 1.0), scale
 

@@ -239,7 +239,7 @@ def see(
     Raises:
         InputError: for a split without rows, or representations that are no finite (rows, d).
     """
-    # Where inputs are protected as well, it is protected rows that are represented.
+    # Protected rows are represented where inputs are protected as well.
     protected = protected_rows(release)
     shown = corpus.only(split) if protected is None else protected.only(split)
     if not len(shown):

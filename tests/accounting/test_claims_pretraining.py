@@ -66,8 +66,8 @@ def test_arithmetic_of_batches() -> None:
     assert 62_500 * 131_072 == 31_250 * 262_144 == 1_000_000 * 8_192
     assert f"{712e6 / EXAMPLES:.1f}" == "8.6"
     assert round(EXAMPLES / 38_597, -1) == 2_150
-    said = "262,144", "131,072", "1,579 passes", "98.7", "8.6 words", "2,150 examples"
-    assert all(number in SECTION for number in said)
+    numbers = "262,144", "131,072", "1,579 passes", "98.7", "8.6 words", "2,150 examples"
+    assert all(number in SECTION for number in numbers)
 
 
 def test_accumulated_shards_add_their_noise() -> None:

@@ -69,8 +69,8 @@ def missing_names(text: str) -> list[str]:
         if re.fullmatch(r"[A-Za-z_]\w*(\.\w+)+", name)
         if not name.endswith((".py", ".json")) and not name.startswith("uedp_bench.")
     ]
-    there = members({owner for _, owner, _ in dotted})
-    return [name for name, owner, member in dotted if member not in there.get(owner, ())]
+    by_owner = members({owner for _, owner, _ in dotted})
+    return [name for name, owner, member in dotted if member not in by_owner.get(owner, ())]
 
 
 def test_files_and_names_of_proofs_exist():

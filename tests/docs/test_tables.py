@@ -110,9 +110,9 @@ def test_above_is_what_the_table_before_declares() -> None:
         f"<!-- table: quickstart\n{declared}-->\n\n"
         for declared in (first, second, "rows: {row: uedp}\ncolumns: above\n", second)
     )
-    made = [markdown.splitlines() for _, markdown in tables(text, "page.md")]
-    assert [line[0] for line in made] == ["|  | ppl |", *3 * ["| who |"]]
-    assert [line[2:] for line in made[1:]] == [
+    lines = [markdown.splitlines() for _, markdown in tables(text, "page.md")]
+    assert [line[0] for line in lines] == ["|  | ppl |", *3 * ["| who |"]]
+    assert [line[2:] for line in lines[1:]] == [
         ["| noiseless |", "| user-dp |"], ["| uedp |"], ["| uedp |"],
     ]  # fmt: skip
 

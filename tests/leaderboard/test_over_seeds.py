@@ -186,7 +186,7 @@ def test_a_leak_of_all_or_of_a_few_is_found(seeds):
     few = [judgement(rng, users=200, found=30) for _ in range(seeds)]
     blind = [({**metrics, "auc_user": Estimate(value=0.5)}, judged) for metrics, judged in few]
     assert leaks(blind)
-    # Of older results, nobody knows how many users their rates rest on.
+    # Older results do not say how many users their rates rest on.
     assert not leaks([(metrics, None) for metrics, _ in blind])
 
 

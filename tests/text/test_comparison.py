@@ -109,7 +109,7 @@ def test_texts_that_are_too_long_to_compare_share_their_ends(old: str, new: str)
 
 
 def check(found: Compared, old: str, new: str) -> None:
-    """What no change touches is the same but for its case, and lengths add up."""
+    """Text outside of all changes is the same but for its case, and lengths add up."""
     at = new_at = 0
     for start, end, length, _ in found.changes:
         assert at <= start <= end

@@ -210,7 +210,7 @@ class ApproximateNearest:
         indices = indices.astype(np.int64)
         difference = queries[:, None, :] - self._points[indices]
         distance = np.sqrt((difference**2).sum(axis=2))
-        # What the graph did not reach is -1.
+        # Places that the graph did not reach are -1.
         distance[indices < 0] = np.inf
         if excluded is not None:
             distance[indices == excluded[:, None]] = np.inf

@@ -189,7 +189,7 @@ def saved(folder: Path, events: Sequence[PrivacyEvent] = (OF_RECORDS,), **fields
 
 
 def guarantee(folder: Path, trainer: str = "dp-sgd", **params: Any) -> Guarantee:
-    """What is proven of training behind such a detector."""
+    """Guarantees that are proven of training behind such a detector."""
     parts = ["deidentify", trainer]
     own = DP_SGD if trainer == "dp-sgd" else {"users": 1000, "users_per_round": 50, "rounds": 30}
     settings = {f"{trainer}.{name}": value for name, value in own.items()}

@@ -97,17 +97,17 @@ def _handed_by_a_neighbour(kind: str, policy: str) -> list[tuple[Tensor, float]]
 def test_one_unit_moves_what_the_noise_hides_by_no_more_than_the_noise_is_scaled_to(
     kind: str, policy: str, size: float
 ) -> None:
-    there = _handed(_mechanism(kind, clip_policy=policy), _learner(size=size))
+    whole = _handed(_mechanism(kind, clip_policy=policy), _learner(size=size))
     other, times = _handed_by_a_neighbour(kind, policy), 2.0 if "fixed" in kind else 1.0
-    assert len(there) == len(other) == 2
-    for (vector, sensitivity), (less, same) in zip(there, other, strict=True):
+    assert len(whole) == len(other) == 2
+    for (vector, sensitivity), (less, same) in zip(whole, other, strict=True):
         assert sensitivity == same
         assert torch.isfinite(vector).all()
         change = float((vector - less).norm())
         assert change <= times * sensitivity * (1 + ROUNDING)
         if size == 1e6 and policy != "per-layer" and times == 1.0:  # attained
             assert change > 0.99 * sensitivity
-    assert (there[0][1] == there[1][1]) == (policy != "adaptive")
+    assert (whole[0][1] == whole[1][1]) == (policy != "adaptive")
 
 
 @pytest.mark.parametrize("policy", POLICIES)
