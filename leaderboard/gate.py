@@ -216,8 +216,11 @@ def _meanings(name: str, names: Sequence[str]) -> list[str]:
     if len(whole) > 1:
         raise InputError(f"{name} may be {' or '.join(whole)}; give one of them")
     if not whole:
-        words = {part for full in names for part in (full, full.partition(".")[2])}
-        raise UnknownNameError("quantity of these results", name, {*words, *KINDS})
+        words = {*names}
+        for full in names:
+            kind, _, own = full.partition(".")
+            words |= {kind, own} if kind in KINDS else {own}
+        raise UnknownNameError("quantity of these results", name, words)
     return whole
 
 

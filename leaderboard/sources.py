@@ -194,9 +194,9 @@ class Folder:
         if bundle is None and not self.path.is_dir():
             if self.may_come and not self.path.exists():
                 return []
-            raise InputError(f"--results {self.path}: no such folder")
+            raise InputError(f"{self.path}: no such folder of results")
         if bundle is not None and not bundle.exists() and not self.may_come:
-            raise InputError(f"--results {self.path}: no such bundle of results")
+            raise InputError(f"{self.path}: no such bundle of results")
         locations = []
         for path in self._files() if bundle is None else [bundle]:
             try:

@@ -15,7 +15,7 @@ from board_results import bound, promise, seeds
 from uedp_bench.cli.gate import decisive_settings
 from uedp_bench.cli.main import run_cli
 from uedp_bench.contracts.results import Result, RunError
-from uedp_bench.errors import InputError
+from uedp_bench.errors import InputError, UnknownNameError
 from uedp_bench.leaderboard.gate import (
     CLAIMS,
     FAILURES,
@@ -166,6 +166,12 @@ def test_names_that_mean_nothing_or_two_things_are_refused(thresholds: Any, mess
         checks([*results(), *seeds("dp-sgd", 70.0, leakage=both)], **thresholds)
 
 
+def test_a_kind_of_bound_that_no_row_has_is_no_known_name() -> None:
+    with pytest.raises(UnknownNameError) as error:
+        checks(seeds("user-dp", 80.0), max={"audited": 1})
+    assert "audited.user" not in str(error.value)
+
+
 def test_reports_hold_every_check_and_no_markup_of_names() -> None:
     hostile = Check("a<b>&\n::", ("1",), "x", "max 1", 2.0, "fails", "2 exceeds 1: 100 %\nnow")
     good = Check("a<b>&\n::", ("1",), CLAIMS, "", 0.0, "passes", "none is refuted")
@@ -181,7 +187,7 @@ def test_the_command_exits_with_three_and_writes_what_it_judged(tmp_path: Path, 
     bundle, file, report = tmp_path / "b.jsonl.gz", tmp_path / "privacy.yaml", tmp_path / "g.xml"
     write_bundle(results(), bundle)
     file.write_text("max: {proven: 8, exposure_max_repeats: 3}\nmechanisms: [user-dp]\n")
-    base = ("gate", str(bundle), "--thresholds", str(file))
+    base = ("gate", str(tmp_path / "b"), "--thresholds", str(file))
     assert run_cli((*base, "--junit", str(report))) == 0
     assert ET.parse(report).getroot().find("testsuite") is not None  # noqa: S314
     capsys.readouterr()

@@ -144,8 +144,6 @@ def _results(
     from uedp_bench.leaderboard.loading import load_results
 
     if target.suffix not in (".yaml", ".yml"):
-        if not target.exists():
-            raise InputError(f"{target}: no such folder, bundle or spec")
         if not (results := load_results([target])):
             raise InputError(f"no results in {target}; make some with: uedp-bench quickstart")
         return results
