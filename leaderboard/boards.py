@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from uedp_bench.components.registry import sources
@@ -44,11 +46,16 @@ def generated(board: Sequence[Row]) -> bool:
 
 def is_generated(spec: RunSpec) -> bool:
     """True if the source declares that its text is invented; an unknown one does not."""
+    source = _source(spec)
+    return source is not None and source.generated
+
+
+def _source(spec: RunSpec) -> type[Source[Any]] | None:
     try:
         source: type[Source[Any]] = sources.get(spec.source.name)
     except UedpBenchError:
-        return False
-    return source.generated
+        return None
+    return source
 
 
 def real_first(unsorted: Sequence[list[Row]]) -> list[list[Row]]:
@@ -66,19 +73,21 @@ def _alike(row: Row, other: Row) -> bool:
     return (mine.task, mine.source, mine.model.name) == (its.task, its.source, its.model.name)
 
 
-def data_name(row: Row) -> str:
-    """Name of a row's text: its source; of somebody's own file or folder, with that file's name."""
-    source = row.spec.source
-    path = source.params.get("path")
-    if source.name not in _OWN_FILES:
-        return source.name
+def data_title(row: Row) -> str:
+    """Title of a row's data that its source declares, or else the name of its data."""
+    source = _source(row.spec)
+    return (source.title if source is not None else "") or _data_name(row)
+
+
+def _data_name(row: Row) -> str:
+    """Name of a row's source; of a source that reads any file, the name of the file."""
+    ref, source = row.spec.source, _source(row.spec)
+    if source is None or source.title:
+        return ref.name
+    path = ref.params.get("path")
     if isinstance(path, str) and path:
         return re.split(r"[\\/]", path.rstrip("\\/"))[-1]
-    return f"{source.name} {row.corpus[:8]}" if row.corpus else source.name
-
-
-_OWN_FILES = frozenset({"text", "parallel-text", "hub"})
-"""Sources that read any file, so that their name says nothing of the text."""
+    return f"{ref.name} {row.corpus[:8]}" if row.corpus else ref.name
 
 
 def title(board: Sequence[Row]) -> str:
@@ -90,18 +99,47 @@ def title(board: Sequence[Row]) -> str:
     words = f" (vocabulary {shown[:8]})" if shown else ""
     target = spec.task.params.get("target", "label")
     task = spec.task.name if target == "label" else f"{spec.task.name} of {target}"
-    return f"{task} on {data_name(board[0])}{corpus}, {spec.model.name}{words}"
+    return f"{task} on {_data_name(board[0])}{corpus}, {spec.model.name}{words}"
 
 
 def labels(board: Sequence[Row]) -> list[str]:
-    """Mechanism names, with the parameters in which rows of one name differ."""
-    out = []
-    for row, differing in zip(board, differences(board), strict=True):
-        shown = ", ".join(
-            f"{key.rpartition('.')[2]}={_brief(value)}" for key, value in differing.items()
-        )
-        out.append(f"{row.label} ({shown})" if shown else row.label)
-    return out
+    """Mechanism names, with the parameters in which rows of one name differ.
+
+    The epsilon that a multiplier of noise proves stands in its place, unless two rows would have
+    the same label.
+    """
+    distinctions = differences(board)
+    by_epsilon = [
+        _label(*each) for each in zip(board, map(_with_epsilon, board, distinctions), strict=True)
+    ]
+    alike = Counter(by_epsilon)
+    return [
+        label if alike[label] == 1 else _label(row, differing)
+        for row, label, differing in zip(board, by_epsilon, distinctions, strict=True)
+    ]
+
+
+def _label(row: Row, differing: Mapping[str, Any]) -> str:
+    shown = ", ".join(
+        f"{key.rpartition('.')[2]}={_brief(value)}" for key, value in differing.items()
+    )
+    return f"{row.label} ({shown})" if shown else row.label
+
+
+def _with_epsilon(row: Row, differing: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters in which a row differs; its first proven epsilon for a multiplier of noise."""
+    proven = (
+        one.epsilon
+        for one in row.guarantees
+        if (one.kind, one.status, one.notion) == ("proven", "given", "dp")
+        and one.epsilon < math.inf
+    )
+    epsilon = next(proven, None)
+    return {
+        "epsilon" if noise else key: f"{epsilon:.3g}" if noise else value
+        for key, value in differing.items()
+        for noise in [epsilon is not None and key.endswith(".noise_multiplier")]
+    }
 
 
 def differences(board: Sequence[Row]) -> list[dict[str, Any]]:

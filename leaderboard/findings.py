@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.components.metric import Metric
-from uedp_bench.leaderboard.boards import data_name, generated, labels
+from uedp_bench.leaderboard.boards import data_title, generated, labels
 from uedp_bench.leaderboard.cell_text import number, stat_text
 from uedp_bench.leaderboard.rows import Row, Stat, headline
 from uedp_bench.leaderboard.table_columns import floor_text, value_text
@@ -250,8 +250,8 @@ def names(board: Board) -> dict[str, str]:
 
 
 def where(board: Board) -> str:
-    """The task of a board, and what its text is called."""
-    return f"{board[0].spec.task.name} on {data_name(board[0])}"
+    """The task of a board, and the title of its data."""
+    return f"{board[0].spec.task.name} on {data_title(board[0])}"
 
 
 def axis(metric: Metric) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
 from uedp_bench.leaderboard.boards import boards, generated, identity, real_first, title
 from uedp_bench.leaderboard.cell_text import guarantee_text
-from uedp_bench.leaderboard.comparisons import better_than_unprotected
+from uedp_bench.leaderboard.comparisons import better_than_unprotected, references, unprotected
 from uedp_bench.leaderboard.finding_rules import findings
 from uedp_bench.leaderboard.findings import (
     Board,
@@ -24,6 +25,7 @@ from uedp_bench.leaderboard.findings import (
     where,
 )
 from uedp_bench.leaderboard.glossary import UNITS
+from uedp_bench.leaderboard.plots import between
 from uedp_bench.leaderboard.rows import Row
 
 _BUDGETS = (1, 2, 4, 8, 16)
@@ -49,20 +51,31 @@ def choices(boards: Sequence[Board]) -> dict[str, Any]:
                 "about": f"{spec.model.name}, corpus {(board[0].corpus or 'unknown')[:8]}",
                 "task": spec.task.name, "source": spec.source.name,
                 "metric": leading_metric(board[0]).label,
-                "better": leading_metric(board[0]).better, "rows": usable,
+                "better": leading_metric(board[0]).better, "rows": usable, "beside": _beside(board),
             })  # fmt: skip
             rows += usable
     proven_units = {unit for row in rows for unit in row["e"]}
-    tasks = dict.fromkeys(one["task"] for one in sets)
+    counts = Counter(sets[row["set"]]["task"] for row in rows)
+    tasks = [task for task, _ in counts.most_common()]
     units = [unit for unit in UNITS if unit in proven_units]
     return {
         "units": [[unit, UNITS[unit]] for unit in units],
-        "tasks": list(tasks),
+        "tasks": tasks,
         "budgets": list(_BUDGETS),
-        "start": _start(sets, rows, units, list(tasks)),
+        "start": _start(sets, rows, units, tasks),
         "sets": sets,
         "rows": rows,
     }
+
+
+def _beside(board: Board) -> list[tuple[str, str]]:
+    """The unprotected row, and the floor that is hardest to beat, with their utility."""
+    bare, row = unprotected(board), board[0]
+    stat = None if bare is None else leading(bare)
+    beside = [] if stat is None else [("unprotected", measured_text(leading_metric(row), stat))]
+    percent = 100.0 if leading_metric(row).percent else 1.0
+    floors = [one for one in references(board) if one.kind == "floor"][:1]
+    return beside + [(one.label, between(one.low, one.high, percent)) for one in floors]
 
 
 def _start(

@@ -70,6 +70,7 @@ class AGNews(Source[AGNewsParams]):
     """
 
     name: ClassVar[str] = "ag-news"
+    title: ClassVar[str] = "AG News"
     source: ClassVar[str] = (
         "Zhang, Zhao and LeCun, Character-level Convolutional Networks for Text Classification, "
         "NIPS 2015; users as in Lai et al., User-Entity Differential Privacy, Appendix C"

@@ -66,6 +66,7 @@ class BC5CDR(Source[BC5CDRParams]):
     """
 
     name: ClassVar[str] = "bc5cdr"
+    title: ClassVar[str] = "BC5CDR (chemicals and diseases)"
     source: ClassVar[str] = (
         "Li et al., BioCreative V CDR task corpus: a resource for chemical disease relation "
         "extraction, Database 2016"

@@ -225,6 +225,7 @@ class BlogAuthorship(Source[BlogAuthorshipParams]):
     """
 
     name: ClassVar[str] = "blog-authorship"
+    title: ClassVar[str] = "Blog Authorship Corpus"
     source: ClassVar[str] = (
         "Schler et al., Effects of Age and Gender on Blogging, AAAI Spring Symposium 2006; topics "
         "as in Lyu, He and Li, Differentially Private Representation for NLP, EMNLP Findings 2020"

@@ -63,6 +63,7 @@ class CoNLL2003(Source[CoNLL2003Params]):
     """
 
     name: ClassVar[str] = "conll2003"
+    title: ClassVar[str] = "CoNLL-2003"
     source: ClassVar[str] = (
         "Tjong Kim Sang and De Meulder, Introduction to the CoNLL-2003 shared task, CoNLL 2003"
     )

@@ -51,6 +51,7 @@ class DPNLPAG(Source[DPNLPAGParams]):
     """
 
     name: ClassVar[str] = "dpnlp-ag"
+    title: ClassVar[str] = "AG News with persons"
     source: ClassVar[str] = (
         "Lyu, He and Li, Differentially Private Representation for NLP: Formal Guarantee and An "
         "Empirical Study on Privacy and Fairness, Findings of EMNLP 2020, section 4.1"

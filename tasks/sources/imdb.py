@@ -50,6 +50,7 @@ class IMDB(Source[IMDBParams]):
     """
 
     name: ClassVar[str] = "imdb"
+    title: ClassVar[str] = "IMDB film reviews"
     source: ClassVar[str] = (
         "Maas et al., Learning Word Vectors for Sentiment Analysis, ACL 2011, section 4.1"
     )

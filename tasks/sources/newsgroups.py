@@ -60,6 +60,7 @@ class Newsgroups(Source[NewsgroupsParams]):
     """
 
     name: ClassVar[str] = "20-newsgroups"
+    title: ClassVar[str] = "20 Newsgroups"
     source: ClassVar[str] = (
         "Lang, NewsWeeder: Learning to Filter Netnews, ICML 1995; the version by date of "
         "Rennie, without headers that name the group"

@@ -78,6 +78,7 @@ class NMTConfidential(Source[NMTConfidentialParams]):
     """
 
     name: ClassVar[str] = "nmt-confidential"
+    title: ClassVar[str] = "EMEA, JRC and software manuals"
     source: ClassVar[str] = (
         "Kim, Bisazza and Turkmen 2021, Using Confidential Data for Domain Adaptation of Neural "
         "Machine Translation, section 4"

@@ -49,6 +49,7 @@ class OpinionLexicon(Source[OpinionLexiconParams]):
     """
 
     name: ClassVar[str] = "opinion-lexicon"
+    title: ClassVar[str] = "opinion lexicon"
     source: ClassVar[str] = "Hu and Liu, Mining and Summarizing Customer Reviews, KDD 2004"
     Params = OpinionLexiconParams
 

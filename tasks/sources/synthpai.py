@@ -95,6 +95,7 @@ class SynthPAI(Source[SynthPAIParams]):
     """
 
     name: ClassVar[str] = "synthpai"
+    title: ClassVar[str] = "SynthPAI"
     source: ClassVar[str] = (
         "Yukhymenko, Staab, Vero and Vechev, A Synthetic Dataset for Personal Attribute Inference, "
         "NeurIPS Datasets and Benchmarks 2024"

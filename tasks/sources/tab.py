@@ -76,6 +76,7 @@ class TAB(Source[TABParams]):
     """
 
     name: ClassVar[str] = "tab"
+    title: ClassVar[str] = "Text Anonymization Benchmark"
     source: ClassVar[str] = (
         "Pilan et al., The Text Anonymization Benchmark (TAB), Computational Linguistics 48(4), "
         "2022"

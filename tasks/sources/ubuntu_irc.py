@@ -77,6 +77,7 @@ class UbuntuIRC(Source[UbuntuIRCParams]):
     """
 
     name: ClassVar[str] = "ubuntu-irc"
+    title: ClassVar[str] = "Ubuntu IRC"
     source: ClassVar[str] = (
         "Kummerfeld et al., A Large-Scale Corpus for Conversation Disentanglement, ACL 2019"
     )

@@ -59,6 +59,7 @@ class WikiPII(Source[WikiPIIParams]):
     """
 
     name: ClassVar[str] = "wikipii"
+    title: ClassVar[str] = "WikiPII"
     source: ClassVar[str] = (
         "Hathurusinghe, Nejadgholi and Bolic, A Privacy-Preserving Approach to Extraction of "
         "Personal Information through Automatic Annotation and Federated Learning, PrivateNLP 2021"

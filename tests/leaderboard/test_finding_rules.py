@@ -128,7 +128,7 @@ def test_learned_nothing_has_the_floor_that_is_hardest_to_beat():
     (one,) = found(finding_rules.learned_nothing, idle)
     assert one.sentence == (
         "At the ε = 0.50 that it claims for a person with an entity, uedp learns nothing of "
-        "next-word on conll2003: perplexity 400, where counting pairs of words reaches 100."
+        "next-word on CoNLL-2003: perplexity 400, where counting pairs of words reaches 100."
     )
     assert one.strength == pytest.approx(4.0, abs=0.01)
     able = seeds("uedp", 80.0, guarantees=(claim,))
@@ -147,7 +147,7 @@ def test_a_private_row_above_the_unprotected_one_is_no_price_of_privacy():
     assert found(finding_rules.best_for_persons, bare(floors=floors), private) == []
     (one,) = found(finding_rules.under_trained, bare(floors=floors), private)
     assert one.sentence == (
-        "next-word on conll2003: user-dp reaches perplexity 40.0, ordinary training 50.0. It is "
+        "next-word on CoNLL-2003: user-dp reaches perplexity 40.0, ordinary training 50.0. It is "
         "better than the unprotected row: the unprotected row is under-trained, and nothing there "
         "says what privacy costs."
     )

@@ -9,7 +9,7 @@ import pytest
 from board_results import INVENTED, promise, seeds
 
 from uedp_bench.contracts.results import ComponentSpec
-from uedp_bench.leaderboard.boards import boards
+from uedp_bench.leaderboard.boards import boards, labels
 from uedp_bench.leaderboard.front_page import choices, front_context
 from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.site_files import named
@@ -50,6 +50,41 @@ def test_sets_of_real_text_come_first_and_empty_results_make_a_page():
     assert (nothing["findings"], nothing["sets"], nothing["choices"]["rows"]) == ([], [], [])
 
 
+def test_the_unprotected_row_and_the_hardest_floor_stand_beside_each_set():
+    rows = aggregate([
+        *seeds("noiseless", 50.0, guarantees=(promise("proven", math.inf),)),
+        *seeds("user-dp", 60.0, guarantees=(promise("proven", 8.0),),
+               floors={"unigrams": 100.0, "public-only": 80.0}),
+    ])  # fmt: skip
+    (one,) = choices(boards(rows))["sets"]
+    assert one["beside"] == [("unprotected", "50.0 ±0.0"), ("floor: public-only", "80.0")]
+
+
+def test_the_task_with_most_rows_comes_first():
+    def row(task, epsilon):
+        runs = seeds("m", 60.0, guarantees=(promise("proven", epsilon),), apart={"z": epsilon})
+        spec = runs[0].spec.model_copy(update={"task": ComponentSpec(name=task)})
+        return [run.model_copy(update={"spec": spec, "group": f"{task}-{epsilon}"}) for run in runs]
+
+    rows = aggregate([*row("tagging", 1.0), *row("next-word", 2.0), *row("next-word", 4.0)])
+    offered = choices(boards(rows))
+    assert offered["tasks"] == ["next-word", "tagging"]
+    assert offered["start"] == ["user", "next-word", "8"]
+
+
+def test_rows_that_differ_in_noise_are_named_by_their_epsilon():
+    def names(*epsilons):
+        runs = [seeds("user-dp", 60.0, guarantees=(promise("proven", epsilon),),
+                      apart={"noise_multiplier": noise})
+                for noise, epsilon in zip((1.25, 2.5), epsilons, strict=True)]  # fmt: skip
+        return labels(aggregate([run for row in runs for run in row]))
+
+    assert names(8.0, 0.5) == ["user-dp (epsilon=8)", "user-dp (epsilon=0.5)"]
+    by_noise = ["user-dp (noise_multiplier=1.25)", "user-dp (noise_multiplier=2.5)"]
+    assert names(8.0, 8.001) == by_noise
+    assert names(math.inf, math.inf) == by_noise
+
+
 def test_the_first_answer_holds_a_row_that_learned_something():
     def start(*rows):
         return choices(boards(aggregate([run for row in rows for run in row])))["start"]
@@ -73,7 +108,7 @@ def test_the_first_answer_holds_a_row_that_learned_something():
      ({"name": "text", "params": {"path": "C:\\mail\\sent\\"}}, "sent"),
      ({"name": "text", "params": {}}, "text 0123abcd"),
      ({"name": "hub", "params": {"path": "owner/reviews"}}, "reviews"),
-     ({"name": "conll2003", "params": {"path": "data/conll"}}, "conll2003")],
+     ({"name": "conll2003", "params": {"path": "data/conll"}}, "CoNLL-2003")],
 )  # fmt: skip
 def test_data_are_called_by_a_name_that_says_something(source, name):
     runs = [

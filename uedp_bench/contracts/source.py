@@ -71,9 +71,12 @@ class Source(Component[P]):
     Attributes:
         needs_path: True if the parameter `path` is required.
         generated: True if its text is invented: boards show real text first.
+        title: name of its data on the front page; empty if it reads any file, whose name stands
+            there then.
     """
 
     needs_path: ClassVar[bool] = True
+    title: ClassVar[str] = ""
     generated: ClassVar[bool] = False
 
     @abstractmethod

@@ -217,6 +217,7 @@ class WikiBiographies(GeneratedSource[BiographiesParams]):
     """
 
     name: ClassVar[str] = "wiki-biographies"
+    title: ClassVar[str] = "invented biographies"
     source: ClassVar[str] = "generated; tags and errors as in Hathurusinghe et al., PrivateNLP 2021"
     Params: ClassVar[type[BiographiesParams]] = BiographiesParams
 

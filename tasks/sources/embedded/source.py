@@ -198,6 +198,7 @@ class Embedded(GeneratedSource[EmbeddedParams]):
     """Invented messages of invented people, with entities, topics, sentiments and attributes."""
 
     name: ClassVar[str] = "embedded"
+    title: ClassVar[str] = "invented messages"
     source: ClassVar[str] = "generated; entity types as in Lai et al., Table I"
     Params: ClassVar[type[EmbeddedParams]] = EmbeddedParams
 

@@ -283,6 +283,7 @@ class ParallelEmbedded(GeneratedSource[ParallelEmbeddedParams]):
     """
 
     name: ClassVar[str] = "parallel-embedded"
+    title: ClassVar[str] = "invented medical documents"
     source: ClassVar[str] = "generated; the scenario of Kim, Bisazza and Turkmen 2021, section 2"
     Params: ClassVar[type[ParallelEmbeddedParams]] = ParallelEmbeddedParams
 
