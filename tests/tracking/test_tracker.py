@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from types import SimpleNamespace
@@ -9,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 from logged_results import result_of
 
-from uedp_bench.contracts.results import read_result, write_result
+from uedp_bench.contracts.results import Headline, read_result, write_result
 from uedp_bench.errors import InputError, TrackingError
 from uedp_bench.grid.scheduler import JobProgress
 from uedp_bench.python_api.run_grid import Options
@@ -96,6 +97,19 @@ def test_points_come_while_a_run_trains_and_the_result_adds_the_rest(client, out
     tracking = tracked.latest(result).tracking
     assert tracking["mlflow_run_id"] == run.info.run_id
     assert read_result(out / "aa" / "result.json").tracking == tracking
+
+
+def test_an_experiment_holds_a_view_of_the_columns_that_matter(client, out):
+    tracked = Tracker(out, "")
+    headline = Headline(metric="perplexity", larger_is_better=False)
+    with live(tracked, "view"):
+        log(tracked, out, result_of("view", headline=headline))
+    tags = client.get_experiment_by_name(EXPERIMENT).tags
+    columns = json.loads(tags["mlflow.sharedViewState.uedp-bench"])["selectedColumns"]
+    assert "metrics.`utility/perplexity`" in columns
+    assert any(column.startswith("metrics.`epsilon/proven/") for column in columns)
+    logged = {f"metrics.`{name}`" for name in run_of(client, "view").data.metrics}
+    assert {column for column in columns if column.startswith("metrics")} <= logged
 
 
 def test_a_run_that_goes_on_logs_no_step_twice(client, out):

@@ -465,5 +465,8 @@ def _print(results: list[Result], options: Options, as_json: bool) -> None:
     if options.tracking is not None:
         uri = options.tracking or f"sqlite:///{options.out}/mlflow.db"
         lines.append(f"MLflow    mlflow ui --backend-store-uri {uri}")
+        if not options.tracking:
+            address = "http://127.0.0.1:5000/#/experiments/1/runs?viewStateShareKey=uedp-bench"
+            lines.append(f"          {address}")
     for line in lines:
         screen.print(line, soft_wrap=True, markup=False)

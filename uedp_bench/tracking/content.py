@@ -6,13 +6,14 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from uedp_bench.accounting.events import DECLARED
 from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.components.metric import Declared
 from uedp_bench.contracts.results import Result, RunSpec
 from uedp_bench.contracts.source import second_source
 
@@ -22,7 +23,13 @@ ID, GRID, CONTENT = "uedp_bench.id", "uedp_bench.grid", "uedp_bench.content"
 ROUND = "round/"
 """Beginning of the names of metrics that are series."""
 
+VIEW = "uedp-bench"
+"""Key of the view of MLflow's table of runs."""
+
 _LONGEST_VALUE = 40
+
+_COLUMNS = 24
+"""A tag holds 5,000 characters."""
 
 
 def parameters(spec: RunSpec) -> dict[str, str]:
@@ -86,6 +93,27 @@ def metrics(result: Result) -> list[tuple[str, float, int]]:
     for name, series in result.series.items():
         points += [(mlflow_name(f"{ROUND}{name}"), value, step) for step, value in series]
     return [point for point in points if math.isfinite(point[1])]
+
+
+def view(results: Iterable[Result]) -> tuple[str, str]:
+    """Tag of an experiment that holds the columns of MLflow's table of runs, and its value.
+
+    MLflow shows them where an address ends in `viewStateShareKey=uedp-bench`, and its own choice
+    elsewhere: mechanism and seed, headline, epsilons, and the main metrics of each attack.
+    """
+    columns = dict.fromkeys(("params.`mechanism`", "params.`seed`"))
+    for result in results:
+        names = [f"utility/{result.headline.metric}"] if result.headline else []
+        names += [name for name, _, _ in metrics(result) if name.startswith("epsilon/")]
+        declared = result.metrics or Declared()
+        names += [
+            f"leakage/{attack}/{name}"
+            for attack, values in result.leakage.items()
+            for name in values
+            if declared.metric("leakage", name, attack).main
+        ]
+        columns |= dict.fromkeys(f"metrics.`{mlflow_name(name)}`" for name in names)
+    return f"mlflow.sharedViewState.{VIEW}", json.dumps({"selectedColumns": [*columns][:_COLUMNS]})
 
 
 def data_sets(result: Result) -> list[Any]:

@@ -193,6 +193,7 @@ class Tracker:
 
     def _end(self) -> None:
         """Say how the grid ended, and which runs nobody trains any more."""
+        from uedp_bench.tracking.content import view
         from uedp_bench.tracking.runs import end_grid
         from uedp_bench.tracking.store import use_experiment
 
@@ -202,5 +203,6 @@ class Tracker:
             for running in self._running.values():
                 place.client.set_terminated(running.run_id, "KILLED")
             end_grid(place, self._grid, run_ids)
+            place.client.set_experiment_tag(place.experiment, *view(self._logged.values()))
 
         use_experiment(str(self._uri), EXPERIMENT, end)
