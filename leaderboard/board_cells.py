@@ -8,7 +8,7 @@ from textwrap import fill
 from typing import Any
 
 from uedp_bench.components.metric import Declared, Kind, Metric
-from uedp_bench.leaderboard.boards import boards, labels, title
+from uedp_bench.leaderboard.boards import boards, is_unprotected, labels, title
 from uedp_bench.leaderboard.cell_text import (
     NONE,
     bounds_text,
@@ -25,7 +25,6 @@ from uedp_bench.leaderboard.comparisons import (
     Verdict,
     better_than_unprotected,
     choice_note,
-    is_unprotected,
     references,
     verdicts,
 )

@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from uedp_bench.components.registry import sources
+from uedp_bench.components.registry import Registry, mechanisms, sources
+from uedp_bench.contracts.mechanism import Mechanism
 from uedp_bench.contracts.results import RunSpec
 from uedp_bench.contracts.source import Source
 from uedp_bench.errors import UedpBenchError
@@ -50,12 +51,24 @@ def is_generated(spec: RunSpec) -> bool:
     return source is not None and source.generated
 
 
+def is_unprotected(row: Row) -> bool:
+    """True if one mechanism alone made the row, and declares that it protects nothing."""
+    names = [part.name for part in row.spec.mechanism]
+    mechanism: type[Mechanism[Any]] | None = _installed(mechanisms, names[0]) if names else None
+    return len(names) == 1 and mechanism is not None and mechanism.unprotected
+
+
 def _source(spec: RunSpec) -> type[Source[Any]] | None:
+    source: type[Source[Any]] | None = _installed(sources, spec.source.name)
+    return source
+
+
+def _installed(kind: Registry[Any], name: str) -> Any:
+    """Class of a component; None if it is not installed."""
     try:
-        source: type[Source[Any]] = sources.get(spec.source.name)
+        return kind.get(name)
     except UedpBenchError:
         return None
-    return source
 
 
 def real_first(unsorted: Sequence[list[Row]]) -> list[list[Row]]:

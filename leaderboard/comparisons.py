@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from uedp_bench.bounds.ceilings import RATES
 from uedp_bench.contracts.results import ComponentSpec
-from uedp_bench.leaderboard.boards import boards
+from uedp_bench.leaderboard.boards import boards, is_unprotected
 from uedp_bench.leaderboard.cell_text import number
 from uedp_bench.leaderboard.over_seeds import AREA, RATE
 from uedp_bench.leaderboard.rows import Row, Stat, headline
@@ -55,11 +55,6 @@ def references(board: Sequence[Row]) -> list[Reference]:
     ends = [Reference(*key, min(each), max(each)) for key, each in values.items()]
     sign = -1.0 if larger else 1.0
     return sorted(ends, key=lambda one: (one.kind, sign * (one.high if larger else one.low)))
-
-
-def is_unprotected(row: Row) -> bool:
-    """True if nothing but ordinary training on private text made the row."""
-    return [part.name for part in row.spec.mechanism] == ["noiseless"]
 
 
 def unprotected(board: Sequence[Row]) -> Row | None:

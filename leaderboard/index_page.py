@@ -21,6 +21,7 @@ from uedp_bench.leaderboard.boards import (
     differences,
     generated,
     identity,
+    is_unprotected,
     labels,
     real_first,
     title,
@@ -34,7 +35,6 @@ from uedp_bench.leaderboard.cell_text import (
 )
 from uedp_bench.leaderboard.comparisons import (
     better_than_unprotected,
-    is_unprotected,
     references,
     verdicts,
 )

@@ -95,6 +95,7 @@ class Noiseless(TrainingMechanism[NoiselessParams]):
     name = "noiseless"
     version = 4
     source = "baseline"
+    unprotected = True
     Params = NoiselessParams
 
     def plan(self, stats: CorpusStats) -> Events:

@@ -11,7 +11,7 @@ from uedp_bench.components import registry
 from uedp_bench.components.component import Component
 from uedp_bench.contracts.leakage import Attack, StoredLeakage
 from uedp_bench.contracts.recorded_identity import parts_of
-from uedp_bench.contracts.results import ComponentSpec, Result, RunSpec
+from uedp_bench.contracts.results import UNPROTECTED, ComponentSpec, Result, RunSpec
 from uedp_bench.errors import InputError, UedpBenchError, UnknownNameError
 from uedp_bench.leaderboard.validation.report import Problem, error, note, place, plain, shown
 from uedp_bench.spec.identity import path_mark
@@ -89,7 +89,7 @@ def check_components(result: Result) -> Iterator[Problem]:
     """Problems where a component lacks a parameter that the spec gives it."""
     if not result.spec.mechanism:
         yield error(
-            "spec.mechanism", "is empty: a run has at least one mechanism (noiseless is one)"
+            "spec.mechanism", f"is empty: a run has at least one mechanism ({UNPROTECTED} is one)"
         )
     for named in components(result.spec):
         if named.component is None:

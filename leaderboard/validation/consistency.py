@@ -11,7 +11,7 @@ from typing import Any
 
 from uedp_bench.accounting.event_contract import COMPUTATION
 from uedp_bench.components.metric import Metric
-from uedp_bench.contracts.results import Estimate, Result
+from uedp_bench.contracts.results import UNPROTECTED, Estimate, Result
 from uedp_bench.contracts.task import PUBLIC_ONLY, has_learned
 from uedp_bench.leaderboard.installed import result_metrics
 from uedp_bench.leaderboard.validation.components import components
@@ -314,8 +314,8 @@ def _attacks(result: Result) -> Iterator[Problem]:
 
 
 def _stages(result: Result) -> Iterator[Problem]:
-    """Events are emitted by mechanisms of the spec, or by training without noise."""
-    names = {ref.name for ref in result.spec.mechanism} | {"noiseless"}
+    """Events are emitted by mechanisms of the spec, or by what trains where none of them does."""
+    names = {ref.name for ref in result.spec.mechanism} | {UNPROTECTED}
     silent = False
     for at, event in enumerate(result.events):
         silent |= not event.stage

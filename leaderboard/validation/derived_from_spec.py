@@ -16,7 +16,7 @@ from uedp_bench.accounting.events import Claim
 from uedp_bench.components import registry
 from uedp_bench.contracts.clients import Clients
 from uedp_bench.contracts.mechanism import Events
-from uedp_bench.contracts.results import ComponentSpec, Result
+from uedp_bench.contracts.results import UNPROTECTED, ComponentSpec, Result
 from uedp_bench.contracts.source import CorpusStats, second_source
 from uedp_bench.errors import InputError
 from uedp_bench.leaderboard.validation.components import Named, components
@@ -106,7 +106,7 @@ def pipeline_of(mechanisms: tuple[ComponentSpec, ...], task: ComponentSpec) -> P
     """
     parts = [registry.mechanisms.create(ref.name, ref.params) for ref in mechanisms]
     stages = registry.tasks.create(task.name, task.params).private_rows()
-    return Pipeline.build(parts, registry.mechanisms.create("noiseless"), stages)
+    return Pipeline.build(parts, registry.mechanisms.create(UNPROTECTED), stages)
 
 
 def sizes_of(

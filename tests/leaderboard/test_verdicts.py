@@ -9,13 +9,15 @@ import math
 
 import pytest
 from board_results import members, promise, seeds
+from tiny import plugged
 
 from uedp_bench.leaderboard.board_cells import sheets
+from uedp_bench.leaderboard.boards import is_unprotected
 from uedp_bench.leaderboard.comparisons import (
     FOUND_ELSEWHERE,
     LEAKS,
     NOTHING_SHOWN,
-    is_unprotected,
+    better_than_unprotected,
     verdicts,
 )
 from uedp_bench.leaderboard.index_page import page_data
@@ -58,6 +60,34 @@ def test_safe_is_told_from_a_weak_attack():
     assert weak["user-dp"].words == weak["noiseless"].words == NOTHING_SHOWN
     assert read(private())["user-dp"].words == NOTHING_SHOWN
     assert read(bare(), private(0.07))["user-dp"].words == LEAKS
+
+
+STRANGER = """
+from uedp_bench.components.registry import mechanisms
+from uedp_bench.mechanisms.noiseless import Noiseless
+
+@mechanisms.register
+class Plain(Noiseless):
+    name = "plain"
+    unprotected = {}
+"""
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_stranger_declares_the_row_without_protection(declared, tmp_path):
+    plain = seeds("plain", 70.0, guarantees=NOTHING, **members(0.2))
+    composed = seeds("deidentify + plain", 65.0, guarantees=NOTHING, **members(0.2))
+    file = tmp_path / "plain.py"
+    file.write_text(STRANGER.format(declared))
+    with plugged(file):
+        read_rows = read(plain, composed, private())
+        rows = aggregate([*plain, *composed, *private()])
+        better = {row.label for row in rows if row.group in better_than_unprotected(rows)}
+    assert read_rows["user-dp"].words == (FOUND_ELSEWHERE if declared else NOTHING_SHOWN)
+    expected = "unprotected 20.0" if declared else "no unprotected row"
+    assert read_rows["deidentify + plain"].beside(RATE)[0] == expected
+    assert better == ({"user-dp"} if declared else set())
+    assert read(plain, private())["user-dp"].words == NOTHING_SHOWN, "it is not installed"
 
 
 def test_value_unprotected_value_and_ceiling_stand_together():

@@ -71,6 +71,15 @@ def test_a_bound_that_does_not_hold_is_caught() -> None:
     assert "bound" in found.reason
 
 
+def test_an_unprotected_mechanism_that_protects_is_caught() -> None:
+    class Reference(UserDP):
+        unprotected = True
+
+    assert outcome("check_plan_is_accounted", Subject(UserDP)).state == "passed"
+    found = outcome("check_plan_is_accounted", Subject(Reference))
+    assert (found.state, "unprotected" in found.reason) == ("failed", True)
+
+
 def test_less_noise_and_a_deaf_audit_are_caught() -> None:
     add = GaussianNoise.add
 

@@ -165,6 +165,7 @@ def export_command(
 
 def _planted(spec: str, settings: list[str], seed: int) -> Corpus:
     """The corpus of a spec's run with this seed, with what its attacks plant."""
+    from uedp_bench.contracts.results import UNPROTECTED
     from uedp_bench.one_run.components import build
     from uedp_bench.one_run.planting import load_data, plant
     from uedp_bench.spec.grid import expand
@@ -175,7 +176,7 @@ def _planted(spec: str, settings: list[str], seed: int) -> Corpus:
         wanted = apply_setting(wanted, *parse_setting(text))
     # The mechanism has no say in what is planted, and its file is not there yet.
     run, *others = expand(
-        wanted.model_copy(update={"mechanisms": [[Ref(name="noiseless")]], "seeds": [seed]})
+        wanted.model_copy(update={"mechanisms": [[Ref(name=UNPROTECTED)]], "seeds": [seed]})
     )
     same = {"source", "attacks", "clients"}
     if any(other.model_dump(include=same) != run.model_dump(include=same) for other in others):

@@ -70,12 +70,15 @@ class Mechanism(Component[P]):
             guarantee for a user together with an entity is about those alone.
         takes_delta: True if a parameter `epsilon` is the target that its noise is chosen for, at
             `delta`, for which a spec fills in the delta of the run where it is None.
+        unprotected: True if it shows what can be had, and what leaks, without protection: a board
+            compares its other rows with a row that this mechanism alone made.
     """
 
     unit: ClassVar[PrivacyUnit | None] = None
     fresh_noise: ClassVar[bool] = False
     data_set: ClassVar[tuple[str, ...]] = ()
     takes_delta: ClassVar[bool] = False
+    unprotected: ClassVar[bool] = False
 
     @property
     def protects(self) -> PrivacyUnit | None:

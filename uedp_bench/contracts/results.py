@@ -192,6 +192,10 @@ class ComponentSpec(_Frozen):
     params: dict[str, Any] = {}
 
 
+UNPROTECTED = "noiseless"
+"""Mechanism that trains where no mechanism of a spec does."""
+
+
 class RunSpec(_Frozen):
     """Everything that defines one run; defaults are filled in."""
 
@@ -210,10 +214,10 @@ class RunSpec(_Frozen):
     def label(self) -> str:
         """Mechanism names joined by ' + '.
 
-        Training without noise is left out after another mechanism.
+        What would train anyway is left out after another mechanism.
         """
         names = [part.name for part in self.mechanism]
-        return " + ".join([name for name in names if name != "noiseless"] or names)
+        return " + ".join([name for name in names if name != UNPROTECTED] or names)
 
 
 class SkippedAttack(_Frozen):

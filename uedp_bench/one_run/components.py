@@ -15,7 +15,7 @@ from uedp_bench.components import registry
 from uedp_bench.components.component import Component
 from uedp_bench.contracts.leakage import Attack
 from uedp_bench.contracts.mechanism import TrainingMechanism
-from uedp_bench.contracts.results import ComponentSpec, RunSpec
+from uedp_bench.contracts.results import UNPROTECTED, ComponentSpec, RunSpec
 from uedp_bench.contracts.source import Source, second_source
 from uedp_bench.contracts.task import Task
 from uedp_bench.contracts.transcript import Transcript
@@ -23,7 +23,6 @@ from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.one_run.pipeline import Pipeline
 from uedp_bench.one_run.publishing import check_carried
 from uedp_bench.spec.grid import tried_runs
-from uedp_bench.spec.identity import UNPROTECTED
 
 if TYPE_CHECKING:
     from torch import nn

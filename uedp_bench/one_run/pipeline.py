@@ -20,6 +20,7 @@ from uedp_bench.contracts.mechanism import (
     TrainingMechanism,
     VocabularyMechanism,
 )
+from uedp_bench.contracts.results import UNPROTECTED
 from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import CONTENT
 from uedp_bench.errors import InputError
@@ -98,7 +99,7 @@ class Pipeline:
                 that are neither one nor as many as there are private stages.
         """
         if not parts:
-            raise InputError("a run needs at least one mechanism (noiseless is one)")
+            raise InputError(f"a run needs at least one mechanism ({UNPROTECTED} is one)")
         places = [_place(part) for part in parts]
         for i in range(1, len(parts)):
             if places[i] < places[i - 1]:

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from uedp_bench.components import registry
-from uedp_bench.contracts.results import RunSpec
+from uedp_bench.contracts.results import UNPROTECTED, RunSpec
 from uedp_bench.corpus import SPLITS, Corpus, Layer
 from uedp_bench.errors import InputError
 from uedp_bench.io.files import shown_path
@@ -89,7 +89,7 @@ def plant_folder(spec: Spec, folder: Path) -> PlantedFolder:
 
 def _one_run(spec: Spec) -> RunSpec:
     """The spec as one run without mechanisms: they do not change what is planted."""
-    untrained = spec.model_copy(update={"mechanisms": [[Ref(name="noiseless")]], "seeds": [1]})
+    untrained = spec.model_copy(update={"mechanisms": [[Ref(name=UNPROTECTED)]], "seeds": [1]})
     runs = expand(untrained)
     if len({run.model_dump_json(include={"source", "attacks"}) for run in runs}) != 1:
         raise InputError(

@@ -17,7 +17,7 @@ from uedp_bench.components import registry
 from uedp_bench.components.component import Component, MayBePath
 from uedp_bench.contracts.mechanism import TrainingMechanism
 from uedp_bench.contracts.recorded_identity import identity_of
-from uedp_bench.contracts.results import ComponentSpec, RunSpec
+from uedp_bench.contracts.results import UNPROTECTED, ComponentSpec, RunSpec
 from uedp_bench.contracts.source import names_source
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError, Problems
@@ -137,9 +137,6 @@ def _digest_of(path: Path, folder: bool, files: tuple[Path, ...], states: object
 
 # --------------------------------------------------------------------------------------- identities
 
-
-UNPROTECTED = "noiseless"
-"""Mechanism that trains where no protection is asked for."""
 
 AND = "+"
 """Between the fingerprints of the two corpora of a run."""

@@ -55,6 +55,9 @@ def check_plan_is_accounted(subject: Subject) -> None:
         assert PrivacyEvent.model_validate_json(text) == event, f"JSON changes the event {text}"
         assert not isinstance(event.event, UnknownEvent), f"nobody registered the event {text}"
     hidden = [e for e in planned if not isinstance(e.event, NonPrivate)]
+    assert not (hidden and mechanism.unprotected), (
+        "it declares that it is `unprotected`, and its plan protects: boards would compare with it"
+    )
     if hidden and mechanism.protects is None:
         units = ", ".join(sorted({e.unit for e in hidden}))
         raise AssertionError(f"its events protect a {units}, and `unit` (`protects`) says nothing")

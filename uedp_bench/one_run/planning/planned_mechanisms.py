@@ -21,6 +21,7 @@ from uedp_bench.components.component import check_whole, possible_numbers
 from uedp_bench.components.registry import is_reviewed
 from uedp_bench.contracts.learner import Rows
 from uedp_bench.contracts.mechanism import Mechanism, TrainingMechanism
+from uedp_bench.contracts.results import UNPROTECTED
 from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.errors import InputError, nearest
 from uedp_bench.one_run.pipeline import Pipeline, numbered
@@ -343,7 +344,7 @@ class PlannedPipeline:
 
     @cached_property
     def _pipeline(self) -> Pipeline:
-        default = registry.mechanisms.create("noiseless")
+        default = registry.mechanisms.create(UNPROTECTED)
         parts = [part.component() for part in self.parts]
         trainers = sum(isinstance(part, TrainingMechanism) for part in parts)
         stages: list[Rows] = ["source"] * max(1, trainers)
