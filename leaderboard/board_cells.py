@@ -100,14 +100,15 @@ def _left(board: Sequence[Row]) -> list[Column]:
 
 
 def _utility(board: Sequence[Row]) -> list[Metric]:
-    """The headline metric and one more, with the main ones beside them that are no better or worse.
+    """The headline metric, one more and a third main one, with those that are no better or worse.
 
     Floors stand in rows of their own, and all others on the run's own page.
     """
     first, metrics = headline(board[0])[0], measured(board, "utility")
     ranked = [one for one in metrics if one.better or one.name == first]
     ranked.sort(key=lambda one: (one.name != first, not one.main))
-    return ranked[:2] + flattering(metrics)
+    third = [one for one in ranked[2:3] if one.main]
+    return ranked[:2] + third + flattering(metrics)
 
 
 def measured(board: Sequence[Row], kind: Kind, attack: str = "") -> list[Metric]:
