@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 DATA ?= data
 
-.PHONY: help install install-test quickstart test test-long test-gpu check docs docs-version release reference vendor
+.PHONY: help install install-test quickstart test test-long test-gpu check docs docs-version release container reference vendor
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1: /p' $(MAKEFILE_LIST)
@@ -55,6 +55,10 @@ release:  ## wheel and source distribution in dist/, checked; TAG must be v and 
 	@[ -z "$$TAG" ] || grep -qxF "version = \"$${TAG#v}\"" pyproject.toml || \
 	  { echo "TAG is $$TAG, but pyproject.toml has another version" >&2; exit 2; }
 	DIST="$(abspath dist)" .ci/run wheel quickstart
+
+container:  ## the wheel in a container of its own, with one seed of the quickstart: needs Docker
+	docker build -t uedp-bench .
+	docker run --rm uedp-bench quickstart --seeds 1
 
 # PARTS=levers,reproductions runs these sets, PARTS=bloggers,quickstart these parts; DATA is the folder of data sets.
 reference: install-test  ## the reference set again, with the pages and boards made of it: a night

@@ -128,7 +128,7 @@ def test_an_unknown_step_runs_nothing():
     assert set(done.stderr.partition("steps: ")[2].split()) == STEPS
 
 
-@pytest.mark.parametrize("tag", ["v9.9.9", "0", "v0.1.0'; exit 0; '"])
+@pytest.mark.parametrize("tag", ["v9.9.9", "0", "v0.2.0'; exit 0; '"])
 def test_a_release_refuses_the_tag_of_another_version(tag):
     done = subprocess.run(
         ["make", "-C", ROOT, "release", "PYTHON=false"],
@@ -142,7 +142,22 @@ def test_a_release_refuses_the_tag_of_another_version(tag):
 def test_the_version_of_a_citation_is_that_of_the_project():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
     assert str(citation["version"]) == PROJECT["version"]
-    assert f"version = {{{PROJECT['version']}}}" in (ROOT / "README.md").read_text("utf-8")
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert f"version = {{{PROJECT['version']}}}" in readme
+    assert f"uedp_bench-{PROJECT['version']}-py3-none-any.whl" in readme
+
+
+def test_the_container_installs_the_wheel_with_pinned_packages():
+    lines = (ROOT / "Dockerfile").read_text("utf-8").splitlines()
+    images = [line.split()[1] for line in lines if line.startswith("FROM")]
+    assert {image.partition("-")[0] for image in images} <= {f"python:{one}" for one in PYTHONS}
+    assert images[-1] == images[0]  # a bare one again: nothing of the sources is in it
+    installed = [line for line in lines if "pip install" in line]
+    assert [line for line in installed if "-c constraints.txt" not in line] == []
+    index = re.search(r"PIP_EXTRA_INDEX_URL=\S+", "\n".join(lines))
+    assert index is not None
+    assert index[0] in (ROOT / "README.md").read_text("utf-8")
+    assert next(line for line in reversed(lines) if line.startswith("USER")) != "USER root"
 
 
 def test_the_address_is_one_setting():
