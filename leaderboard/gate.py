@@ -130,7 +130,7 @@ def judge(results: Sequence[Result], thresholds: Thresholds) -> list[Check]:
     if not thresholds.max and not thresholds.min:
         raise InputError("no threshold: give --max, --min, or --thresholds FILE with max or min")
     by_id = {result.id: result for result in results}
-    judged = _rows(aggregate(results), thresholds.mechanisms)
+    judged = with_mechanisms(aggregate(results), thresholds.mechanisms)
     quantities = [_quantities(row, [by_id[run.id] for run in row.runs]) for row in judged]
     names = list(dict.fromkeys(name for each in quantities for name in each))
     meanings = {}
@@ -149,7 +149,12 @@ def judge(results: Sequence[Result], thresholds: Thresholds) -> list[Check]:
     ]
 
 
-def _rows(rows: Sequence[Row], mechanisms: Sequence[str]) -> list[Row]:
+def with_mechanisms(rows: Sequence[Row], mechanisms: Sequence[str]) -> list[Row]:
+    """Rows that have one of the mechanisms; all where none is named.
+
+    Raises:
+        UnknownNameError: if no row has one of them.
+    """
     names = {part.name for row in rows for part in row.spec.mechanism} | {r.label for r in rows}
     for name in mechanisms:
         if name not in names:

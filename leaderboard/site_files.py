@@ -26,6 +26,7 @@ from typing import Any
 
 from uedp_bench.components import registry
 from uedp_bench.contracts.results import Result
+from uedp_bench.io.messages import plain
 from uedp_bench.io.sealed_files import package_digest
 from uedp_bench.leaderboard.boards import boards, real_first, title
 from uedp_bench.leaderboard.cell_text import NONE, guarantees_text, stat_text
@@ -287,14 +288,14 @@ def render_alone(result: Result) -> None:
 
 
 def _front(rows: Sequence[Row], live: bool) -> str:
-    return _render("front.html.j2", {
+    return render("front.html.j2", {
         **front_context(rows), "data": "{}", "root": "", "live": live, "links": links(),
     })  # fmt: skip
 
 
 def _glossary(rows: Sequence[Row], live: bool) -> str:
     context = glossary_context(rows, metric_columns(rows))
-    return _render("glossary.html.j2", {
+    return render("glossary.html.j2", {
         **context, "data": "{}", "root": "", "live": live, "links": links(),
     })  # fmt: skip
 
@@ -307,20 +308,20 @@ def _table(
     address: Address = str,
 ) -> str:
     data = TableData(rows, results).frame if pieces else page_data(rows, results)
-    return _render("table.html.j2", {
+    return render("table.html.j2", {
         "data": embedded(data), "root": "", "live": live, "first": first_rows(rows),
         "pieces": [f"{name}?{address(name)}" for name in pieces],
     })  # fmt: skip
 
 
 def _waiting(live: bool) -> str:
-    return _render("waiting.html.j2", {"data": "{}", "root": "", "live": live})
+    return render("waiting.html.j2", {"data": "{}", "root": "", "live": live})
 
 
 def _run(result: Result, row: Row, live: bool, beside: Sequence[Sentence] = ()) -> str:
     context = run_context(result, row, beside)
     data = embedded(context.pop("data"))
-    return _render("run.html.j2", {**context, "data": data, "root": "../", "live": live})
+    return render("run.html.j2", {**context, "data": data, "root": "../", "live": live})
 
 
 @cache
@@ -335,10 +336,12 @@ def _environment() -> Any:
         lstrip_blocks=True,
     )
     environment.globals["version"] = __version__
+    environment.filters["plain"] = partial(plain, lines=True)
     return environment
 
 
-def _render(template: str, context: Mapping[str, Any]) -> str:
+def render(template: str, context: Mapping[str, Any]) -> str:
+    """Page of a template, with everything escaped that a template does not call safe."""
     page: str = _environment().get_template(template).render(context)
     return page
 

@@ -39,7 +39,10 @@ def submission(results: Sequence[Result], reports: Iterable[Report], bundle: str
         f"{len(results)} runs, seeds {', '.join(map(str, seeds))}.",
         "",
         *_section("Table", [to_markdown(aggregate(results)).strip()]),
-        *_section("Computed with", _environments(results)),
+        *_section(
+            "Computed with",
+            (f"- {_inline(name)}: {n} runs" for name, n in environments(results).most_common()),
+        ),
         *_section(
             "Data", [*_sources(results), "- Place and licence of the data: *to be filled in*"]
         ),
@@ -55,16 +58,15 @@ def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
         yield from (f"## {title}", "", *content, "")
 
 
-def _environments(results: Sequence[Result]) -> Iterator[str]:
-    counts = Counter(
+def environments(results: Sequence[Result]) -> Counter[str]:
+    """Package, Python, libraries and device of runs, with their numbers."""
+    return Counter(
         f"uedp-bench {result.provenance.get('package', '?')} at commit "
         f"{str(result.provenance.get('commit') or 'unknown')[:12]}, Python "
         f"{result.provenance.get('python', '?')}, {_libraries(result.provenance)}, on "
         f"{result.cost.device or 'an unknown device'}"
         for result in results
     )
-    for text, count in counts.most_common():
-        yield f"- {_inline(text)}: {count} runs"
 
 
 def _libraries(provenance: Mapping[str, Any]) -> str:

@@ -134,8 +134,8 @@ def sheet_markdown(sheet: Sheet) -> str:
     """One table in GitHub's Markdown, under its title where it has one, with its notes."""
     marks = [":--", *["--:"] * (len(sheet.columns) - 1)]
     lines = [_pipes(sheet.columns), _pipes(marks), *(_pipes(cells) for cells in sheet.cells)]
-    title = f"### {_markdown(sheet.title)}\n\n" if sheet.title else ""
-    notes = "".join(f"\n- {_markdown(note)}" for note in sheet.notes)
+    title = f"### {markdown_text(sheet.title)}\n\n" if sheet.title else ""
+    notes = "".join(f"\n- {markdown_text(note)}" for note in sheet.notes)
     return title + "\n".join(lines) + (f"\n{notes}" if notes else "")
 
 
@@ -177,11 +177,11 @@ _LETTERS = {"ε": r"$\varepsilon$", "δ": r"$\delta$", "μ": r"$\mu$", "σ": r"$
 
 
 def _pipes(cells: Sequence[str]) -> str:
-    shown = (_markdown(cell, lines=True).replace("\n", "<br>") for cell in cells)
+    shown = (markdown_text(cell, lines=True).replace("\n", "<br>") for cell in cells)
     return f"| {' | '.join(shown)} |"
 
 
-def _markdown(text: str, *, lines: bool = False) -> str:
+def markdown_text(text: str, *, lines: bool = False) -> str:
     """Text that Markdown shows as it is: no HTML, link, image, attribute or template of it acts."""
     return _ACTIVE.sub(r"\\\g<0>", escape(plain(text, lines=lines), quote=False))
 

@@ -14,6 +14,7 @@ from uedp_bench.leaderboard.cell_text import SURE, number, strictest_against
 from uedp_bench.leaderboard.glossary import FLOORS, UNITS
 from uedp_bench.leaderboard.installed import result_metrics
 from uedp_bench.leaderboard.over_seeds import best
+from uedp_bench.leaderboard.rows import Stat
 from uedp_bench.leaderboard.table_columns import value_text
 
 
@@ -133,15 +134,15 @@ def _leaks(result: Result) -> Iterator[_Leak]:
         for name, estimate in values.items():
             metric = metrics.metric("leakage", name, attack)
             top = _top(metric, values)
-            nothing = _nothing(metric, values)
+            nothing = no_leak_value(metric, values)
             if metric.main and metric.better == "lower" and nothing is not None and top:
                 share = (estimate.value - nothing) / (top - nothing) if top > nothing else 0.0
                 surely = estimate.low is not None and estimate.low > nothing
                 yield _Leak(attack, metric, estimate, nothing, share, surely)
 
 
-def _nothing(metric: Metric, values: Mapping[str, Estimate]) -> float | None:
-    """Its value where nothing leaks."""
+def no_leak_value(metric: Metric, values: Mapping[str, Estimate | Stat]) -> float | None:
+    """Value of a metric where nothing leaks, beside the other values of its attack."""
     floor = values.get(metric.floor_metric)
     if metric.no_leak is None or floor is None:
         return metric.no_leak

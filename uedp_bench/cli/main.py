@@ -24,6 +24,7 @@ from uedp_bench.cli.console import echo
 from uedp_bench.cli.data import init_command, plant_command
 from uedp_bench.cli.gate import gate_command
 from uedp_bench.cli.listing import show_command
+from uedp_bench.cli.report import report_command
 from uedp_bench.cli.run import quickstart_command, run_command
 from uedp_bench.errors import InputError, SeveralInputError, UedpBenchError, UnknownNameError, shown
 from uedp_bench.io.folders import FULL
@@ -89,6 +90,7 @@ HELP = """Utility, guarantee, leakage and cost of text privacy mechanisms, in on
   uedp-bench plant SPEC.yaml --out planted    canaries for a model that is trained elsewhere
   uedp-bench run SPEC.yaml --out runs         a benchmark; the same command resumes it
   uedp-bench gate runs --max audited=1        exit code 3 if a threshold is not kept
+  uedp-bench report runs --out report.html    one document for an auditor
   uedp-bench doctor                           what is installed, and what does not work
   uedp-bench show RUN --out runs              one result in plain words
   uedp-bench leaderboard --results runs       its table
@@ -136,6 +138,7 @@ app.command("new")(new_command)
 app.command("check")(check_command)
 app.command("plant")(plant_command)
 app.command("gate")(gate_command)
+app.command("report")(report_command)
 app.add_typer(bound.app, name="bound")
 app.add_typer(data.app, name="data")
 app.add_typer(leaderboard.app, name="leaderboard")
