@@ -149,7 +149,7 @@ def _with_epsilon(row: Row, differing: Mapping[str, Any]) -> dict[str, Any]:
     )
     epsilon = next(proven, None)
     return {
-        "epsilon" if noise else key: f"{epsilon:.3g}" if noise else value
+        "proven ε" if noise else key: f"{epsilon:.3g}" if noise else value
         for key, value in differing.items()
         for noise in [epsilon is not None and key.endswith(".noise_multiplier")]
     }

@@ -42,7 +42,8 @@
     document.getElementById("chosen-told").textContent = sum("found")
       ? `${counted}; ${sum("idle") ? `${sum("idle")} of them learned nothing, and stand in the table only. ` : ""}Rows of one set compare: the best utility is first.`
       : `${counted}: nothing that was measured proves as much. A larger ε or another task may have some.`;
-    const nodes = drawn.map(({ node }) => node);
+    const able = ({ found, idle }) => found > idle; // sets where some row learned something come first
+    const nodes = [...drawn.keys()].sort((a, b) => able(counts[b]) - able(counts[a])).map((at) => drawn[at].node);
     place.replaceChildren(...nodes.slice(0, SETS), ...(nodes.length > SETS
       ? [element("details", {}, element("summary", {}, `${nodes.length - SETS} more sets`), nodes.slice(SETS))] : []));
   }

@@ -79,7 +79,7 @@ def test_rows_that_differ_in_noise_are_named_by_their_epsilon():
                 for noise, epsilon in zip((1.25, 2.5), epsilons, strict=True)]  # fmt: skip
         return labels(aggregate([run for row in runs for run in row]))
 
-    assert names(8.0, 0.5) == ["user-dp (epsilon=8)", "user-dp (epsilon=0.5)"]
+    assert names(8.0, 0.5) == ["user-dp (proven ε=8)", "user-dp (proven ε=0.5)"]
     by_noise = ["user-dp (noise_multiplier=1.25)", "user-dp (noise_multiplier=2.5)"]
     assert names(8.0, 8.001) == by_noise
     assert names(math.inf, math.inf) == by_noise
