@@ -127,4 +127,4 @@ def is_text(node: ast.stmt) -> bool:
 
 
 if __name__ == "__main__":
-    print(printed(sys.argv[1:]))  # noqa: T201
+    print(printed(sys.argv[1:]))

@@ -57,4 +57,4 @@ def _entries(terms: Iterable[Term]) -> str:
 
 
 if __name__ == "__main__":
-    print(printed())  # noqa: T201
+    print(printed())

@@ -333,7 +333,7 @@ def main() -> None:
             page.write_text(rendered(text, str(page), keep=True), encoding="utf-8")
             continue
         for line, markdown in tables(text, str(page)):
-            print(f"{page}:{line}\n\n{markdown}")  # noqa: T201
+            print(f"{page}:{line}\n\n{markdown}")
 
 
 if __name__ == "__main__":

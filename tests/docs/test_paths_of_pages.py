@@ -11,7 +11,8 @@ import pytest
 from examples import ROOT
 
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
-FOLDERS = ("uedp_bench", "mechanisms", "attacks", "tasks", "leaderboard", "tests", "benchmarks")
+PACKAGES = ("uedp_bench", "mechanisms", "attacks", "tasks", "leaderboard")
+FOLDERS = (*PACKAGES, "benchmarks", "docs", "tests")
 PATH = re.compile(rf"(?<![\w./-])(?:{'|'.join(FOLDERS)})/[\w./*-]*[\w*/]")
 MODULE = re.compile(r"\buedp_bench(?:\.\w+)+")
 PLACEHOLDER = re.compile(r"\b(?:NAME|FAMILY)\b")

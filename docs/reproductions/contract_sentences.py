@@ -1,14 +1,14 @@
 """Sentences of the 510 contracts of CUAD v1 with the names that lawyers marked in them.
 
-    python benchmarks/contract_sentences.py full_contract_txt.jsonl.gz master_clauses.csv.gz \\
-      contracts.jsonl [--clauses]
+    python docs/reproductions/contract_sentences.py CONTRACTS CLAUSES OUT [--clauses]
 
-The first file has an object {file, company, text} a line; the second is the master clauses of the
-data set. The output has an object {text, user, entities} a line: a user is a company, a row is a
-sentence, and entities are spans {start, end, type} of PARTY (names that lawyers gave as 'Parties',
-without the roles in brackets behind them) and LAW (states and countries that they gave as
-'Governing Law') wherever any contract has them, in any case. With --clauses the rows are only the
-sentences of the clauses that lawyers marked, each once a contract.
+CONTRACTS (full_contract_txt.jsonl.gz) has an object {file, company, text} a line; CLAUSES
+(master_clauses.csv.gz) are the master clauses of the data set. OUT has an object {text, user,
+entities} a line: a user is a company, a row is a sentence, and entities are spans {start, end,
+type} of PARTY (names that lawyers gave as 'Parties', without the roles in brackets behind them) and
+LAW (states and countries that they gave as 'Governing Law') wherever any contract has them, in any
+case. With --clauses the rows are only the sentences of the clauses that lawyers marked, each once a
+contract.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Pre-trains a GPT-2 on public text, for `--set model.pretrained=DIR`.
 
-    python benchmarks/pretrain_gpt2.py read data/imdb/train.jsonl data/ptb/ptb.train.txt \\
-      --vocabulary 20000 --out models/gpt2-public
-    python benchmarks/pretrain_gpt2.py train models/gpt2-public --epochs 2
+    python docs/reproductions/pretrain_gpt2.py read FILES --vocabulary 20000 --out data/gpt2-public
+    python docs/reproductions/pretrain_gpt2.py train data/gpt2-public --epochs 2
 
 Nobody's privacy depends on how public text was learnt, so nothing of the engine is used: rows come
 in batches of about as many tokens each, in bfloat16 on a GPU. `read` splits files into sentences as

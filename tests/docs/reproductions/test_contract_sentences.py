@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "contract_sentences.py"
+SCRIPT = Path(__file__).parents[3] / "docs" / "reproductions" / "contract_sentences.py"
 
 
 @pytest.fixture(scope="module")
