@@ -32,16 +32,16 @@ DELTA = 1e-5
 
 
 def banded(**fields: Any) -> BandedFactorization:
-    known = {"rounds": 12, "coefficients": (0.8, 0.6), "noise_multiplier": 2.0, "separation": 4,
-             "participations": 3, "population": 50}  # fmt: skip
-    return BandedFactorization(**{**known, **fields})
+    defaults = {"rounds": 12, "coefficients": (0.8, 0.6), "noise_multiplier": 2.0, "separation": 4,
+                "participations": 3, "population": 50}  # fmt: skip
+    return BandedFactorization(**{**defaults, **fields})
 
 
 def matrix(coefficients: tuple[float, ...], rounds: int) -> np.ndarray:
-    found = np.zeros((rounds, rounds))
+    toeplitz = np.zeros((rounds, rounds))
     for j, value in enumerate(coefficients[:rounds]):
-        found += np.diag(np.full(rounds - j, value), -j)
-    return found
+        toeplitz += np.diag(np.full(rounds - j, value), -j)
+    return toeplitz
 
 
 def patterns(rounds: int, separation: int, most: int) -> Any:
@@ -61,14 +61,16 @@ def test_the_sensitivity_is_that_of_the_worst_schedule_with_the_worst_vectors(
 ) -> None:
     rng = np.random.default_rng([rounds, separation, most])
     for bands in range(1, separation + 1):
-        given = (1.0, *rng.normal(size=bands - 1))
-        columns = matrix(given, rounds)
+        coefficients = (1.0, *rng.normal(size=bands - 1))
+        columns = matrix(coefficients, rounds)
         # What a unit adds may point anywhere: inner products of its vectors lie in [-1, 1].
         worst = max(
             math.sqrt(np.abs(columns[:, p].T @ columns[:, p]).sum())
             for p in patterns(rounds, separation, min(most, rounds))
         )
-        assert sensitivity_of(given, rounds, separation, most) == pytest.approx(worst, rel=1e-12)
+        assert sensitivity_of(coefficients, rounds, separation, most) == pytest.approx(
+            worst, rel=1e-12
+        )
 
 
 def test_it_is_that_of_jax_privacy() -> None:
@@ -86,10 +88,10 @@ def test_bands_that_reach_the_next_round_of_a_unit_prove_nothing() -> None:
     assert np.linalg.norm(columns.sum(axis=1)) > 1.1 * apart
 
 
-@pytest.mark.parametrize("given", [(), (0.0, 1.0), (-1.0,), (1.0, math.nan), (math.inf,)])
-def test_no_matrix_that_has_no_inverse(given: tuple[float, ...]) -> None:
+@pytest.mark.parametrize("coefficients", [(), (0.0, 1.0), (-1.0,), (1.0, math.nan), (math.inf,)])
+def test_no_matrix_that_has_no_inverse(coefficients: tuple[float, ...]) -> None:
     with pytest.raises(ValidationError):
-        banded(coefficients=given)
+        banded(coefficients=coefficients)
 
 
 # -------------------------------------------------------------------------------------- adaptivity
@@ -125,11 +127,11 @@ def test_later_vectors_that_follow_from_earlier_outcomes_gain_nothing(
     upper = normal(x - first) * normal(y - moves)
     lower = normal(x) * normal(y)
     step = float(x[1] - x[0])
-    found = np.maximum(upper - ratio * lower, 0.0).sum() * step**2
+    divergence = np.maximum(upper - ratio * lower, 0.0).sum() * step**2
     bound = _divergence(whole, ratio)
-    assert found <= bound + 1e-5
+    assert divergence <= bound + 1e-5
     if second == "sign":  # all of it is spent, whatever happens: it is attained
-        assert found == pytest.approx(bound, abs=1e-4)
+        assert divergence == pytest.approx(bound, abs=1e-4)
 
 
 # ------------------------------------------------------------------------------------- what it says
@@ -137,15 +139,15 @@ def test_later_vectors_that_follow_from_earlier_outcomes_gain_nothing(
 
 def test_all_rounds_are_one_gaussian_mechanism_exactly() -> None:
     event = banded()
-    (given,) = proven([PrivacyEvent(unit="user", event=event)], delta=DELTA)
+    (guarantee,) = proven([PrivacyEvent(unit="user", event=event)], delta=DELTA)
     assert event.sensitivity == pytest.approx(math.sqrt(3), rel=1e-12)
-    assert (given.accountant, given.status) == ("gaussian", "given")
-    assert given.epsilon == pytest.approx(gaussian_epsilon(math.sqrt(3) / 2.0, DELTA), rel=1e-6)
+    assert (guarantee.accountant, guarantee.status) == ("gaussian", "given")
+    assert guarantee.epsilon == pytest.approx(gaussian_epsilon(math.sqrt(3) / 2.0, DELTA), rel=1e-6)
     # dp-accounting knows the mechanism as Gaussian(2 / sqrt(3)).
     plain = Gaussian(noise_multiplier=2.0 / math.sqrt(3))
-    (known,) = proven([PrivacyEvent(unit="user", event=plain)], delta=DELTA)
-    assert given.epsilon == pytest.approx(known.epsilon, rel=1e-3)
-    assert any("any data" in text for text in given.assumptions)
+    (plain_guarantee,) = proven([PrivacyEvent(unit="user", event=plain)], delta=DELTA)
+    assert guarantee.epsilon == pytest.approx(plain_guarantee.epsilon, rel=1e-3)
+    assert any("any data" in text for text in guarantee.assumptions)
 
 
 @pytest.mark.parametrize(
@@ -163,27 +165,31 @@ def test_independent_noise_is_one_band_and_costs_what_its_rounds_do() -> None:
     one = banded(coefficients=(1.0,), separation=1, participations=12)
     rounds = Repeated(count=12, event=Gaussian(noise_multiplier=2.0))
     alone = Asked(alone=True)
-    found, known = (compose([e], "add-or-remove", DELTA, alone).epsilon for e in (one, rounds))
-    assert found == pytest.approx(known, rel=1e-3)
+    banded_epsilon, composed_epsilon = (
+        compose([e], "add-or-remove", DELTA, alone).epsilon for e in (one, rounds)
+    )
+    assert banded_epsilon == pytest.approx(composed_epsilon, rel=1e-3)
 
 
 def test_the_curve_is_that_of_everybody_who_takes_part_in_every_round() -> None:
     event = banded(noise_multiplier=20.0)
     declared = PrivacyEvent(unit="user-entity", event=event, protected=Protected(spread=3))
-    given = {g.unit: g for g in proven([declared], delta=DELTA)}
+    guarantees = {g.unit: g for g in proven([declared], delta=DELTA)}
     sampled = UserEntityGaussian(
         rate=1.0, noise_multiplier=20.0 / event.sensitivity, users=event.population
     )
     same = PrivacyEvent(unit="user-entity", event=sampled, protected=Protected(spread=3))
-    known = {g.unit: g for g in proven([same], delta=DELTA)}
+    expected = {g.unit: g for g in proven([same], delta=DELTA)}
     for unit in ("user", "user-entity"):
-        assert given[unit].epsilon == pytest.approx(known[unit].epsilon, rel=1e-6)
-    points = [(p.spread, p.epsilon) for p in given["user-entity"].curve]
+        assert guarantees[unit].epsilon == pytest.approx(expected[unit].epsilon, rel=1e-6)
+    points = [(p.spread, p.epsilon) for p in guarantees["user-entity"].curve]
     assert [spread for spread, _ in points] == [0, 1, 3, 10, 30, 49]
-    for (_, epsilon), other in zip(points, known["user-entity"].curve, strict=True):
+    for (_, epsilon), other in zip(points, expected["user-entity"].curve, strict=True):
         assert epsilon == pytest.approx(other.epsilon, rel=1e-3)  # the end of noise is coarser
     shift = (1 + 2 * 3) * event.sensitivity / 20.0
-    assert given["user-entity"].epsilon == pytest.approx(gaussian_epsilon(shift, DELTA), rel=1e-6)
+    assert guarantees["user-entity"].epsilon == pytest.approx(
+        gaussian_epsilon(shift, DELTA), rel=1e-6
+    )
 
 
 def test_it_composes_with_itself_and_with_others() -> None:
@@ -213,15 +219,15 @@ def test_no_noise_is_infinite_and_endless_noise_nothing() -> None:
 
 
 def test_a_user_with_an_entity_is_meant_under_add_or_remove_alone() -> None:
-    (given,) = (
+    (guarantee,) = (
         g
         for g in proven(
             [PrivacyEvent(unit="user-entity", adjacency="zero-out", event=banded())], delta=DELTA
         )
         if g.unit == "user-entity"
     )
-    assert given.status == "refused"
-    assert "user-entity" in given.reason
+    assert guarantee.status == "refused"
+    assert "user-entity" in guarantee.reason
 
 
 def test_choosing_among_random_trials_counts_every_round_s_noise() -> None:
@@ -229,8 +235,8 @@ def test_choosing_among_random_trials_counts_every_round_s_noise() -> None:
         tried={"mechanism.dp-ftrl.clip": [0.1, 0.2]}, repetitions="poisson", mean=2.0
     )
     event = PrivacyEvent(unit="user", event=banded(), stage="dp-ftrl")
-    ((given,), _) = charge(
+    ((guarantee,), _) = charge(
         proven([event], delta=DELTA), Trials(selection=chosen, events=((event,), (event,)))
     )
-    assert proven([event], delta=DELTA)[0].epsilon < given.epsilon < math.inf
+    assert proven([event], delta=DELTA)[0].epsilon < guarantee.epsilon < math.inf
     assert banded().gaussian_rounds == 12

@@ -86,20 +86,20 @@ def test_twelve_of_figure_4_need_no_reading_between_rounds() -> None:
 def test_figure_2(row: list[str]) -> None:
     _, users, sentences, printed, rounds, ours, next_one = row
     rate = rate_of("f_E+", users, sentences)
-    here, later = (moments_epsilon(rate, 2.5, int(rounds) + more, DELTA) for more in (0, 1))
-    assert (f"{here:.4f}", f"{later:.4f}") == (ours, next_one)
-    assert here <= float(printed) < later
+    epsilon, later = (moments_epsilon(rate, 2.5, int(rounds) + more, DELTA) for more in (0, 1))
+    assert (f"{epsilon:.4f}", f"{later:.4f}") == (ours, next_one)
+    assert epsilon <= float(printed) < later
 
 
 def in_three_ways(rate: float, noise: float, steps: int) -> list[str]:
     """Epsilon of TensorFlow Privacy's accountant, of today's, and what is proven."""
     event = PoissonSampled(rate=rate, event=Gaussian(noise_multiplier=noise))
-    found = (
+    epsilons = (
         tf_privacy_epsilon(event, steps, DELTA),
         rdp_epsilon([(event, steps)], "add-or-remove", DELTA),
         proven_epsilon(Repeated(count=steps, event=event)),
     )
-    return [shown(epsilon) for epsilon in found]
+    return [shown(epsilon) for epsilon in epsilons]
 
 
 def proven_epsilon(event: Repeated) -> float:

@@ -39,10 +39,14 @@ def test_the_claim_is_repeated_at_its_own_delta_whatever_the_run_asks(delta: flo
 
 
 def test_nothing_is_proven_of_what_was_made_elsewhere() -> None:
-    found = guarantees(EIGHT, 1e-5)
-    assert not proves_something(found)
-    assert (found[1].epsilon, found[1].notion, found[1].unit) == (math.inf, "none", "record")
-    assert MADE_ELSEWHERE in found[1].reason
+    promises = guarantees(EIGHT, 1e-5)
+    assert not proves_something(promises)
+    assert (promises[1].epsilon, promises[1].notion, promises[1].unit) == (
+        math.inf,
+        "none",
+        "record",
+    )
+    assert MADE_ELSEWHERE in promises[1].reason
     assert [one.kind for one in guarantees(DeclaredClaim(), 1e-5)] == ["proven"]
 
 
@@ -64,15 +68,15 @@ def test_a_bound_above_the_claim_refutes_it_from_its_delta_on(
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "message"),
     [
         ({"claimed_delta": 1e-5}, "claimed_epsilon"),
         ({"claimed_epsilon": 1.0, "claimed_unit": "computation"}, "claimed_unit is 'computation'"),
         ({"claimed_epsilon": -1.0}, "claimed_epsilon"),
     ],
 )
-def test_claims_of_nothing_are_refused(values: dict[str, object], said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_claims_of_nothing_are_refused(values: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
         parse_params(DeclaredClaim, values, "trained-elsewhere")
 
 

@@ -41,9 +41,9 @@ def test_events_are_written_and_read_as_they_always_were():
 
 @pytest.mark.parametrize("kind", registry.events.names())
 def test_every_kind_is_found_under_its_name(kind):
-    found = registry.events.get(kind)
-    assert issubclass(found, Event)
-    assert (found.name, found.model_fields["kind"].default) == (kind, kind)
+    event_class = registry.events.get(kind)
+    assert issubclass(event_class, Event)
+    assert (event_class.name, event_class.model_fields["kind"].default) == (kind, kind)
 
 
 def test_faults_of_a_known_kind_are_told_where_they_are():
@@ -87,10 +87,10 @@ def test_nothing_is_proven_from_an_unknown_event(repeated):
     event = FIELD.validate_python({**STRANGE, "kind": "gausian"})
     event = Repeated(count=2, event=event) if repeated else event
     noise = PrivacyEvent(unit="user", event=Gaussian(noise_multiplier=1.0))
-    (given,) = proven([noise, PrivacyEvent(unit="user", event=event)], delta=1e-5)
-    assert (given.status, given.epsilon) == ("refused", float("inf"))
-    assert "kind 'gausian'" in given.reason
-    assert "'gaussian'" in given.reason
+    (guarantee,) = proven([noise, PrivacyEvent(unit="user", event=event)], delta=1e-5)
+    assert (guarantee.status, guarantee.epsilon) == ("refused", float("inf"))
+    assert "kind 'gausian'" in guarantee.reason
+    assert "'gaussian'" in guarantee.reason
 
 
 def test_an_unknown_event_is_bounded():

@@ -50,13 +50,13 @@ def _plugged() -> Iterator[None]:
 
 
 def coin(truth: float = 0.75) -> Event:
-    made: Event = registry.events.create("randomized-response", {"truth": truth})
-    return made
+    event: Event = registry.events.create("randomized-response", {"truth": truth})
+    return event
 
 
 def curve(slope: float = 0.01) -> Event:
-    made: Event = registry.events.create("curve", {"slope": slope})
-    return made
+    event: Event = registry.events.create("curve", {"slope": slope})
+    return event
 
 
 def epsilon(*events: Event, adjacency: str = ANY, delta: float = DELTA) -> float:
@@ -146,7 +146,7 @@ def test_promises_compose_with_everything_for_no_more_than_their_sum():
     assert expected <= answer.epsilon <= 1.005 * expected < plain.epsilon + 0.5
 
 
-def counted(rounds, adjacency, delta, asked):
+def counted(rounds, adjacency, delta, points):
     return Answer(0.1 * sum(count for _, count in rounds), "counted")
 
 
@@ -170,12 +170,12 @@ def test_it_composes_at_every_point_of_a_curve():
     rounds = Repeated(count=20, event=UserEntityGaussian(rate=0.1, noise_multiplier=5.0, users=40))
     alone = PrivacyEvent(unit="user-entity", event=rounds)
     both = (alone, PrivacyEvent(unit="user-entity", event=coin()))
-    (without, _), (given, user) = proven([alone], delta=DELTA), proven(both, delta=DELTA)
-    assert [p.spread for p in given.curve] == [p.spread for p in without.curve]
-    for point, less in zip(given.curve, without.curve, strict=True):
+    (without, _), (guarantee, user) = proven([alone], delta=DELTA), proven(both, delta=DELTA)
+    assert [p.spread for p in guarantee.curve] == [p.spread for p in without.curve]
+    for point, less in zip(guarantee.curve, without.curve, strict=True):
         assert less.epsilon < point.epsilon <= 1.03 * less.epsilon + math.log(3.0)
-    assert given.epsilon == given.curve[-1].epsilon
-    assert (user.unit, user.epsilon) == ("user", pytest.approx(given.curve[0].epsilon))
+    assert guarantee.epsilon == guarantee.curve[-1].epsilon
+    assert (user.unit, user.epsilon) == ("user", pytest.approx(guarantee.curve[0].epsilon))
 
 
 def test_no_noise_beside_it_is_no_protection():
@@ -265,9 +265,9 @@ def test_account_takes_it_from_a_file(tmp_path, capsys):
     file.write_text(json.dumps(events))
     assert run_cli(["account", "--events", str(file), "--plugin", str(FILE), "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
-    (given,) = shown["guarantees"] if isinstance(shown, dict) else shown
+    (guarantee,) = shown["guarantees"] if isinstance(shown, dict) else shown
     expected = by_hand(lambda e: sum(p * of_gaussian(e - x, 0.25) for x, p in of_coin(0.0).items()))
-    assert given["epsilon"] == pytest.approx(expected, rel=5e-3)
+    assert guarantee["epsilon"] == pytest.approx(expected, rel=5e-3)
 
 
 def test_list_and_describe_show_it(capsys):
@@ -285,5 +285,5 @@ def test_account_without_the_plug_in_names_the_kind(tmp_path, capsys):
     file = tmp_path / "events.json"
     file.write_text(json.dumps([{"unit": "user", "event": {"kind": "gausian"}}]))
     assert run_cli(["account", "--events", str(file)]) == 2
-    said = capsys.readouterr().err
-    assert "'gausian'" in said
+    message = capsys.readouterr().err
+    assert "'gausian'" in message

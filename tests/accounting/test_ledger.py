@@ -184,9 +184,9 @@ def test_unprotected_use_is_infinite_everywhere() -> None:
 def test_unprotected_use_of_one_unit_leaves_what_the_same_stage_says_of_another() -> None:
     word = PrivacyEvent(unit="word", event=LaplaceVector(scale=2.0, sensitivity=6.0), stage="one")
     raw = PrivacyEvent(unit="record", event=NonPrivate(reason="as it is"), stage="one")
-    found = {g.unit: g for g in proven([word, raw], delta=DELTA)}
-    assert (found["word"].epsilon, found["word"].status) == (3.0, "given")
-    assert (found["record"].epsilon, found["record"].reason) == (math.inf, "as it is")
+    guarantees = {g.unit: g for g in proven([word, raw], delta=DELTA)}
+    assert (guarantees["word"].epsilon, guarantees["word"].status) == (3.0, "given")
+    assert (guarantees["record"].epsilon, guarantees["record"].reason) == (math.inf, "as it is")
     # Of another stage, of no stage, or of the unit itself it counts as before.
     for other in (
         raw.model_copy(update={"stage": "two"}),
@@ -381,15 +381,15 @@ def test_numbers_that_no_accountant_reaches_are_refused(event: Any, delta: float
     """Never an error of arithmetic, and never a number that was not computed."""
     at = "replace-one" if event["kind"] == "poisson-sampled" else "add-or-remove"
     happened = PrivacyEvent.model_validate({"unit": "client", "adjacency": at, "event": event})
-    (found,) = proven([happened], delta=delta)
-    assert found.status == "given" or (math.isinf(found.epsilon) and found.reason)
-    (said,) = claimed(
+    (guarantee,) = proven([happened], delta=delta)
+    assert guarantee.status == "given" or (math.isinf(guarantee.epsilon) and guarantee.reason)
+    (claimed_guarantee,) = claimed(
         [Claim(unit="client", adjacency=at, event=happened.event, accountant="pld", source="s")],
         delta,
     )
-    assert said.status == "given" or math.isinf(said.epsilon)
+    assert claimed_guarantee.status == "given" or math.isinf(claimed_guarantee.epsilon)
 
 
 def test_a_promise_is_kept_however_large() -> None:
-    (found,) = proven([PrivacyEvent(unit="user", event=PureDP(epsilon=1e300))], delta=1e-5)
-    assert (found.status, found.epsilon) == ("given", 1e300)
+    (guarantee,) = proven([PrivacyEvent(unit="user", event=PureDP(epsilon=1e300))], delta=1e-5)
+    assert (guarantee.status, guarantee.epsilon) == ("given", 1e300)

@@ -141,24 +141,24 @@ def test_an_explicit_noise_overrides_a_mechanisms_own_calibration() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parameter", "given"),
+    ("parameter", "sizes"),
     [
         ("noise_multiplier", {"users_per_round": 40}),
         ("rounds", {"users_per_round": 40, "noise_multiplier": 0.2}),
     ],
 )
-def test_solutions_are_the_last_that_hold(parameter: str, given: dict[str, float]) -> None:
+def test_solutions_are_the_last_that_hold(parameter: str, sizes: dict[str, float]) -> None:
     planned = PlannedMechanism.from_settings(
-        "uedp", {"users": 300, "rounds": 20, "estimator": "f_E", **given}
+        "uedp", {"users": 300, "rounds": 20, "estimator": "f_E", **sizes}
     )
-    found = solve(planned, Target(2.0, 1e-5, 3), parameter)
+    solution = solve(planned, Target(2.0, 1e-5, 3), parameter)
 
     def epsilon(value: float) -> float:
         events, _ = planned.replaced(**{parameter: value}).plan()
         return prove(events, 1e-5, points=[3])[0].curve[0].epsilon
 
-    assert epsilon(found.value) == found.epsilon <= 2.0
-    worse = found.value * 0.999 if parameter == "noise_multiplier" else found.value + 1
+    assert epsilon(solution.value) == solution.epsilon <= 2.0
+    worse = solution.value * 0.999 if parameter == "noise_multiplier" else solution.value + 1
     assert epsilon(worse) > 2.0
 
 
@@ -192,13 +192,13 @@ def test_a_curve_is_calibrated_at_the_spread_asked_for() -> None:
 
 def test_word_level_systems_solve_for_epsilon() -> None:
     planned = PlannedMechanism.from_settings("dpnr", {"epsilon": 1})
-    found = solve(planned, Target(8.0, 1e-5), "epsilon")
-    assert found.value > 5 * 8.0 / 768  # the epsilons of 768 coordinates add up at delta 0 alone
-    assert 7.99 < found.epsilon <= 8.0
+    solution = solve(planned, Target(8.0, 1e-5), "epsilon")
+    assert solution.value > 5 * 8.0 / 768  # the epsilons of 768 coordinates add up at delta 0 alone
+    assert 7.99 < solution.epsilon <= 8.0
 
 
 @pytest.mark.parametrize(
-    ("name", "settings", "target", "parameter", "said"),
+    ("name", "settings", "target", "parameter", "message"),
     [
         ("user-dp", {"users": 500}, Target(8, 1e-5), "round", "'round'.*'rounds'"),
         ("user-dp", {"users": 500}, Target(8, 1e-5, 3), "rounds", "spread 3: .*curve"),
@@ -209,9 +209,9 @@ def test_word_level_systems_solve_for_epsilon() -> None:
     ],
 )
 def test_refusals(
-    name: str, settings: dict[str, object], target: Target, parameter: str, said: str
+    name: str, settings: dict[str, object], target: Target, parameter: str, message: str
 ) -> None:
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         solve(PlannedMechanism.from_settings(name, settings), target, parameter)
 
 

@@ -95,12 +95,12 @@ def test_no_two_histograms_are_told_apart_better_than_promised(scale, words, del
     )
     largest = 0.0
     for others in [(0, 0, 0), (0, 2, 5), (1, 9, 0)]:
-        known = {n: law(n, scale, threshold, edges) for n in range(max(others) + words + 1)}
+        laws_by_count = {n: law(n, scale, threshold, edges) for n in range(max(others) + words + 1)}
         for one, other in pairs:
             laws = []
             for unit in (one, other):
-                found = [known[o + u] for o, u in zip(others, unit, strict=True)]
-                laws.append(np.einsum("i,j,k->ijk", *found))
+                factors = [laws_by_count[o + u] for o, u in zip(others, unit, strict=True)]
+                laws.append(np.einsum("i,j,k->ijk", *factors))
             gap = np.maximum(laws[0] - math.exp(promise.epsilon) * laws[1], 0.0).sum()
             largest = max(largest, float(gap))
     assert largest <= promise.delta * (1 + 1e-9)

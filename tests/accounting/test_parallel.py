@@ -50,8 +50,8 @@ BITS = (0, 1, None)
 def answers(value: int | None, epsilon: float) -> dict[int, float]:
     """Randomized response; who is not there says 0."""
     true = math.exp(epsilon) / (1 + math.exp(epsilon))
-    said = value or 0
-    return {said: true, 1 - said: 1 - true}
+    answer = value or 0
+    return {answer: true, 1 - answer: 1 - true}
 
 
 Ask = Callable[[tuple[int | None, ...], tuple[int, ...]], tuple[int, float]]
@@ -109,10 +109,10 @@ A, B = (PureDP(epsilon=0.4), PureDP(epsilon=0.7)), (PureDP(epsilon=0.9), PureDP(
 def test_no_outcome_tells_more_than_the_worst_part(replaced):
     adjacency = "replace-one" if replaced else ANY
     event = Parallel(parts=(A, B), replaced_inside=True)
-    given = compose([event], adjacency, DELTA)
-    assert (given.epsilon, given.used) == (pytest.approx(1.4), 0.0)
-    told = largest_ratio(interacting(), neighbours_of(2, replaced))
-    assert told == pytest.approx(1.4)  # attained, so that nothing less would do
+    composition = compose([event], adjacency, DELTA)
+    assert (composition.epsilon, composition.used) == (pytest.approx(1.4), 0.0)
+    ratio = largest_ratio(interacting(), neighbours_of(2, replaced))
+    assert ratio == pytest.approx(1.4)  # attained, so that nothing less would do
 
 
 def test_a_unit_in_two_parts_tells_more_than_the_worst():
@@ -121,9 +121,11 @@ def test_a_unit_in_two_parts_tells_more_than_the_worst():
         lambda data, seen: (data[0], 0.4),
         lambda data, seen: (data[0], 0.9),
     ]
-    given = compose([Parallel(parts=((PureDP(epsilon=0.4),), (PureDP(epsilon=0.9),)))], ANY, DELTA)
+    composition = compose(
+        [Parallel(parts=((PureDP(epsilon=0.4),), (PureDP(epsilon=0.9),)))], ANY, DELTA
+    )
     assert largest_ratio(shared, neighbours_of(1, False)) == pytest.approx(1.3)
-    assert given.epsilon == 0.9
+    assert composition.epsilon == 0.9
 
 
 def test_a_unit_that_moves_between_parts_tells_more_than_the_worst():
@@ -133,8 +135,8 @@ def test_a_unit_that_moves_between_parts_tells_more_than_the_worst():
         # The unit's own value says in which part it is, and each part says whether it is there.
         return lambda data, seen: (int(data[0] == part), epsilon)
 
-    told = largest_ratio([moving(0, 0.4), moving(1, 0.9)], neighbours_of(1, True))
-    assert told == pytest.approx(1.3)
+    ratio = largest_ratio([moving(0, 0.4), moving(1, 0.9)], neighbours_of(1, True))
+    assert ratio == pytest.approx(1.3)
     parts = ((PureDP(epsilon=0.4),), (PureDP(epsilon=0.9),))
     with pytest.raises(Refusal, match=r"replace-one.*replaced_inside"):
         compose([Parallel(parts=parts)], "replace-one", DELTA)
@@ -146,23 +148,23 @@ def test_a_unit_that_moves_between_parts_tells_more_than_the_worst():
 
 def test_clients_cost_what_the_worst_of_them_costs():
     clients = tuple((rounds(rate, 1.0, 50),) for rate in (0.01, 0.04, 0.02, 0.04))
-    given = compose([Parallel(parts=clients)], ANY, DELTA)
-    assert given.epsilon == compose([rounds(0.04, 1.0, 50)], ANY, DELTA).epsilon
+    composition = compose([Parallel(parts=clients)], ANY, DELTA)
+    assert composition.epsilon == compose([rounds(0.04, 1.0, 50)], ANY, DELTA).epsilon
 
 
 def test_what_everybody_meets_composes_with_every_part():
     common = Gaussian(noise_multiplier=5.0)
     small, large = rounds(0.01, 1.0, 50), rounds(0.04, 1.0, 50)
-    given = compose([common, Parallel(parts=((small,), (large,)))], ANY, DELTA)
-    assert given.epsilon == compose([common, large], ANY, DELTA).epsilon
+    composition = compose([common, Parallel(parts=((small,), (large,)))], ANY, DELTA)
+    assert composition.epsilon == compose([common, large], ANY, DELTA).epsilon
     both = compose([common, small, large], ANY, DELTA).epsilon
-    assert given.epsilon < both
+    assert composition.epsilon < both
 
 
 def test_parts_that_are_worst_in_different_ways_take_the_worst_of_each():
     pure, rare = PureDP(epsilon=2.0), ApproximateDP(epsilon=1.0, delta=1e-6)
-    given = compose([Parallel(parts=((pure,), (rare,)))], ANY, DELTA)
-    assert (given.epsilon, given.used) == (2.0, 1e-6)
+    composition = compose([Parallel(parts=((pure,), (rare,)))], ANY, DELTA)
+    assert (composition.epsilon, composition.used) == (2.0, 1e-6)
 
 
 def test_repeating_repeats_every_part():
@@ -172,8 +174,8 @@ def test_repeating_repeats_every_part():
 
 def test_two_partitions_meet_in_every_way():
     parts = tuple((PureDP(epsilon=e),) for e in (0.1, 0.5))
-    given = compose([Parallel(parts=parts), Parallel(parts=parts)], ANY, DELTA)
-    assert given.epsilon == pytest.approx(1.0)
+    composition = compose([Parallel(parts=parts), Parallel(parts=parts)], ANY, DELTA)
+    assert composition.epsilon == pytest.approx(1.0)
 
 
 def test_renyi_divergences_are_those_of_the_worst_part_at_every_order():
@@ -215,7 +217,7 @@ def test_parts_of_different_notions_do_not_compose():
 
 
 @pytest.mark.parametrize(
-    ("unit", "event", "said"),
+    ("unit", "event", "reason"),
     [
         ("user-entity", Parallel(parts=((PureDP(epsilon=1.0),),)), "several parts may mention"),
         ("entity", Parallel(parts=((PureDP(epsilon=1.0),),)), "several parts may mention"),
@@ -223,17 +225,17 @@ def test_parts_of_different_notions_do_not_compose():
          "user-entity"),
     ],
 )  # fmt: skip
-def test_units_that_parts_cannot_speak_of_are_refused(unit, event, said):
-    (given, *rest) = proven([PrivacyEvent(unit=unit, event=event)], delta=DELTA)
-    assert (given.status, given.epsilon, rest) == ("refused", math.inf, [])
-    assert said in given.reason
+def test_units_that_parts_cannot_speak_of_are_refused(unit, event, reason):
+    (guarantee, *rest) = proven([PrivacyEvent(unit=unit, event=event)], delta=DELTA)
+    assert (guarantee.status, guarantee.epsilon, rest) == ("refused", math.inf, [])
+    assert reason in guarantee.reason
 
 
 def test_a_sentence_tells_of_like_parts_once_and_of_few():
     parts = ((Gaussian(noise_multiplier=2.0),), (Gaussian(noise_multiplier=2.0),), ())
-    said = Parallel(parts=parts).text("user")
-    assert said.startswith("each user is in one of 3 parts of the data; in 2 of them: a sum")
-    assert said.endswith("in 1 of them: nothing")
+    sentence = Parallel(parts=parts).text("user")
+    assert sentence.startswith("each user is in one of 3 parts of the data; in 2 of them: a sum")
+    assert sentence.endswith("in 1 of them: nothing")
     many = Parallel(parts=tuple((PureDP(epsilon=i),) for i in range(1000))).text("user")
     assert "992" in many
     assert len(many) < 1000
@@ -242,9 +244,9 @@ def test_a_sentence_tells_of_like_parts_once_and_of_few():
 def test_an_unknown_event_in_a_part_proves_nothing():
     text = {"kind": "parallel", "parts": [[{"kind": "pure-dp", "epsilon": 1}], [{"kind": "odd"}]]}
     event = PrivacyEvent.model_validate({"unit": "user", "event": text})
-    (given,) = proven([event], delta=DELTA)
-    assert given.status == "refused"
-    assert "kind 'odd'" in given.reason
+    (guarantee,) = proven([event], delta=DELTA)
+    assert guarantee.status == "refused"
+    assert "kind 'odd'" in guarantee.reason
     assert json.loads(event.model_dump_json())["event"]["parts"][1] == [{"kind": "odd"}]
 
 

@@ -52,12 +52,12 @@ def normal_from_tail(x: float) -> list[int]:
 def test_largest_gaussian_is_where_the_constant_says() -> None:
     # Numbers that far out come in steps of 0.0015.
     inside = GAUSSIAN_END - TAIL - 0.001
-    found = np.random.Generator(GivenBits(normal_from_tail(inside))).standard_normal()
-    assert GAUSSIAN_END - 0.003 < abs(found) <= GAUSSIAN_END
+    normal = np.random.Generator(GivenBits(normal_from_tail(inside))).standard_normal()
+    assert GAUSSIAN_END - 0.003 < abs(normal) <= GAUSSIAN_END
     # A step further the tail refuses, and draws again: nothing beyond the end exists.
     again = [*normal_from_tail(inside + 0.004), *normal_from_tail(1.0)[1:]]
-    found = np.random.Generator(GivenBits(again)).standard_normal()
-    assert abs(found) == pytest.approx(TAIL + 1.0)
+    normal = np.random.Generator(GivenBits(again)).standard_normal()
+    assert abs(normal) == pytest.approx(TAIL + 1.0)
 
 
 def test_noise_of_training_is_drawn_by_the_sampler_that_ends_there() -> None:

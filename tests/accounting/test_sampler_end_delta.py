@@ -128,14 +128,14 @@ def test_float32_normals_break_what_was_printed_and_those_in_use_do_not(
     event, rounds, delta, certain
 ):
     move = beyond.moved(event, "add-or-remove", ALONE)
-    found = beyond.identified(move, rounds, FLOAT32)
-    assert found == pytest.approx(certain, rel=0.04)
-    assert found > delta
+    mass = beyond.identified(move, rounds, FLOAT32)
+    assert mass == pytest.approx(certain, rel=0.04)
+    assert mass > delta
     unit = "user-entity" if isinstance(event, SentenceSampledGaussian) else "user"
     happened = PrivacyEvent(unit=unit, event=Repeated(count=rounds, event=event),
                             protected=ALONE if unit == "user-entity" else None)  # fmt: skip
     epsilon = proven([happened], delta=delta)[0].epsilon
-    assert delta + beyond.mass([(move, rounds)], epsilon, FLOAT32, 1) >= found
+    assert delta + beyond.mass([(move, rounds)], epsilon, FLOAT32, 1) >= mass
     assert beyond.mass([(move, rounds)], epsilon) < beyond.SHARE * delta
     assert beyond.identified(move, rounds) < beyond.SHARE * delta
     assert math.isinf(
@@ -148,10 +148,10 @@ def test_what_is_certain_is_what_draws_show():
     rng = np.random.default_rng(5)
     noise = rng.standard_normal(400_000)
     noise = noise[np.abs(noise) <= end]
-    told = (rng.random(len(noise)) < 0.3) / 0.7 + noise > end
+    outside = (rng.random(len(noise)) < 0.3) / 0.7 + noise > end
     move = beyond.moved(event, "add-or-remove", ALONE)
     inside = 1.0 - 2.0 * norm.sf(end)
-    assert told.mean() == pytest.approx(beyond.identified(move, 1, end) / inside, rel=0.03)
+    assert outside.mean() == pytest.approx(beyond.identified(move, 1, end) / inside, rel=0.03)
 
 
 def test_mass_comes_off_delta_or_nothing_is_proven():

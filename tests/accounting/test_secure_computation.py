@@ -34,12 +34,12 @@ def secure(**fields: Any) -> SecureComputation:
 
 
 def served(event: Any = None, **fields: Any) -> PrivacyEvent:
-    told = {"unit": "computation", "adjacency": "replace-one", "stage": "mpc", **fields}
-    return PrivacyEvent(event=event or secure(), **told)
+    declaration = {"unit": "computation", "adjacency": "replace-one", "stage": "mpc", **fields}
+    return PrivacyEvent(event=event or secure(), **declaration)
 
 
 def by_unit(*events: PrivacyEvent) -> dict[str, Guarantee]:
-    return {given.unit: given for given in proven(events, delta=DELTA)}
+    return {guarantee.unit: guarantee for guarantee in proven(events, delta=DELTA)}
 
 
 # ------------------------------------------------------------------------------ beside other units
@@ -47,10 +47,10 @@ def by_unit(*events: PrivacyEvent) -> dict[str, Guarantee]:
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_both_promises_stand_beside_each_other(order):
-    found = by_unit(*(TRAINED, served())[::order])
+    guarantees = by_unit(*(TRAINED, served())[::order])
     (alone,) = proven([TRAINED], delta=DELTA)
-    assert found["user"] == alone
-    computed = found["computation"]
+    assert guarantees["user"] == alone
+    computed = guarantees["computation"]
     assert (computed.status, computed.notion, computed.epsilon) == ("given", "simulation", 0.0)
     assert (computed.accountant, computed.delta) == ("simulation", 0.0)
     assert any("semi-honest" in text for text in computed.assumptions)
@@ -61,33 +61,33 @@ def test_both_promises_stand_beside_each_other(order):
 
 def test_a_stage_that_speaks_of_another_unit_still_spoils():
     other = PrivacyEvent(unit="record", event=PureDP(epsilon=1.0), stage="other")
-    found = by_unit(TRAINED, other, served())
-    assert found["user"].status == found["record"].status == "refused"
-    assert "stage other" in found["user"].reason
-    assert "mpc" not in found["user"].reason
-    assert found["computation"].status == "given"
+    guarantees = by_unit(TRAINED, other, served())
+    assert guarantees["user"].status == guarantees["record"].status == "refused"
+    assert "stage other" in guarantees["user"].reason
+    assert "mpc" not in guarantees["user"].reason
+    assert guarantees["computation"].status == "given"
 
 
 def test_unprotected_training_stays_infinite_and_computation_stands():
     bare = PrivacyEvent(unit="user", event=NonPrivate(reason="no noise"), stage="noiseless")
-    found = by_unit(bare, served())
-    assert (found["user"].epsilon, found["user"].notion) == (math.inf, "none")
-    assert found["computation"].epsilon == 0.0
+    guarantees = by_unit(bare, served())
+    assert (guarantees["user"].epsilon, guarantees["user"].notion) == (math.inf, "none")
+    assert guarantees["computation"].epsilon == 0.0
 
 
 def test_computation_in_the_clear_spoils_computation_alone():
     clear = served(NonPrivate(reason="the server reads the text"), stage="server")
-    found = by_unit(TRAINED, served(), clear)
-    assert math.isfinite(found["user"].epsilon)
-    assert found["computation"].epsilon == math.inf
-    assert found["computation"].reason == "the server reads the text"
+    guarantees = by_unit(TRAINED, served(), clear)
+    assert math.isfinite(guarantees["user"].epsilon)
+    assert guarantees["computation"].epsilon == math.inf
+    assert guarantees["computation"].reason == "the server reads the text"
 
 
 def test_one_stage_may_emit_both():
     mixed = served(stage="user-dp")
-    found = by_unit(TRAINED, mixed)
-    assert found["user"].epsilon == by_unit(TRAINED)["user"].epsilon
-    assert found["computation"].epsilon == 0.0
+    guarantees = by_unit(TRAINED, mixed)
+    assert guarantees["user"].epsilon == by_unit(TRAINED)["user"].epsilon
+    assert guarantees["computation"].epsilon == 0.0
 
 
 # -------------------------------------------------------------------------------------- what fails
@@ -96,10 +96,10 @@ def test_one_stage_may_emit_both():
 def test_failures_add_up_over_executions():
     event = secure(ring_bits=64, fraction_bits=16, truncations=8_700, largest=2.0)
     assert event.failure == pytest.approx(8_700 * 2.0 / 2**31)
-    found = by_unit(served(Repeated(count=200, event=event)))
+    guarantees = by_unit(served(Repeated(count=200, event=event)))
     # Above the delta that was asked for: a failure is told, and is no delta to compare with.
-    assert found["computation"].delta == pytest.approx(200 * 8_700 * 2.0 / 2**31)
-    assert found["computation"].epsilon == 0.0
+    assert guarantees["computation"].delta == pytest.approx(200 * 8_700 * 2.0 / 2**31)
+    assert guarantees["computation"].epsilon == 0.0
 
 
 @pytest.mark.parametrize("product", [1, 37, 200, 900, -1, -37, -900])
@@ -121,8 +121,8 @@ def test_truncated_shares_fail_as_rarely_as_stated(product):
 
 def test_what_fails_for_certain_promises_nothing():
     event = secure(truncations=2**40, largest=1e6)
-    found = by_unit(served(event))["computation"]
-    assert (found.epsilon, found.notion) == (math.inf, "none")
+    guarantee = by_unit(served(event))["computation"]
+    assert (guarantee.epsilon, guarantee.notion) == (math.inf, "none")
 
 
 def test_the_command_line_names_the_notion(tmp_path, capsys):
@@ -137,8 +137,8 @@ def test_choosing_settings_costs_no_computation():
     chosen = Selection(tried={"model.units": [8, 16]})
     events = (TRAINED, served())
     trials = Trials(selection=chosen, events=(events, events))
-    made, record = charge(proven(events, delta=DELTA), trials)
-    (user, computed), before = made, by_unit(*events)
+    guarantees, record = charge(proven(events, delta=DELTA), trials)
+    (user, computed), before = guarantees, by_unit(*events)
     assert user.epsilon > before["user"].epsilon
     assert computed == before["computation"]
     assert [entry["unit"] for entry in record["guarantees"]] == ["user"]
@@ -148,17 +148,17 @@ def test_choosing_settings_costs_no_computation():
 
 
 @pytest.mark.parametrize(
-    ("event", "said"),
+    ("event", "reason"),
     [
         (served(unit="user"), "not of user"),
         (served(adjacency="add-or-remove"), "replaced inputs"),
         (served(PureDP(epsilon=1.0)), "pure-dp"),
     ],
 )
-def test_misplaced_events_are_refused(event, said):
-    (found,) = proven([event], delta=DELTA)
-    assert found.status == "refused"
-    assert said in found.reason
+def test_misplaced_events_are_refused(event, reason):
+    (guarantee,) = proven([event], delta=DELTA)
+    assert guarantee.status == "refused"
+    assert reason in guarantee.reason
 
 
 def test_a_simulation_composes_with_nothing_else():

@@ -161,40 +161,40 @@ def test_a_fixed_number_has_no_such_bound():
 
 
 def charged(chosen, *events, tried=None, refusals=()):
-    given = proven(events, delta=1e-5)
+    guarantees = proven(events, delta=1e-5)
     trials = Trials(chosen, tried or (events,) * 3, refusals)
-    return given, *charge(given, trials)
+    return guarantees, *charge(guarantees, trials)
 
 
 def test_a_fixed_number_of_trials_costs_their_composition():
-    given, (made,), record = charged(selection(), rounds(count=10))
+    guarantees, (total,), record = charged(selection(), rounds(count=10))
     (three,) = proven([rounds(count=30)], delta=1e-5)
-    assert made.epsilon == pytest.approx(three.epsilon)
-    assert made.epsilon > given[0].epsilon
-    assert made.accountant == "pld + selection"
+    assert total.epsilon == pytest.approx(three.epsilon)
+    assert total.epsilon > guarantees[0].epsilon
+    assert total.accountant == "pld + selection"
     assert record["method"] == "composition of all 3 trials"
     (entry,) = record["guarantees"]
     assert (entry["charged"], entry["reason"]) == (True, "")
-    assert entry["epsilon_of_one_trial"] == given[0].epsilon
+    assert entry["epsilon_of_one_trial"] == guarantees[0].epsilon
 
 
 def test_a_random_number_of_trials_costs_what_the_theorem_says():
-    _, (made,), record = charged(negative_binomial(3.0, 1.0), rounds(count=10))
+    _, (total,), record = charged(negative_binomial(3.0, 1.0), rounds(count=10))
     once = renyi([rounds(count=10).event], "add-or-remove", Protected(spread=0))
     best = epsilon_of_best(once, negative_binomial(3.0, 1.0), 1e-5)
-    assert best <= made.epsilon == pytest.approx(best, rel=1e-8)
-    assert made.accountant == "rdp + selection"
+    assert best <= total.epsilon == pytest.approx(best, rel=1e-8)
+    assert total.accountant == "rdp + selection"
     assert "Theorem 2, mean 3, eta 1" in record["method"]
-    assert any("kept secret" in text for text in made.assumptions)
-    assert any("validation users" in text for text in made.assumptions)
+    assert any("kept secret" in text for text in total.assumptions)
+    assert any("validation users" in text for text in total.assumptions)
 
 
 def test_the_worst_setting_of_the_grid_is_charged_for():
     settings_ = tuple((rounds(noise=noise),) for noise in (1.0, 0.6, 2.0))
     chosen = selection("poisson", mean=4.0, scores="public")
-    _, (made,), _ = charged(chosen, rounds(noise=1.0), tried=settings_)
+    _, (total,), _ = charged(chosen, rounds(noise=1.0), tried=settings_)
     _, (worst,), _ = charged(chosen, rounds(noise=0.6))
-    assert made.epsilon == worst.epsilon
+    assert total.epsilon == worst.epsilon
     _, (fixed,), _ = charged(selection(), rounds(noise=1.0), tried=settings_)
     (all_,) = proven([event for events in settings_ for event in events], delta=1e-5)
     assert fixed.epsilon == pytest.approx(all_.epsilon)
@@ -205,17 +205,17 @@ def test_every_point_of_a_curve_is_charged(chosen):
     base = UserEntityGaussian(rate=0.05, noise_multiplier=20.0, users=40)
     point = Protected(spread=3)
     event = PrivacyEvent(unit="user-entity", event=Repeated(count=20, event=base), protected=point)
-    given, made, record = charged(chosen, event)
-    assert [g.unit for g in made] == [g.unit for g in given]
-    for before, after in zip(given, made, strict=True):
+    guarantees, totals, record = charged(chosen, event)
+    assert [g.unit for g in totals] == [g.unit for g in guarantees]
+    for before, after in zip(guarantees, totals, strict=True):
         assert after.epsilon > before.epsilon
         assert len(after.curve) == len(before.curve)
         for old, new in zip(before.curve, after.curve, strict=True):
             assert (old.spread, old.sentences) == (new.spread, new.sentences)
             assert new.epsilon > old.epsilon
-    curve = made[[g.unit for g in made].index("user-entity")]
+    curve = totals[[g.unit for g in totals].index("user-entity")]
     assert curve.epsilon == next(p.epsilon for p in curve.curve if p.spread == 3)
-    user = made[[g.unit for g in made].index("user")]
+    user = totals[[g.unit for g in totals].index("user")]
     assert user.epsilon == pytest.approx(curve.curve[0].epsilon, rel=1e-6)
     assert all(entry["charged"] for entry in record["guarantees"])
 
@@ -229,10 +229,10 @@ def test_every_point_of_a_curve_is_charged(chosen):
     ],
 )
 def test_what_is_not_charged_says_so_and_keeps_its_epsilon(chosen, refusals, reason):
-    given, (made,), record = charged(chosen, rounds(), refusals=refusals)
-    assert made.epsilon == given[0].epsilon
-    assert made.accountant == given[0].accountant
-    assert any("not charged" in text and reason in text for text in made.assumptions)
+    guarantees, (total,), record = charged(chosen, rounds(), refusals=refusals)
+    assert total.epsilon == guarantees[0].epsilon
+    assert total.accountant == guarantees[0].accountant
+    assert any("not charged" in text and reason in text for text in total.assumptions)
     assert record["method"] == ""
     assert not record["guarantees"][0]["charged"]
     assert reason in record["guarantees"][0]["reason"]
@@ -243,29 +243,29 @@ def test_no_trial_hides_behind_the_stage_of_another():
     base = UserEntityGaussian(rate=0.1, noise_multiplier=1.0, users=9)
     group = PrivacyEvent(unit="user-entity", event=Repeated(count=10, event=base), stage="a")
     user = rounds().model_copy(update={"stage": "a"})
-    _, (made,), _ = charged(selection(), user, tried=((user,), (group,)))
+    _, (total,), _ = charged(selection(), user, tried=((user,), (group,)))
     (both,) = proven([rounds(count=20)], delta=1e-5)
-    assert made.epsilon == pytest.approx(both.epsilon, rel=1e-2)
+    assert total.epsilon == pytest.approx(both.epsilon, rel=1e-2)
 
 
 @pytest.mark.parametrize("chosen", [selection(), negative_binomial(5.0, 1.0)])
 def test_trials_without_the_guarantee_are_not_charged(chosen):
     bare = PrivacyEvent(unit="user", event=NonPrivate(reason="no noise at all"))
     for other in ((bare,), (rounds(unit="record"),), (rounds(noise=0.0),)):
-        given, (made,), record = charged(chosen, rounds(), tried=((rounds(),), other))
-        assert made.epsilon == given[0].epsilon
+        guarantees, (total,), record = charged(chosen, rounds(), tried=((rounds(),), other))
+        assert total.epsilon == guarantees[0].epsilon
         assert not record["guarantees"][0]["charged"]
 
 
 def test_claims_refusals_and_infinity_stay_as_they_are():
     claim = Claim(unit="user", event=rounds().event, accountant="moments", source="paper")
-    given = (
+    guarantees = (
         *claimed([claim], 1e-5),
         *proven([rounds()], delta=1e-5, refusals=["private sizes"]),
         *proven([rounds(noise=0.0)], delta=1e-5),
     )
-    made, record = charge(given, Trials(selection(), ((rounds(),),) * 3))
-    assert made == given
+    totals, record = charge(guarantees, Trials(selection(), ((rounds(),),) * 3))
+    assert totals == guarantees
     assert record["guarantees"] == []
 
 
@@ -303,5 +303,5 @@ def test_settings_are_the_grid_and_only_what_concerns_a_mechanism():
 def test_the_numbers_of_the_documentation():
     event = rounds(noise=0.84, count=60)
     many = [negative_binomial(10, 0), negative_binomial(10, 1), selection("poisson", mean=10)]
-    found = [charged(chosen, event)[1][0].epsilon for chosen in (selection(), *many)]
-    assert found == pytest.approx([13.27, 12.91, 14.07, 15.85], abs=0.006)
+    epsilons = [charged(chosen, event)[1][0].epsilon for chosen in (selection(), *many)]
+    assert epsilons == pytest.approx([13.27, 12.91, 14.07, 15.85], abs=0.006)

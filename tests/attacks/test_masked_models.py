@@ -66,11 +66,11 @@ def test_a_secret_that_many_rows_hold_reaches_the_limit_and_others_do_not() -> N
     corpus, planted = attack.plant(corpus, np.random.default_rng(5))
     learner = learner_of(task_with(), corpus)
     trained = train_plain(Schedule(12, 32, 5e-3), learner, Run(1, STATS))
-    found = attack.run(learner.release(trained), planted, corpus, Run(1, STATS))
-    limit = found.metrics["exposure_limit"].value
+    leakage = attack.run(learner.release(trained), planted, corpus, Run(1, STATS))
+    limit = leakage.metrics["exposure_limit"].value
     assert limit == np.log2(14)
-    assert found.metrics["secrets_scored"].value == 1.0
+    assert leakage.metrics["secrets_scored"].value == 1.0
     for layout in ("HS", "HSH"):
-        assert found.metrics[f"exposure_{layout}_{HELD}"].value == pytest.approx(limit)
-        assert found.metrics[f"exposure_{layout}_0"].value < limit - 1
-    assert found.metrics["extracted_filling"].value == 1.0
+        assert leakage.metrics[f"exposure_{layout}_{HELD}"].value == pytest.approx(limit)
+        assert leakage.metrics[f"exposure_{layout}_0"].value < limit - 1
+    assert leakage.metrics["extracted_filling"].value == 1.0

@@ -32,8 +32,8 @@ def spec(mechanism: Any, attack: dict[str, Any], users: int = 60, **more: Any) -
     sizes = {"users": users, "valid_users": 2, "test_users": 20, "public_users": 20}
     fields = {"task": "rated-text", "model": "none", **more}
     source = {"name": "embedded", "params": sizes}
-    (made,) = runs(mechanism, source=source, attacks=[attack], **fields)
-    return made
+    (run,) = runs(mechanism, source=source, attacks=[attack], **fields)
+    return run
 
 
 def attacked(folder: Path, *args: Any, **more: Any) -> Result:
@@ -47,25 +47,25 @@ MEMBERSHIP = {"name": "membership", "params": {"held_out_users": 60, "shadow_mod
 
 
 def test_membership_sees_who_trained_by_shadow_models_of_the_same_task(tmp_path: Path) -> None:
-    found = attacked(tmp_path, FITTED, MEMBERSHIP, users=200)
-    details = found.details["membership"]
+    result = attacked(tmp_path, FITTED, MEMBERSHIP, users=200)
+    details = result.details["membership"]
     assert details["main_score"] == "lira_shrunk"
     assert details["records_without_target"] == 0
     assert {"loss", "lira", "rmia"} < set(details["scores"])
-    assert found.leakage["membership"]["auc"].low > 0.55
-    assert found.cost.model_dump()["reference_models"] == 2
+    assert result.leakage["membership"]["auc"].low > 0.55
+    assert result.cost.model_dump()["reference_models"] == 2
 
 
 def test_membership_sees_nothing_in_noise(tmp_path: Path) -> None:
-    found = attacked(tmp_path, NOISE, MEMBERSHIP, users=200)
-    assert found.leakage["membership"]["auc"].low < 0.55
+    result = attacked(tmp_path, NOISE, MEMBERSHIP, users=200)
+    assert result.leakage["membership"]["auc"].low < 0.55
 
 
 def test_shadow_models_are_counted_before_they_are_trained() -> None:
-    asked = [spec(FITTED, MEMBERSHIP)]
-    check_retrainings(asked, 2)
+    specs = [spec(FITTED, MEMBERSHIP)]
+    check_retrainings(specs, 2)
     with pytest.raises(ValueError, match=r"attack\.membership\.shadow_models.*2"):
-        check_retrainings(asked, 1)
+        check_retrainings(specs, 1)
 
 
 def audit(**params: Any) -> dict[str, Any]:
@@ -73,35 +73,35 @@ def audit(**params: Any) -> dict[str, Any]:
 
 
 def test_an_audit_refutes_training_without_noise(tmp_path: Path) -> None:
-    found = attacked(tmp_path, FITTED, audit(), delta=1e-10)
-    assert found.details["audit"]["scored_by"] == "losses of rows"
-    assert found.leakage["audit"]["epsilon_lower_bound"].value > 0.5
-    assert found.leakage["audit"]["auc"].low > 0.7
-    assert found.lower_bounds[0].unit == "user"
+    result = attacked(tmp_path, FITTED, audit(), delta=1e-10)
+    assert result.details["audit"]["scored_by"] == "losses of rows"
+    assert result.leakage["audit"]["epsilon_lower_bound"].value > 0.5
+    assert result.leakage["audit"]["auc"].low > 0.7
+    assert result.lower_bounds[0].unit == "user"
 
 
 def test_an_audit_refutes_nothing_of_noise(tmp_path: Path) -> None:
-    found = attacked(tmp_path, NOISE, audit(), delta=1e-10)
-    assert found.leakage["audit"]["epsilon_lower_bound"].value == 0.0
+    result = attacked(tmp_path, NOISE, audit(), delta=1e-10)
+    assert result.leakage["audit"]["epsilon_lower_bound"].value == 0.0
 
 
 def test_a_canary_that_replaces_a_user_is_asked_for_beside_the_same_labels(tmp_path: Path) -> None:
-    found = attacked(tmp_path, FITTED, audit(adjacency="replace-one", user_rows=1), delta=1e-10)
-    assert {bound.unit for bound in found.lower_bounds} == {"user", "record"}
-    assert found.leakage["audit"]["auc"].low > 0.6
+    result = attacked(tmp_path, FITTED, audit(adjacency="replace-one", user_rows=1), delta=1e-10)
+    assert {bound.unit for bound in result.lower_bounds} == {"user", "record"}
+    assert result.leakage["audit"]["auc"].low > 0.6
 
 
 def test_the_harness_tells_how_the_weights_moved(tmp_path: Path) -> None:
     leaky = {"rounds": 1, "users_per_round": 60, "noise_multiplier": 20.0, "really": 1.0}
-    found = attacked(
+    result = attacked(
         tmp_path, {"name": "leaky-user-dp", "params": leaky}, audit(canary="update", retrainings=4),
         delta=1e-10,
     )  # fmt: skip
-    details = found.details["audit"]
+    details = result.details["audit"]
     assert details["weights"] == 2048 + 1
     assert not details["notes"]
     # The subject of the retrainings is always in.
-    assert found.diagnostics["injected_updates"] == details["included"] + 1
+    assert result.diagnostics["injected_updates"] == details["included"] + 1
     # Retrained models are loaded from files: their updates are there as well.
     assert len(details["retrainings"]["members"]) == 2
     leaks = {**leaky, "really": 0.0}
@@ -115,10 +115,10 @@ def test_the_harness_tells_how_the_weights_moved(tmp_path: Path) -> None:
 
 
 def test_an_audit_asks_a_classifier_for_the_losses_of_rows(tmp_path: Path) -> None:
-    found = attacked(
+    result = attacked(
         tmp_path, {"name": "noiseless", "params": {"epochs": 3}}, audit(canaries=20),
         task="text-classification",
         model={"name": "bilstm", "params": {"vocabulary_size": 200, "units": 8}},
     )  # fmt: skip
-    assert found.details["audit"]["scored_by"] == "losses of rows"
-    assert found.leakage["audit"]["auc"].low is not None
+    assert result.details["audit"]["scored_by"] == "losses of rows"
+    assert result.leakage["audit"]["auc"].low is not None

@@ -67,7 +67,9 @@ def test_gold_labels_know_what_was_planted() -> None:
 def test_types_are_those_of_people_beside_a_detector() -> None:
     corpus = corpus_of()
     assert true_types(corpus) == ("PER", "LOC")
-    found = replace(corpus, detector=DetectionParams(detector="names"), entity_types=("PERSON",))
-    assert true_types(found) == ("LOC", "PER")
-    assert person_type(found) == 1
-    assert true_types(replace(found, layers={})) == ("PERSON",)
+    with_detector = replace(
+        corpus, detector=DetectionParams(detector="names"), entity_types=("PERSON",)
+    )
+    assert true_types(with_detector) == ("LOC", "PER")
+    assert person_type(with_detector) == 1
+    assert true_types(replace(with_detector, layers={})) == ("PERSON",)

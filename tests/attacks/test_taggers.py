@@ -27,11 +27,11 @@ NOISE = {
 
 def attacked(folder: Path, mechanism: Any, users: int = 60, **attack: Any) -> Result:
     sizes = {"users": users, "valid_users": 2, "test_users": 5, "public_users": 20}
-    (made,) = runs(
+    (spec,) = runs(
         mechanism, source={"name": "embedded", "params": sizes}, attacks=[attack], task="tagging",
         model={"name": "bilstm", "params": SMALL}, delta=1e-10,
     )  # fmt: skip
-    result = execute(made, Execution(folder, "cpu", keep_release=False))
+    result = execute(spec, Execution(folder, "cpu", keep_release=False))
     assert result.error is None, result.error
     assert not result.skipped_attacks
     return result
@@ -43,24 +43,24 @@ def audit(**params: Any) -> dict[str, Any]:
 
 def test_membership_sees_who_trained_by_the_losses_of_a_tagger(tmp_path: Path) -> None:
     sizes = {"held_out_users": 30, "shadow_models": 0}
-    found = attacked(tmp_path, FITTED, name="membership", params=sizes)
-    details = found.details["membership"]
+    result = attacked(tmp_path, FITTED, name="membership", params=sizes)
+    details = result.details["membership"]
     assert details["records_without_target"] == 0
-    assert found.leakage["membership"]["auc"].low is not None
-    assert {*found.details["tagging"]["types"]}  # what the task tells stands beside the attacks
+    assert result.leakage["membership"]["auc"].low is not None
+    assert {*result.details["tagging"]["types"]}  # what the task tells stands beside the attacks
 
 
 def test_an_audit_refutes_a_tagger_without_noise_by_names_that_it_learnt(tmp_path: Path) -> None:
-    found = attacked(tmp_path, FITTED, **audit(named=True))
-    assert found.details["audit"]["scored_by"] == "losses of rows"
-    assert found.leakage["audit"]["auc"].low > 0.8
-    assert found.leakage["audit"]["epsilon_lower_bound"].value > 0.5
+    result = attacked(tmp_path, FITTED, **audit(named=True))
+    assert result.details["audit"]["scored_by"] == "losses of rows"
+    assert result.leakage["audit"]["auc"].low > 0.8
+    assert result.leakage["audit"]["epsilon_lower_bound"].value > 0.5
 
 
 def test_an_audit_refutes_nothing_of_a_tagger_of_noise(tmp_path: Path) -> None:
-    found = attacked(tmp_path, NOISE, **audit(named=True))
-    assert found.leakage["audit"]["epsilon_lower_bound"].value == 0.0
-    assert found.leakage["audit"]["auc"].low < 0.5 < found.leakage["audit"]["auc"].high
+    result = attacked(tmp_path, NOISE, **audit(named=True))
+    assert result.leakage["audit"]["epsilon_lower_bound"].value == 0.0
+    assert result.leakage["audit"]["auc"].low < 0.5 < result.leakage["audit"]["auc"].high
 
 
 def test_entity_canaries_are_asked_for_as_the_names_that_they_were_planted_as(
@@ -68,8 +68,8 @@ def test_entity_canaries_are_asked_for_as_the_names_that_they_were_planted_as(
 ) -> None:
     """Asked for as plain words, a name that was learnt would have the larger loss."""
     kind = {"canary": "entity", "spread": 1, "canaries": 24, "user_rows": None}
-    found = attacked(tmp_path, FITTED, **audit(**kind))
-    scores = found.details["audit"]["scores"]
+    result = attacked(tmp_path, FITTED, **audit(**kind))
+    scores = result.details["audit"]["scores"]
     assert np.mean(scores["members"]) > np.mean(scores["nonmembers"]) + 0.5
 
 

@@ -49,8 +49,10 @@ def test_the_likelihood_ratio_of_opposite_corners_reaches_it(
     dimension: int, scale: float, share: float
 ) -> None:
     corners = np.stack([np.zeros(dimension), np.ones(dimension)])
-    found = best_guess(corners, np.array([share, 1 - share]), scale)
-    assert found == pytest.approx(two_class_limit(dimension, scale, share), abs=4 * 0.5 / ROWS**0.5)
+    accuracy = best_guess(corners, np.array([share, 1 - share]), scale)
+    assert accuracy == pytest.approx(
+        two_class_limit(dimension, scale, share), abs=4 * 0.5 / ROWS**0.5
+    )
 
 
 @settings(max_examples=40, deadline=None)
@@ -97,7 +99,7 @@ def test_the_worst_shares() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "message"),
     [
         (lambda: two_class_limit(0, 1.0, 0.5), "dimension is 0"),
         (lambda: two_class_limit(1, 0.0, 0.5), "scale is 0.0"),
@@ -108,7 +110,7 @@ def test_the_worst_shares() -> None:
         (lambda: at_most(0.0), "largest is 0.0"),
     ],
 )
-def test_bad_input_is_one_line(call, said) -> None:
+def test_bad_input_is_one_line(call, message) -> None:
     with pytest.raises(InputError) as error:
         call()
-    assert said in str(error.value)
+    assert message in str(error.value)

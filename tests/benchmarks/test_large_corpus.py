@@ -20,13 +20,13 @@ def measured(folder: Path, *options: str) -> dict[str, Any]:
     command += ["--rows", str(ROWS), "--users", str(USERS), "--keep", str(folder), *options]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    measurement: dict[str, Any] = json.loads(done.stdout)
+    return measurement
 
 
-def own(found: dict[str, Any], phase: str) -> float:
+def own(measurement: dict[str, Any], phase: str) -> float:
     """Megabytes above those of the imports."""
-    phases = found["phases"]
+    phases = measurement["phases"]
     return float(phases[phase]["own"] - phases["imports"]["own"])
 
 

@@ -67,16 +67,16 @@ def bench(monkeypatch, reference):
 
     real = subprocess.run
 
-    def run(words, **how):
+    def run(words, **options):
         if not str(words[0]).endswith("uedp-bench"):
-            return real(words, **how)
+            return real(words, **options)
         words = [str(word) for word in words[1:]]
         if "--workers" in words:
             words[words.index("--workers") + 1] = "0"
         Bench.calls += words[0] == "run"
         stop = words[0] == "run" and Bench.stops > 0
         Bench.stops -= stop
-        with chdir(how.get("cwd", ".")):
+        with chdir(options.get("cwd", ".")):
             status = run_cli([*words, *(["--seeds", "1"] if stop else [])])
         return subprocess.CompletedProcess(words, 130 if stop else status)
 
@@ -84,7 +84,7 @@ def bench(monkeypatch, reference):
     return Bench
 
 
-def asked(root: Path, *more: str) -> list[str]:
+def arguments(root: Path, *more: str) -> list[str]:
     return ["--root", str(root), "--data", str(root.parent / "data"), *more]
 
 
@@ -93,29 +93,29 @@ def test_a_set_goes_on_after_a_stop_and_stores_what_is_whole(reference, checkout
     stored = checkout / RESULTS / "small" / "embedded.jsonl.gz"
     stored.parent.mkdir()
     stored.write_text("old")
-    assert reference.main(asked(checkout)) == 130
+    assert reference.main(arguments(checkout)) == 130
     assert stored.read_text() == "old"  # nothing half is stored
     (first,) = (checkout / "runs").rglob("result.json")
     before = first.stat().st_mtime_ns
 
-    assert reference.main(asked(checkout)) == 0
+    assert reference.main(arguments(checkout)) == 0
     assert first.stat().st_mtime_ns == before  # what was finished has not run again
     results = load_results([stored])
     assert sorted(result.spec.seed for result in results) == [1, 2]
     assert {result.status for result in results} == {"finished"}
     assert all(result.cost.model_dump()["cpu_seconds"] > 0 for result in results)
-    said = capsys.readouterr().out
-    assert "docs/page.md" in said
-    assert "data/none" in said
+    output = capsys.readouterr().out
+    assert "docs/page.md" in output
+    assert "data/none" in output
 
     # Stored results and pages are no code: nothing runs again because they changed.
     assert bench.calls == 2
-    assert reference.main(asked(checkout, "--parts", "small/embedded")) == 0
+    assert reference.main(arguments(checkout, "--parts", "small/embedded")) == 0
     assert bench.calls == 2
     # A change of code would make results of a commit that does not have it.
     (checkout / "spec.yaml").write_text("changed")
     with pytest.raises(SystemExit, match=r"M spec\.yaml"):
-        reference.main(asked(checkout))
+        reference.main(arguments(checkout))
 
 
 def test_what_ends_the_script_ends_its_command(checkout):
@@ -130,18 +130,18 @@ def test_what_ends_the_script_ends_its_command(checkout):
         yaml.safe_dump({"reference": [part]})
     )
     commit(checkout)
-    script = [sys.executable, ROOT / "benchmarks" / "reference.py", *asked(checkout)]
+    script = [sys.executable, ROOT / "benchmarks" / "reference.py", *arguments(checkout)]
     with subprocess.Popen(script, stdout=subprocess.PIPE, text=True) as running:
 
-        def told():
+        def progress():
             return next((path.read_text() for path in checkout.rglob("pid")), "")
 
-        until(lambda: told().endswith("."), "no command begins")
+        until(lambda: progress().endswith("."), "no command begins")
         running.terminate()
-        said = running.communicate(timeout=60)[0]
+        output = running.communicate(timeout=60)[0]
     assert running.returncode == 130
-    assert "same command" in said
-    until(lambda: not Path("/proc", told()[:-1]).exists(), "the command goes on")
+    assert "same command" in output
+    until(lambda: not Path("/proc", progress()[:-1]).exists(), "the command goes on")
 
 
 def test_parts_share_models_of_public_text(reference, checkout, bench):
@@ -157,7 +157,7 @@ def test_parts_share_models_of_public_text(reference, checkout, bench):
         yaml.safe_dump({"reference": parts})
     )
     commit(checkout)
-    assert reference.main(asked(checkout)) == 0
+    assert reference.main(arguments(checkout)) == 0
     costs = [
         result.cost.model_dump()
         for name in names
@@ -169,7 +169,7 @@ def test_parts_share_models_of_public_text(reference, checkout, bench):
 
 def test_names_of_parts_are_checked(reference, checkout):
     with pytest.raises(SystemExit, match=r"smal .*reference, small/embedded"):
-        reference.main(asked(checkout, "--parts", "smal"))
+        reference.main(arguments(checkout, "--parts", "smal"))
 
 
 def test_sets_are_run_by_name(reference, tmp_path):
@@ -178,8 +178,8 @@ def test_sets_are_run_by_name(reference, tmp_path):
     listed.write_text(yaml.safe_dump(sets, sort_keys=False))
     parts = reference.read_parts(listed)
     names = {
-        asked: [part.name for part in reference.chosen(parts, asked)]
-        for asked in ("reference", "levers", "b,levers", "small/embedded,b")
+        choice: [part.name for part in reference.chosen(parts, choice)]
+        for choice in ("reference", "levers", "b,levers", "small/embedded,b")
     }
     assert names == {
         "reference": ["small/embedded"],
@@ -203,9 +203,9 @@ def test_a_part_that_fails_is_not_stored_and_the_others_go_on(
     commit(checkout)
     monkeypatch.chdir(checkout.parent)
     assert reference.main(["--root", "checkout", "--data", "data"]) == 1
-    said = capsys.readouterr().err
-    assert "broken" in said
-    assert "stored, and their plots failed: small" in said
+    errors = capsys.readouterr().err
+    assert "broken" in errors
+    assert "stored, and their plots failed: small" in errors
     assert [path.name for path in (checkout / RESULTS).iterdir()] == ["small.jsonl.gz"]
 
 

@@ -33,7 +33,7 @@ def turns():
     return importlib.import_module("turns")
 
 
-def found(work: float, wall: float, peak: float = 100.0) -> dict[str, float]:
+def turn(work: float, wall: float, peak: float = 100.0) -> dict[str, float]:
     return {"work": work, "wall": wall, "cpu": 1.0, "peak_mb": peak, "step_mb": peak / 2}
 
 
@@ -53,9 +53,9 @@ def test_every_side_runs_in_a_process_of_its_own(turns, tmp_path):
 
 def test_ratios_are_taken_turn_by_turn(turns):
     by_side = {
-        "base": [found(10, 1.0), found(10, 4.0), found(10, 2.0)],
+        "base": [turn(10, 1.0), turn(10, 4.0), turn(10, 2.0)],
         # Twice as fast in every turn, whatever the machine did to a turn.
-        "fast": [found(10, 0.5, 150.0), found(10, 2.0, 150.0), found(10, 1.0, 150.0)],
+        "fast": [turn(10, 0.5, 150.0), turn(10, 2.0, 150.0), turn(10, 1.0, 150.0)],
         "peer": [{"missing": "not installed: pip install it"}],
     }
     out = turns.ratios(by_side, "base", "wall")

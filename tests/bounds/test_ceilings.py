@@ -39,13 +39,13 @@ JUDGED = JudgedUsers(members=400, non_members=400, most_records=1)
 SEVERAL = JUDGED.model_copy(update={"most_records": 3})
 
 
-def of(event, unit="user", adjacency="add-or-remove", judged=JUDGED, delta=1e-5):
+def ceilings_of(event, unit="user", adjacency="add-or-remove", judged=JUDGED, delta=1e-5):
     events = (PrivacyEvent(unit=unit, adjacency=adjacency, event=event),)
     return ceilings(RATES, judged, proven(events, delta=delta), events)
 
 
 def gaussian(mu, **more):
-    return of(Gaussian(noise_multiplier=1.0 / mu), **more)
+    return ceilings_of(Gaussian(noise_multiplier=1.0 / mu), **more)
 
 
 @pytest.mark.parametrize(
@@ -93,13 +93,13 @@ def test_randomized_responses_of_a_group_reach_no_more_than_the_ceiling(epsilon,
 
 
 def test_a_pure_proof_is_the_curve_of_randomized_response():
-    limits = of(PureDP(epsilon=2.0))
+    limits = ceilings_of(PureDP(epsilon=2.0))
     assert limits["tpr_user_at_1pct_fpr"] == pytest.approx(0.01 * math.exp(2.0), abs=2e-6)
     assert limits["auc_user"] == pytest.approx(math.exp(2) / (1 + math.exp(2)), abs=1e-4)
 
 
 def test_without_loss_nothing_is_above_chance():
-    limits = of(PureDP(epsilon=0.0))
+    limits = ceilings_of(PureDP(epsilon=0.0))
     assert limits["auc_user"] == pytest.approx(0.5, abs=1e-4)
     assert limits["tpr_user_at_1pct_fpr"] == pytest.approx(0.01, abs=2e-6)
 
@@ -136,8 +136,8 @@ def test_proofs_for_other_units_set_no_ceiling(unit):
 
 
 def test_what_is_not_proven_or_not_finite_sets_no_ceiling():
-    assert of(NonPrivate(reason="no noise")) == {}
-    assert of(MetricPrivacy(epsilon=1.0, metric="l2")) == {}
+    assert ceilings_of(NonPrivate(reason="no noise")) == {}
+    assert ceilings_of(MetricPrivacy(epsilon=1.0, metric="l2")) == {}
     events = (PrivacyEvent(unit="user", event=Gaussian(noise_multiplier=1.0)),)
     (proof,) = proven(events, delta=1e-5)
     assert bounds_users(proof, JUDGED) == 1
@@ -148,8 +148,8 @@ def test_what_is_not_proven_or_not_finite_sets_no_ceiling():
 
 def test_a_user_with_an_entity_bounds_the_user():
     event = Repeated(count=5, event=UserEntityGaussian(rate=0.2, noise_multiplier=2.0, users=100))
-    limits = of(event, unit="user-entity")
-    plain = of(
+    limits = ceilings_of(event, unit="user-entity")
+    plain = ceilings_of(
         Repeated(count=5, event=PoissonSampled(rate=0.2, event=Gaussian(noise_multiplier=2.0)))
     )
     assert limits["auc_user"] == pytest.approx(plain["auc_user"], abs=1e-3)
@@ -160,8 +160,8 @@ def test_the_smaller_of_two_proofs_counts():
         PrivacyEvent(unit=unit, event=Gaussian(noise_multiplier=noise), stage="training")
         for unit, noise in (("user", 1.0), ("record", 4.0))
     )
-    found = ceilings(RATES, JUDGED, proven(events, delta=1e-5), events)
-    assert found == pytest.approx(gaussian(0.25))
+    limits = ceilings(RATES, JUDGED, proven(events, delta=1e-5), events)
+    assert limits == pytest.approx(gaussian(0.25))
 
 
 @pytest.mark.parametrize("details", [{}, {"judged": None}, {"judged": {"members": 0}},
@@ -206,9 +206,9 @@ def test_an_attack_that_reaches_the_curve_is_no_bug():
 @pytest.mark.parametrize("metric", ["auc_user", "tpr_user_at_1pct_fpr"])
 def test_a_metric_far_above_the_proof_is_refused_by_name(metric):
     rng = np.random.default_rng(1)
-    found = measured(rng.normal(4.0, 1.0, 400), rng.normal(0.0, 1.0, 400))
+    metrics = measured(rng.normal(4.0, 1.0, 400), rng.normal(0.0, 1.0, 400))
     with pytest.raises(PrivacyError, match=metric):
-        check({metric: found[metric]})
+        check({metric: metrics[metric]})
 
 
 def test_few_users_refute_no_proof():

@@ -59,8 +59,8 @@ def claim(epsilon, unit="user-entity", **more):
 
 
 def check(*bounds, events=(USER,), claims=()):
-    given = (*claims, *proven(events, delta=1e-5))
-    return check_bounds(bounds, given, partial(proven_at, events))
+    guarantees = (*claims, *proven(events, delta=1e-5))
+    return check_bounds(bounds, guarantees, partial(proven_at, events))
 
 
 def value(event, **at):
@@ -231,16 +231,16 @@ def test_a_claim_speaks_at_the_delta_of_the_bound_through_its_own_accountant():
         Claim(unit="user", event=USER.event, accountant="moments", source="a paper"),
         Claim(unit="user", event=USER.event, accountant="pld", source="another"),
     )
-    said = claimed(claims, 1e-5)
+    statements = claimed(claims, 1e-5)
     strictly = claimed(claims, 1e-10)
     between = (strictly[0].epsilon + strictly[1].epsilon) / 2
     assert strictly[1].epsilon < between < strictly[0].epsilon
-    found = check_bounds(
-        [bound(between, delta=1e-10)], said, partial(proven_at, ()), partial(claimed, claims)
+    guarantees = check_bounds(
+        [bound(between, delta=1e-10)], statements, partial(proven_at, ()), partial(claimed, claims)
     )
-    assert [g.status for g in found] == ["given", "refuted"]
-    assert f"{strictly[1].epsilon:.6g}" in found[1].reason
-    assert found[1].epsilon == said[1].epsilon
+    assert [g.status for g in guarantees] == ["given", "refuted"]
+    assert f"{strictly[1].epsilon:.6g}" in guarantees[1].reason
+    assert guarantees[1].epsilon == statements[1].epsilon
 
 
 # ------------------------------------------------------------------------------------------ curves

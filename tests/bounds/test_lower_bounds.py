@@ -94,8 +94,8 @@ def test_deterministic_normal_scores(mu, bound, f_dp):
     hull = np.array(concave_roc(others + mu, others))
     ways, share = Guesses(hull.sum(axis=1), hull[:, 1]), 0.05 / len(hull)
     assert one_run.best_one_run(2 * n, ways, delta, share) == pytest.approx(bound, rel=1e-5)
-    found = one_run.gaussian_epsilon(one_run.best_f_dp(2 * n, ways, share), delta)
-    assert found == pytest.approx(f_dp, rel=1e-5)
+    epsilon = one_run.gaussian_epsilon(one_run.best_f_dp(2 * n, ways, share), delta)
+    assert epsilon == pytest.approx(f_dp, rel=1e-5)
     truth = get_epsilon_gaussian(1.0 / mu, delta) if mu else 0.0
     for method, reference in (("one-run", bound), ("one-run-f-dp", f_dp)):
         ours = epsilon_lower_bound(others + mu, others, delta=delta, method=method)
@@ -110,8 +110,8 @@ def test_p_value_by_its_definition(counts, epsilon):
     beta = law.sf(correct - 1)
     steps = [(law.cdf(correct - 1) - law.cdf(correct - i - 1)) / i for i in range(1, correct + 1)]
     expected = min(1.0, beta + 2 * canaries * 0.003 * max(steps, default=0.0))
-    found = one_run_p_value(*counts, epsilon=epsilon, delta=0.003)
-    assert found == pytest.approx(expected, rel=1e-9)
+    p_value = one_run_p_value(*counts, epsilon=epsilon, delta=0.003)
+    assert p_value == pytest.approx(expected, rel=1e-9)
 
 
 def test_the_f_dp_test_of_perfect_privacy_is_the_binomial_one():
@@ -191,12 +191,12 @@ def test_the_check_catches_an_estimator_that_does_not_pay(faulty):
 def test_a_gaussian_mechanism_of_known_epsilon(method, least):
     """Never above the truth (in more than 5 % of runs), and not idle either."""
     truth = get_epsilon_gaussian(0.5, DELTA)
-    found = [
+    bounds = [
         epsilon_lower_bound(*gaussian_scores(2.0, 500, seed), delta=DELTA, method=method)
         for seed in range(60)
     ]
-    assert np.sum(np.array(found) > truth) <= 6
-    assert np.median(found) > least
+    assert np.sum(np.array(bounds) > truth) <= 6
+    assert np.median(bounds) > least
 
 
 def test_pure_privacy_is_approached_and_not_passed():
@@ -204,14 +204,14 @@ def test_pure_privacy_is_approached_and_not_passed():
     keep = 1.0 / (1.0 + math.exp(-1.0))
     rng = np.random.default_rng(5)
     for method in ("clopper-pearson", "one-run"):
-        found = [
+        bounds = [
             epsilon_lower_bound(
                 rng.random(4000) < keep, rng.random(4000) >= keep, delta=0.0, method=method
             )
             for _ in range(40)
         ]
-        assert np.sum(np.array(found) > 1.0) <= 5
-        assert np.median(found) > (0.6 if method == "clopper-pearson" else 0.85)
+        assert np.sum(np.array(bounds) > 1.0) <= 5
+        assert np.median(bounds) > (0.6 if method == "clopper-pearson" else 0.85)
 
 
 def test_both_directions_are_looked_at():
@@ -276,10 +276,10 @@ def test_ranks_alone_count(ins, outs, shift):
     ins, outs = np.array(ins[:count]) + shift, np.array(outs[:count])
     for method in RANKED:
         bound = partial(epsilon_lower_bound, delta=1e-3, confidence=0.8, method=method)
-        found = bound(ins, outs)
-        assert found >= 0.0
-        assert found == bound(np.arctan(ins / 50.0), np.arctan(outs / 50.0))
-        assert found == bound(7.0 * ins[::-1] - 3.0, 7.0 * np.sort(outs) - 3.0)
+        epsilon = bound(ins, outs)
+        assert epsilon >= 0.0
+        assert epsilon == bound(np.arctan(ins / 50.0), np.arctan(outs / 50.0))
+        assert epsilon == bound(7.0 * ins[::-1] - 3.0, 7.0 * np.sort(outs) - 3.0)
 
 
 @pytest.mark.parametrize(
@@ -346,14 +346,14 @@ def test_limits_of_both_rates_share_the_significance_of_their_threshold():
 
 
 def test_the_best_of_several_pays_for_each():
-    asked: list[float] = []
+    confidences: list[float] = []
 
     def bound(value: float, confidence: float) -> float:
-        asked.append(confidence)
+        confidences.append(confidence)
         return value
 
     assert best_of([partial(bound, v) for v in (0.5, 2.0, 0.0)], confidence=0.94) == 2.0
-    assert asked == pytest.approx([0.98] * 3)
+    assert confidences == pytest.approx([0.98] * 3)
     with pytest.raises(InputError, match="bounds: none"):
         best_of([])
 
@@ -363,14 +363,14 @@ def test_the_best_of_twenty_attacks_on_noise():
     rng = np.random.default_rng(3)
 
     def best(confidence_of):
-        found = 0
+        count = 0
         for _ in range(100):
             attacks = [
                 partial(epsilon_lower_bound, *rng.normal(size=(2, 100)), delta=DELTA, method="nct")
                 for _ in range(20)
             ]
-            found += confidence_of([lambda c, a=a: a(confidence=c) for a in attacks]) > 0.0
-        return found
+            count += confidence_of([lambda c, a=a: a(confidence=c) for a in attacks]) > 0.0
+        return count
 
     assert best(partial(best_of, confidence=0.95)) <= 10
     assert best(lambda bounds: max(bound(0.95) for bound in bounds)) > 25
@@ -381,10 +381,10 @@ def test_the_best_of_twenty_attacks_on_noise():
 
 def test_ties_count_against_the_attack():
     ways = score_guesses(np.array([1.0] * 60 + [2.0] * 4), np.array([1.0] * 64))
-    made, right = (
+    guesses, right = (
         dict(zip(ways.counts, column, strict=True)) for column in (ways.counts, ways.right)
     )
-    assert sorted(made) == [8, 16, 32, 64, 128]
+    assert sorted(guesses) == [8, 16, 32, 64, 128]
     assert right[8] == 4  # four above all others, then non-members of the tie
     assert all(
         epsilon_lower_bound(np.zeros(500), np.zeros(500), delta=DELTA, method=m) == 0.0

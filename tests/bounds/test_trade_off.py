@@ -75,8 +75,8 @@ def test_a_false_curve_is_refuted_before_its_point():
     claim, counts = gaussian_curve(0.8), evidence(drawn(20.0, 1000, 1))
     assert refutes(counts, claim)
     epsilon = gaussian_epsilon(0.8, 1e-10)
-    for made, right in counts.guesses:
-        assert one_run_p_value(1000, made, right, epsilon=epsilon, delta=1e-10) > 1e-6
+    for guesses, right in counts.guesses:
+        assert one_run_p_value(1000, guesses, right, epsilon=epsilon, delta=1e-10) > 1e-6
 
 
 def test_trainings_refute_half_of_the_noise_and_its_point_never():
@@ -107,8 +107,8 @@ def trainings(mu: float, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]
 
 
 def test_published_values():
-    found = e_values(fixed("11101", 0.9), right_at_most(1.0, 0.0))
-    assert found == pytest.approx([1.231091, 1.515586, 1.865825, 0.693766, 0.854090], abs=1e-6)
+    values = e_values(fixed("11101", 0.9), right_at_most(1.0, 0.0))
+    assert values == pytest.approx([1.231091, 1.515586, 1.865825, 0.693766, 0.854090], abs=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -24,14 +24,14 @@ SIZES = ["--set", "sentences=14040", "--set", "sensitive_sentences=11176"]
 USERS = ["--set", "users=1000", "--set", "users_per_round=50", "--set", "rounds=100"]
 
 
-def told(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> list[dict[str, Any]]:
+def accounts(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> list[dict[str, Any]]:
     assert run_cli([*arguments, "--json"]) == 0
     guarantees: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["guarantees"]
     return guarantees
 
 
 def test_uedp_claimed_and_proven(capsys: pytest.CaptureFixture[str]) -> None:
-    claimed, proven, user = told(capsys, [*CONLL, *SIZES, "--spread", "1,3,10,all"])
+    claimed, proven, user = accounts(capsys, [*CONLL, *SIZES, "--spread", "1,3,10,all"])
     needed = {"kind", "unit", "adjacency", "epsilon", "delta", "accountant", "source"}
     assert {*needed, "assumptions", "curve"} <= set(claimed)
     assert (claimed["kind"], claimed["unit"]) == ("claimed", "user-entity")
@@ -52,7 +52,7 @@ def test_uedp_claimed_and_proven(capsys: pytest.CaptureFixture[str]) -> None:
 def test_f_e_needs_no_sentences_and_f_e_plus_asks_for_them(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    claimed = told(capsys, [*CONLL, "--set", "estimator=f_E", "--spread", "0"])[0]
+    claimed = accounts(capsys, [*CONLL, "--set", "estimator=f_E", "--spread", "0"])[0]
     assert claimed["epsilon"] == pytest.approx(0.613, abs=1e-3)
     assert run_cli(CONLL) == 2
     assert "--set sensitive_sentences=N" in capsys.readouterr().err
@@ -66,7 +66,7 @@ def test_user_dp(
     capsys: pytest.CaptureFixture[str], sampling: str, adjacency: str, claimed: float, proven: float
 ) -> None:
     arguments = ["account", "user-dp", *USERS, "--set", "noise_multiplier=2"]
-    first, second = told(capsys, [*arguments, "--set", f"sampling={sampling}"])
+    first, second = accounts(capsys, [*arguments, "--set", f"sampling={sampling}"])
     assert (first["adjacency"], second["adjacency"]) == ("add-or-remove", adjacency)
     if sampling == "fixed":
         assert first["epsilon"] == pytest.approx(claimed, abs=1e-4)
@@ -76,22 +76,22 @@ def test_user_dp(
 
 
 def test_infinity_is_a_string(capsys: pytest.CaptureFixture[str]) -> None:
-    given = told(capsys, ["account", "user-dp", *USERS, "--set", "noise_multiplier=0"])
-    assert [g["epsilon"] for g in given] == ["inf", "inf"]
-    assert told(capsys, ["account", "noiseless"])[0]["epsilon"] == "inf"
+    guarantees = accounts(capsys, ["account", "user-dp", *USERS, "--set", "noise_multiplier=0"])
+    assert [g["epsilon"] for g in guarantees] == ["inf", "inf"]
+    assert accounts(capsys, ["account", "noiseless"])[0]["epsilon"] == "inf"
 
 
 def test_delta_in_all_its_places(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["account", "user-dp", *USERS]
-    assert told(capsys, arguments)[0]["delta"] == DELTA
-    by_option = told(capsys, [*arguments, "--delta", "1e-6"])
-    by_setting = told(capsys, [*arguments, "--set", "delta=1e-6"])
+    assert accounts(capsys, arguments)[0]["delta"] == DELTA
+    by_option = accounts(capsys, [*arguments, "--delta", "1e-6"])
+    by_setting = accounts(capsys, [*arguments, "--set", "delta=1e-6"])
     assert by_option == by_setting
     assert by_option[0]["delta"] == 1e-6
     assert run_cli([*arguments, "--delta", "1e-6", "--set", "delta=1e-5"]) == 2
     assert "differ" in capsys.readouterr().err
     group = ["account", "uedp-group", "--set", "users=20", "--set", "rounds=5", "--spread", "3"]
-    loose, strict = (told(capsys, [*group, "--delta", d])[0] for d in ("1e-3", "1e-6"))
+    loose, strict = (accounts(capsys, [*group, "--delta", d])[0] for d in ("1e-3", "1e-6"))
     # It calibrates itself, so both meet its target; the delta is that of its own parameter too.
     assert loose["epsilon"] == pytest.approx(8.0, rel=1e-3)
     assert strict["epsilon"] == pytest.approx(8.0, rel=1e-3)
@@ -131,7 +131,7 @@ def test_events_of_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
     def epsilon(*phases: dict[str, Any]) -> float:
         file = tmp_path / "events.json"
         file.write_text(json.dumps(phases), encoding="utf-8")
-        (proven,) = told(capsys, ["account", "--events", str(file)])
+        (proven,) = accounts(capsys, ["account", "--events", str(file)])
         value: float = proven["epsilon"]
         return value
 
@@ -143,11 +143,11 @@ def test_events_of_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
 def test_events_of_a_result(capsys: pytest.CaptureFixture[str]) -> None:
     file = Path(__file__).parent.parent / "historic_results" / "v1.json"
     recorded = json.loads(file.read_text(encoding="utf-8"))
-    given = told(capsys, ["account", "--events", str(file)])
+    guarantees = accounts(capsys, ["account", "--events", str(file)])
     wanted = [g for g in recorded["guarantees"] if g["kind"] == "proven"]
-    assert [g["unit"] for g in given][: len(wanted)] == [g["unit"] for g in wanted]
-    assert [g["status"] for g in given][: len(wanted)] == [g["status"] for g in wanted]
-    for ours, theirs in zip(given, wanted, strict=False):
+    assert [g["unit"] for g in guarantees][: len(wanted)] == [g["unit"] for g in wanted]
+    assert [g["status"] for g in guarantees][: len(wanted)] == [g["status"] for g in wanted]
+    for ours, theirs in zip(guarantees, wanted, strict=False):
         assert ours["delta"] == theirs["delta"]
         if isinstance(ours["epsilon"], str) or isinstance(theirs["epsilon"], str):
             assert ours["epsilon"] == theirs["epsilon"]
@@ -159,7 +159,7 @@ NOISE = "--set noise_multiplier=N"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["account", "dpnr", "--events", "x.json"], "--events"),
         (["account", "--events", "/nowhere.json"], "/nowhere.json"),
@@ -211,25 +211,25 @@ NOISE = "--set noise_multiplier=N"
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     assert run_cli(arguments) == 2
     printed = capsys.readouterr()
-    assert said in printed.err
+    assert message in printed.err
     assert len(printed.err.strip().splitlines()) == 1
     assert printed.out == ""
 
 
 def test_events_that_are_none(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "events.json"
-    for text, said in (("{", "is no JSON"), ('[{"unit": "users"}]', "unit"), ("3", "the file")):
+    for text, message in (("{", "is no JSON"), ('[{"unit": "users"}]', "unit"), ("3", "the file")):
         file.write_text(text, encoding="utf-8")
         assert run_cli(["account", "--events", str(file)]) == 2
-        assert said in capsys.readouterr().err
+        assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("event", "said"),
+    ("event", "message"),
     [
         ({"kind": "repeated", "count": 10**15, "event": {"kind": "gaussian",
           "noise_multiplier": 1.0}}, "0.event.count is 1000000000000000; it must be at most"),
@@ -245,13 +245,13 @@ def test_events_that_are_none(capsys: pytest.CaptureFixture[str], tmp_path: Path
     ],
 )  # fmt: skip
 def test_numbers_of_events_that_size_arrays_have_limits(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, event: dict[str, Any], said: str
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, event: dict[str, Any], message: str
 ) -> None:
     file = tmp_path / "events.json"
     unit = "user-entity" if event["kind"] == "user-entity-gaussian" else "user"
     file.write_text(json.dumps([{"unit": unit, "event": event}]))
     assert run_cli(["account", "--events", str(file)]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_what_holds_at_delta_zero_is_printed_beside(capsys: pytest.CaptureFixture[str]) -> None:
@@ -288,14 +288,14 @@ def test_sizes_that_make_no_event_are_refused(
 ) -> None:
     """Neither an error of pydantic or arithmetic, nor a list that is as long as a number says."""
     sizes = [*CONLL[2:14]] if mechanism == "uedp" else []
-    given = [part for setting in settings for part in ("--set", setting)]
-    assert run_cli(["account", mechanism, *sizes, *given]) == 2
+    flags = [part for setting in settings for part in ("--set", setting)]
+    assert run_cli(["account", mechanism, *sizes, *flags]) == 2
     assert field in capsys.readouterr().err
 
 
 def test_rounds_without_end_take_no_time(capsys: pytest.CaptureFixture[str]) -> None:
-    given = ["records=1000000", "clients=10", "batch_size=10", "rounds=10000000"]
-    sets = [part for setting in given for part in ("--set", setting)]
+    settings = ["records=1000000", "clients=10", "batch_size=10", "rounds=10000000"]
+    sets = [part for setting in settings for part in ("--set", setting)]
     assert run_cli(["account", "federated-dp-sgd", *sets, "--json"]) == 0
     assert [g["kind"] for g in json.loads(capsys.readouterr().out)["guarantees"]] == [
         "claimed",
@@ -309,10 +309,10 @@ def test_calibrate(capsys: pytest.CaptureFixture[str]) -> None:
     for name, value in {**settings, "protected_sentences": 3}.items():
         arguments += ["--set", f"{name}={value}"]
     assert run_cli([*arguments, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["noise_multiplier"] / 6 == pytest.approx(0.75, rel=0.02)
-    assert 7.99 < found["epsilon"] <= 8.0
-    assert (found["delta"], found["unit"], found["spread"]) == (1e-5, "user-entity", 3)
+    solution = json.loads(capsys.readouterr().out)
+    assert solution["noise_multiplier"] / 6 == pytest.approx(0.75, rel=0.02)
+    assert 7.99 < solution["epsilon"] <= 8.0
+    assert (solution["delta"], solution["unit"], solution["spread"]) == (1e-5, "user-entity", 3)
     assert run_cli(arguments) == 0
     assert "noise_multiplier" in capsys.readouterr().out
 
@@ -322,29 +322,29 @@ def test_the_solved_epsilon_is_not_the_proven_one(
     capsys: pytest.CaptureFixture[str], system: str
 ) -> None:
     assert run_cli(["calibrate", system, "--epsilon", "8", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["parameter"] == "epsilon"
+    solution = json.loads(capsys.readouterr().out)
+    assert solution["parameter"] == "epsilon"
     # The coordinates' epsilons add up at delta 0 alone; at delta 1e-5 there is more for each.
-    assert found["value"] == pytest.approx(0.06086 if system == "dpnr" else 8.0, rel=1e-3)
-    assert found["epsilon"] == pytest.approx(8.0, rel=1e-3)
-    again = told(capsys, ["account", system, "--set", f"epsilon={found['value']!r}"])
+    assert solution["value"] == pytest.approx(0.06086 if system == "dpnr" else 8.0, rel=1e-3)
+    assert solution["epsilon"] == pytest.approx(8.0, rel=1e-3)
+    again = accounts(capsys, ["account", system, "--set", f"epsilon={solution['value']!r}"])
     proven = next(guarantee for guarantee in again if guarantee["kind"] == "proven")
-    assert proven["epsilon"] == pytest.approx(found["epsilon"], rel=1e-9)
+    assert proven["epsilon"] == pytest.approx(solution["epsilon"], rel=1e-9)
     assert run_cli(["calibrate", system, "--epsilon", "8"]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert f"{found['value']}" in out
+    assert f"{solution['value']}" in out
 
 
 def test_users_are_needed_only_for_everybody(capsys: pytest.CaptureFixture[str]) -> None:
     settings = ["account", "uedp-group", "--set", "rounds=5"]
-    without = told(capsys, settings)
-    users = told(capsys, [*settings, "--set", "users=500"])
+    without = accounts(capsys, settings)
+    users = accounts(capsys, [*settings, "--set", "users=500"])
     first, second = without[0], users[0]
     assert first["epsilon"] == second["epsilon"]
     assert first["curve"] == second["curve"][:-1]
     assert "number of users" in first["note"]
     assert second["note"] == without[1]["note"] == ""
-    (point,) = told(capsys, [*settings, "--spread", "200"])[0]["curve"]
+    (point,) = accounts(capsys, [*settings, "--spread", "200"])[0]["curve"]
     assert (point["spread"], point["sentences"]) == (200, 200)
     assert run_cli([*settings, "--spread", "1,all"]) == 2
     assert "--set users=N" in capsys.readouterr().err
@@ -356,25 +356,25 @@ def test_sentences_are_any_where_clipping_has_one_level(
     arguments = ["calibrate", "uedp", "--epsilon", "4", "--spread", "3"]
     arguments += ["--set", "users=300", "--set", "estimator=f_E"]
     assert run_cli([*arguments, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["spread"], found["sentences"]) == (3, None)
+    solution = json.loads(capsys.readouterr().out)
+    assert (solution["spread"], solution["sentences"]) == (3, None)
     assert run_cli(arguments) == 0
     assert "sentences any" in " ".join(capsys.readouterr().out.split())
 
 
 def test_mechanisms_in_a_row(capsys: pytest.CaptureFixture[str]) -> None:
     """As in a run: what maps rows is hidden by a protecting training, and not otherwise."""
-    alone = told(capsys, ["account", "user-dp", *USERS])
-    together = told(capsys, ["account", "deidentify+user-dp", *USERS])
+    alone = accounts(capsys, ["account", "user-dp", *USERS])
+    together = accounts(capsys, ["account", "deidentify+user-dp", *USERS])
     assert [g["epsilon"] for g in together] == [g["epsilon"] for g in alone]
-    named = told(capsys, ["account", "deidentify+user-dp", "--set", "user-dp.rounds=100",
-                          "--set", "mechanism.user-dp.users=1000",
-                          "--set", "users_per_round=50"])  # fmt: skip
+    named = accounts(capsys, ["account", "deidentify+user-dp", "--set", "user-dp.rounds=100",
+                              "--set", "mechanism.user-dp.users=1000",
+                              "--set", "users_per_round=50"])  # fmt: skip
     assert named == together
-    published = told(capsys, ["account", "deidentify+noiseless"])
+    published = accounts(capsys, ["account", "deidentify+noiseless"])
     assert "inf" in {g["epsilon"] for g in published}
     group = ["account", "deidentify+uedp-group", "--set", "users=20", "--set", "rounds=5"]
-    assert told(capsys, [*group, "--delta", "1e-6"])[0]["delta"] == 1e-6
+    assert accounts(capsys, [*group, "--delta", "1e-6"])[0]["delta"] == 1e-6
 
 
 def test_a_selection_is_said_not_to_be_charged(
@@ -382,13 +382,13 @@ def test_a_selection_is_said_not_to_be_charged(
 ) -> None:
     file = Path(__file__).parent.parent / "historic_results" / "v1.json"
     recorded = json.loads(file.read_text(encoding="utf-8"))
-    plain = told(capsys, ["account", "--events", str(file)])
+    plain = accounts(capsys, ["account", "--events", str(file)])
     recorded["spec"]["selection"] = {"tried": {"model.units": [1, 2]}}
     chosen = tmp_path / "result.json"
     chosen.write_text(json.dumps(recorded), encoding="utf-8")
-    given = told(capsys, ["account", "--events", str(chosen)])
-    assert [g["epsilon"] for g in given] == [g["epsilon"] for g in plain]
-    assert all("not charged here" in g["assumptions"][-1] for g in given)
+    guarantees = accounts(capsys, ["account", "--events", str(chosen)])
+    assert [g["epsilon"] for g in guarantees] == [g["epsilon"] for g in plain]
+    assert all("not charged here" in g["assumptions"][-1] for g in guarantees)
     assert not any("not charged" in text for g in plain for text in g["assumptions"])
 
 
@@ -412,7 +412,7 @@ def test_calibrated_noise_accounts_to_the_target(capsys: pytest.CaptureFixture[s
     )
     noise = json.loads(capsys.readouterr().out)["noise_multiplier"]
     arguments = ["account", "uedp", *settings, "--set", f"noise_multiplier={noise}"]
-    proven = told(capsys, [*arguments, "--spread", "3"])[1]
+    proven = accounts(capsys, [*arguments, "--spread", "3"])[1]
     assert proven["curve"][0]["epsilon"] == pytest.approx(4.0, rel=1e-3)
     assert proven["curve"][0]["epsilon"] <= 4.0
 
@@ -447,24 +447,24 @@ def test_no_torch_and_little_time(tmp_path: Path) -> None:
 
 def test_a_noise_as_it_is_printed_meets_the_target(capsys: pytest.CaptureFixture[str]) -> None:
     mechanism, settings = "dp-sgd", ("records=14041", "batch_size=281", "steps=40")
-    given = [part for setting in settings for part in ("--set", setting)]
-    assert run_cli(["calibrate", mechanism, "--epsilon", "8", *given]) == 0
+    flags = [part for setting in settings for part in ("--set", setting)]
+    assert run_cli(["calibrate", mechanism, "--epsilon", "8", *flags]) == 0
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "solved for" in line]
     printed = line.split()[-1]
     assert len(printed.replace("0.", "").replace(".", "")) <= 5
-    again = told(capsys, ["account", mechanism, *given, "--set", f"noise_multiplier={printed}"])
+    again = accounts(capsys, ["account", mechanism, *flags, "--set", f"noise_multiplier={printed}"])
     proven = next(guarantee for guarantee in again if guarantee["kind"] == "proven")
     assert 7.9 < proven["epsilon"] <= 8.0
 
 
 def test_a_rate_as_it_is_printed_meets_the_target(capsys: pytest.CaptureFixture[str]) -> None:
-    given = ["--set", "noise_multiplier=5", "--set", "rounds=60", "--set", "users=50"]
-    solved = ["calibrate", "uedp-group", "--epsilon", "4", "--solve", "sampling_rate", *given]
+    flags = ["--set", "noise_multiplier=5", "--set", "rounds=60", "--set", "users=50"]
+    solved = ["calibrate", "uedp-group", "--epsilon", "4", "--solve", "sampling_rate", *flags]
     assert run_cli([*solved, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["value"] == float(f"{found['value']:.5g}")
-    again = told(capsys, ["account", "uedp-group", *given, "--set",
-                          f"sampling_rate={found['value']}"])  # fmt: skip
+    solution = json.loads(capsys.readouterr().out)
+    assert solution["value"] == float(f"{solution['value']:.5g}")
+    again = accounts(capsys, ["account", "uedp-group", *flags, "--set",
+                              f"sampling_rate={solution['value']}"])  # fmt: skip
     assert again[0]["epsilon"] <= 4.0
 
 
@@ -482,7 +482,7 @@ def test_the_noise_that_a_mechanism_solved_for_is_printed(
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "solved for" in line]
     assert line.startswith(name)
     assert value <= float(line.split()[-1]) < value * 1.0002
-    fixed = told(capsys, [*arguments, "--set", f"noise_multiplier={line.split()[-1]}"])
+    fixed = accounts(capsys, [*arguments, "--set", f"noise_multiplier={line.split()[-1]}"])
     assert fixed[0]["epsilon"] <= 8.0
     assert run_cli(["account", "user-dp", *USERS, "--json"]) == 0
     assert "solved" not in json.loads(capsys.readouterr().out)

@@ -35,7 +35,7 @@ def complaints(capsys, *arguments: str) -> tuple[list[str], list[str]]:
     assert run_cli(["run", *arguments]) == 2
     err = capsys.readouterr().err
     assert "Traceback" not in err
-    mends = [shlex.split(found) for found in re.findall("[;?] mend: (.*)", err)]
+    mends = [shlex.split(command) for command in re.findall("[;?] mend: (.*)", err)]
     return re.findall("^error: (.*)", err, re.M), [
         s for each in mends for s in each if s != "--set"
     ]
@@ -129,12 +129,12 @@ def test_what_only_the_data_show_is_said_of_all_runs_at_once(tmp_path: Path, cap
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "text"),
     [("user-dp", "user-dp"), ("yes", '"yes"'), ("two words", '"two words"'), (None, "null"),
      (1e-5, "1e-05"), ([1, 2], "[1, 2]"), ("5", '"5"'), ("", '""')],
 )  # fmt: skip
-def test_values_are_written_as_settings_read_them(value: object, said: str) -> None:
-    assert setting("a.b", value) == f"a.b={said}"
+def test_values_are_written_as_settings_read_them(value: object, text: str) -> None:
+    assert setting("a.b", value) == f"a.b={text}"
     assert parse_setting(setting("a.b", value)) == (("a", "b"), value)
 
 

@@ -35,12 +35,12 @@ def test_json_is_the_function(scores, capsys, method):
     sides, options = scores
     arguments = ["--method", method, "--delta", "1e-4", "--confidence", "0.9", "--json"]
     assert run_cli(["bound", *options, *arguments]) == 0
-    found = printed(capsys)
+    answer = printed(capsys)
     expected = epsilon_lower_bound(*sides, delta=1e-4, confidence=0.9, method=method)
-    assert found.pop("auc") == auc(*sides)
-    assert found.pop("epsilon_of_auc") == epsilon_of_auc(auc(*sides), 1e-4)
-    assert (found.pop("normality_p_value", None) is None) == (method != "nct")
-    assert found == {"epsilon": expected, "delta": 1e-4, "confidence": 0.9, "method": method}
+    assert answer.pop("auc") == auc(*sides)
+    assert answer.pop("epsilon_of_auc") == epsilon_of_auc(auc(*sides), 1e-4)
+    assert (answer.pop("normality_p_value", None) is None) == (method != "nct")
+    assert answer == {"epsilon": expected, "delta": 1e-4, "confidence": 0.9, "method": method}
 
 
 def test_every_kind_of_file_gives_the_same(scores, capsys, tmp_path):
@@ -48,14 +48,14 @@ def test_every_kind_of_file_gives_the_same(scores, capsys, tmp_path):
     np.save(tmp_path / "a.npy", sides[0])
     (tmp_path / "b.json").write_text(json.dumps(sides[1].tolist()))
     (tmp_path / "c.csv").write_text("\n".join(map(repr, sides[1].tolist())) + "\n\n")
-    found = set()
+    epsilons = set()
     for pair in (options, ["a.npy", "b.json"], ["a.npy", "c.csv"]):
         if len(pair) == 2:
             ins, outs = (str(tmp_path / name) for name in pair)
             pair = ["--members", ins, "--nonmembers", outs]
         assert run_cli(["bound", *pair, "--json"]) == 0
-        found.add(printed(capsys)["epsilon"])
-    assert len(found) == 1
+        epsilons.add(printed(capsys)["epsilon"])
+    assert len(epsilons) == 1
 
 
 def test_infinity_as_results_write_it(capsys, tmp_path):
@@ -74,9 +74,9 @@ def test_infinity_as_results_write_it(capsys, tmp_path):
 )
 def test_one_run(capsys, more, method, epsilon):
     assert run_cli(["bound", "one-run", *COUNTS, "--delta", "1e-5", *more, "--json"]) == 0
-    found = printed(capsys)
-    assert found.pop("epsilon") == pytest.approx(epsilon, abs=1e-6)
-    assert found == {"delta": 1e-5, "confidence": 0.95, "method": method}
+    answer = printed(capsys)
+    assert answer.pop("epsilon") == pytest.approx(epsilon, abs=1e-6)
+    assert answer == {"delta": 1e-5, "confidence": 0.95, "method": method}
 
 
 def test_words(scores, capsys):

@@ -14,7 +14,7 @@ from uedp_bench.cli.main import run_cli
 from uedp_bench.components import registry
 
 
-def found(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, str]]:
+def checks(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, str]]:
     return {one["what"]: one for one in json.loads(capsys.readouterr().out)}
 
 
@@ -34,11 +34,11 @@ def test_a_broken_plug_in_and_a_broken_store_are_named(
     torn = {"torn": registry._origin(entry)}
     with patch.object(registry.mechanisms, "_plugins", torn):
         assert run_cli(["doctor", "--out", str(tmp_path), "--json"]) == 1
-    said = found(capsys)
-    assert said["mechanism torn"]["state"] == "bad"
-    assert "no_such_package" in said["mechanism torn"]["said"]
-    assert said["tracking"]["state"] == "bad"
-    assert said["attacks"]["state"] == "good"
+    states = checks(capsys)
+    assert states["mechanism torn"]["state"] == "bad"
+    assert "no_such_package" in states["mechanism torn"]["said"]
+    assert states["tracking"]["state"] == "bad"
+    assert states["attacks"]["state"] == "good"
 
 
 BROKEN = str(Path(__file__).parents[1] / "support" / "broken_components.py")

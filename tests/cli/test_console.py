@@ -42,8 +42,8 @@ def test_tables_and_lines_hold_nothing_that_a_terminal_obeys(capsys, text):
     echo(f"two\nlines {text}")
     echo(text, err=True)
     printed = capsys.readouterr()
-    for said in (printed.out, printed.err):
-        assert plain(said, lines=True) == said
+    for output in (printed.out, printed.err):
+        assert plain(output, lines=True) == output
     assert "cell" in printed.out
 
 
@@ -85,10 +85,10 @@ def test_components_of_strangers(tmp_path, monkeypatch):
     file = tmp_path / f"evil_{tmp_path.name}.py"
     file.write_text(PLUGIN)
     plugin = ["--plugin", str(file)]
-    _, said, _ = answer(["list", "mechanisms", *plugin], codes=(0,))
-    assert "evil\\x1b[31m" in said
-    _, said, _ = answer(["describe", "mechanism/evil\x1b[31m", *plugin], codes=(0,))
-    assert "title" in said
+    _, output, _ = answer(["list", "mechanisms", *plugin], codes=(0,))
+    assert "evil\\x1b[31m" in output
+    _, output, _ = answer(["describe", "mechanism/evil\x1b[31m", *plugin], codes=(0,))
+    assert "title" in output
     answer(["account", "evil\x1b[31m", *plugin])
     answer(["account", "evil\x1b[31m", "--set", "x=[", *plugin], codes=(2,))
     answer(["run", "--mechanism", "evil\x1b[30m", *plugin], codes=(2,))
@@ -108,7 +108,7 @@ def test_progress_of_strangers(kind):
         shown.update(SimpleNamespace(id="1", phase="a\x07[/y]", done=1, total=2))
         screen.print("")
         shown.finish(job, result)
-    said = screen.file.getvalue()
-    assert "evil \\x1b[31m [/x]: a\\x07[/y]" in said
-    assert "\x1b[31m " not in said
-    assert "\x07" not in said
+    output = screen.file.getvalue()
+    assert "evil \\x1b[31m [/x]: a\\x07[/y]" in output
+    assert "\x1b[31m " not in output
+    assert "\x07" not in output

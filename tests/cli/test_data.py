@@ -13,7 +13,7 @@ from own_files import mail
 from tiny import SPIES, flags, plugged
 
 import uedp_bench as ub
-from tests.support import checkpoints as made
+from tests.support import checkpoints
 from uedp_bench.cli.main import run_cli
 from uedp_bench.io.yaml_files import load_yaml
 from uedp_bench.one_run import planted_folder
@@ -70,9 +70,9 @@ def test_a_dry_run_says_what_would_happen_and_leaves_nothing(tmp_path: Path, cap
     with plugged(SPIES):
         code, printed, _ = run(capsys, *arguments, "--json")
     assert code == 0
-    found = json.loads(printed)
+    plan = json.loads(printed)
     assert not out.exists()
-    private, plain = found["settings"]
+    private, plain = plan["settings"]
     assert (private["label"], private["seeds"], private["finished"]) == ("user-dp", [1, 2], [])
     (units,) = private["units"]
     assert (units["declared"], units["training"]) == (100, 60)
@@ -83,15 +83,15 @@ def test_a_dry_run_says_what_would_happen_and_leaves_nothing(tmp_path: Path, cap
     assert private["vocabulary"] == plain["vocabulary"] > 0
     assert "needs-published" in private["skipped_attacks"][0]
     assert {"train", "score"} <= private["seconds"].keys()
-    assert found["expected_minutes"] > 0
+    assert plan["expected_minutes"] > 0
     assert private["rows"]["train"] > private["users"]["train"] == 60
     assert {"training": "train", "steps": 400} in private["steps"]
     assert private["weights"] == plain["weights"] > 100
     assert private["cpu_seconds"].keys() == private["seconds"].keys()
-    cpu = [2 * sum(each["cpu_seconds"].values()) for each in found["settings"]]
-    assert found["expected_cpu_hours"] == pytest.approx(sum(cpu) / 3600, abs=1e-3)
+    cpu = [2 * sum(each["cpu_seconds"].values()) for each in plan["settings"]]
+    assert plan["expected_cpu_hours"] == pytest.approx(sum(cpu) / 3600, abs=1e-3)
     assert 20 < private["memory_mb"] < 20_000
-    assert found["expected_memory_mb"] >= max(private["memory_mb"], plain["memory_mb"])
+    assert plan["expected_memory_mb"] >= max(private["memory_mb"], plain["memory_mb"])
 
 
 def test_a_dry_run_refuses_what_cannot_run(tmp_path: Path, capsys) -> None:
@@ -126,9 +126,9 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [
         {"text": text, "sender": f"{split}{at}", "part": split, "topic": "ab"[at % 2]}
         for seed, (split, size) in enumerate(splits)
-        for at, text in enumerate(made.sentences(size, seed))
+        for at, text in enumerate(checkpoints.sentences(size, seed))
     ]
-    file = made.write_rows(where / "rows.csv", rows)
+    file = checkpoints.write_rows(where / "rows.csv", rows)
     columns = {"user_column": "sender", "split_column": "part", "label_column": "topic"}
     spec = {
         "source": {"name": "text", "params": {"path": str(file), **columns}},
@@ -148,8 +148,8 @@ def written(planted: Path) -> list[dict[str, Any]]:
 
 
 def coins(planted: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((planted / "coins.json").read_text())
-    return found
+    content: dict[str, Any] = json.loads((planted / "coins.json").read_text())
+    return content
 
 
 def attacked(planted: Path, model: Path, **claim: Any) -> Any:
@@ -191,23 +191,27 @@ def test_coins_fall_anew_and_by_no_seed(planted: Path, tmp_path: Path) -> None:
     assert run_cli(["plant", spec, "--out", str(tmp_path / "again")]) == 0
     one, two = coins(planted), coins(tmp_path / "again")
     assert one["data"] == two["data"] and one["key"] != two["key"]
-    words = [{c["text"] for c in found["planted"]["audit"]["canaries"]} for found in (one, two)]
+    words = [
+        {c["text"] for c in coin_file["planted"]["audit"]["canaries"]} for coin_file in (one, two)
+    ]
     assert not words[0] & words[1]
 
 
 def test_a_model_that_learnt_the_corpus_by_heart_refutes_its_claim(planted: Path) -> None:
     texts = [row["text"] for row in written(planted) if row["split"] == "train"]
-    model = made.causal(planted.parent / "over", texts, 80)
+    model = checkpoints.causal(planted.parent / "over", texts, 80)
     result = attacked(planted, model, epsilon=0.25, source="a card")
-    found = result.leakage["secret-sharer"]
-    assert found["exposure_max_repeats"].value > 4.0  # of 7.6; some are in no row
+    metrics = result.leakage["secret-sharer"]
+    assert metrics["exposure_max_repeats"].value > 4.0  # of 7.6; some are in no row
     claim = result.guarantees[0]
     assert claim.status == "refuted" and "audit" in claim.reason
     assert claim.note.startswith("declared by the user")
 
 
 def test_a_model_that_saw_nothing_of_it_shows_nothing(planted: Path) -> None:
-    result = attacked(planted, made.causal(planted.parent / "fresh"), epsilon=0.5, delta=1e-5)
+    result = attacked(
+        planted, checkpoints.causal(planted.parent / "fresh"), epsilon=0.5, delta=1e-5
+    )
     assert result.lower_bounds
     assert {bound.strict_epsilon for bound in result.lower_bounds} <= {0.0, None}
     assert result.leakage["audit"]["epsilon_lower_bound"].value == 0.0
@@ -216,37 +220,37 @@ def test_a_model_that_saw_nothing_of_it_shows_nothing(planted: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"attacks": [{"name": "audit", "params": {"canaries": 50}}]}, "canaries=60"),
         ({"source": {"name": "text", "params": {"path": "PLANTED"}}}, "fingerprint"),
     ],
 )
 def test_coins_of_other_data_or_other_canaries_are_refused(
-    planted: Path, tmp_path: Path, change: dict[str, Any], said: str
+    planted: Path, tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
     text = yaml.safe_dump({**yaml.safe_load((planted / "attack.yaml").read_text()), **change})
     spec = yaml.safe_load(text.replace("PLANTED", str(planted / "corpus/rows.jsonl")))
-    with pytest.raises(ub.UedpBenchError, match=said):
+    with pytest.raises(ub.UedpBenchError, match=message):
         ub.run(spec, out=tmp_path, workers=0)
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [({"key": "guess"}, r"coins\.json .*key: "), ({"key": "0" * 32}, r"coins\.json: .*version")],
 )
 def test_a_file_of_coins_that_somebody_changed_is_refused(
-    planted: Path, tmp_path: Path, change: dict[str, Any], said: str
+    planted: Path, tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
     (tmp_path / "coins.json").write_text(json.dumps(coins(planted) | change))
     spec = yaml.safe_load((planted / "attack.yaml").read_text())
     spec["mechanisms"][0]["params"]["coins"] = str(tmp_path / "coins.json")
-    with pytest.raises(ub.UedpBenchError, match=said):
+    with pytest.raises(ub.UedpBenchError, match=message):
         ub.run(spec, out=tmp_path, workers=0)
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["--set", "attack.audit.retrainings=4"], "attack.audit.retrainings=0"),
         (["--set", "attack.audit.canary=update"], "update"),
@@ -255,11 +259,15 @@ def test_a_file_of_coins_that_somebody_changed_is_refused(
     ],
 )
 def test_what_no_planted_corpus_can_hold_is_refused(
-    planted: Path, tmp_path: Path, options: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    planted: Path,
+    tmp_path: Path,
+    options: list[str],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     spec = str(planted.parent / "spec.yaml")
     assert run_cli(["plant", spec, "--out", str(tmp_path / "new"), *options]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
 
 

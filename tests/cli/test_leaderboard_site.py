@@ -18,7 +18,7 @@ from uedp_bench.contracts.results import ComponentSpec, Estimate, Result, RunSpe
 from uedp_bench.tracking.runs import log_result
 
 
-def made(identifier, source="embedded", **more):
+def run_result(identifier, source="embedded", **more):
     spec = RunSpec(
         task=ComponentSpec(name="next-word"),
         source=ComponentSpec(name=source),
@@ -40,7 +40,7 @@ def runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     for source in ("embedded", "conll2003"):
-        put(made(source, source), tmp_path / "runs" / source)
+        put(run_result(source, source), tmp_path / "runs" / source)
     return tmp_path / "runs"
 
 
@@ -49,16 +49,21 @@ def runs(tmp_path, monkeypatch):
 
 def test_build_says_where_to_look_and_what_was_written(runs, capsys):
     assert run_cli(["leaderboard", "build", "--out", "site"]) == 0
-    said = capsys.readouterr()
-    assert said.out.startswith("2 rows of 2 runs: ")
-    assert said.out.endswith("\nopen site/index.html\n")
-    assert said.err == ""
+    printed = capsys.readouterr()
+    assert printed.out.startswith("2 rows of 2 runs: ")
+    assert printed.out.endswith("\nopen site/index.html\n")
+    assert printed.err == ""
     assert Path("site/index.html").is_file()
     assert run_cli(["leaderboard", "build", "--out", "site", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["rows"], told["runs"], told["written"], told["removed"]) == (2, 2, [], [])
-    assert "runs/embedded.html" in told["files"]
-    assert told["index"] == "site/index.html"
+    summary = json.loads(capsys.readouterr().out)
+    assert (summary["rows"], summary["runs"], summary["written"], summary["removed"]) == (
+        2,
+        2,
+        [],
+        [],
+    )
+    assert "runs/embedded.html" in summary["files"]
+    assert summary["index"] == "site/index.html"
 
 
 @pytest.mark.parametrize("command", [["leaderboard"], ["leaderboard", "build", "--out", "site"]])
@@ -66,7 +71,7 @@ def test_one_id_for_two_utilities_is_refused(tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     for folder, score in (("a", 60.3), ("b", 54.2)):
         utility = {"perplexity": Estimate(value=score)}
-        put(made("one", utility=utility), tmp_path / "results" / folder / "one")
+        put(run_result("one", utility=utility), tmp_path / "results" / folder / "one")
     assert run_cli([*command, "--results", "results"]) == 2
     assert not (tmp_path / "site").exists()
 
@@ -84,21 +89,21 @@ def test_build_filters_and_names_what_is_not_there(runs, capsys):
 def test_what_is_no_result_is_named_in_a_line_and_left_out(runs, capsys, command):
     (runs / "broken").mkdir()
     (runs / "broken" / "result.json").write_text("{")
-    put(made("../../x"), runs / "climbing")
+    put(run_result("../../x"), runs / "climbing")
     (runs / "pipe").mkdir()
     os.mkfifo(runs / "pipe" / "result.json")
     (runs / "endless").mkdir()
     (runs / "endless" / "result.json").symlink_to("/dev/zero")
     assert run_cli(["leaderboard", *command]) == 0
-    said = capsys.readouterr()
-    lines = said.err.splitlines()
+    printed = capsys.readouterr()
+    lines = printed.err.splitlines()
     assert [line.partition("result.json")[0] for line in lines] == [
         f"left out: runs/{name}/" for name in ("broken", "climbing", "endless", "pipe")
     ]
     assert "JSON" in lines[0]
     assert "'../../x'" in lines[1]
     assert all("socket" in line for line in lines[2:])
-    assert "embedded" in said.out or Path("site/runs/embedded.html").is_file()
+    assert "embedded" in printed.out or Path("site/runs/embedded.html").is_file()
     assert not Path("../x.html").exists()
 
 
@@ -123,8 +128,8 @@ def test_options_belong_behind_the_name_of_a_command(runs, capsys):
 
 
 def test_folders_and_mlflow_together(runs, capsys, tmp_path):
-    log_result(made("aa01"), runs / "aa01", uri=None, experiment="uedp-bench")
-    log_result(made("embedded"), runs / "embedded", uri=None, experiment="uedp-bench")
+    log_result(run_result("aa01"), runs / "aa01", uri=None, experiment="uedp-bench")
+    log_result(run_result("embedded"), runs / "embedded", uri=None, experiment="uedp-bench")
     command = ["leaderboard", "build", "--experiment", "uedp-bench", "--json", "--out"]
     # The store beside ./runs is what `uedp-bench run` makes.
     assert run_cli([*command, "site"]) == 0
@@ -168,8 +173,8 @@ def serve(tmp_path):
         lines = []
         for line in process.stdout:
             lines.append(line)
-            if found := re.search(r"serving (http://127\.0\.0\.1:\d+/)", line):
-                return process, found.group(1), lines
+            if match := re.search(r"serving (http://127\.0\.0\.1:\d+/)", line):
+                return process, match.group(1), lines
         raise AssertionError("".join(lines))
 
     yield start
@@ -185,10 +190,10 @@ def page(url):
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
 def test_serve_starts_without_results_follows_them_and_cleans_up(serve, tmp_path, end):
-    process, url, said = serve("--results", "runs/mine", "--port", "0")
-    assert said[0] == "no results yet in runs/mine: waiting for them\n"
+    process, url, lines = serve("--results", "runs/mine", "--port", "0")
+    assert lines[0] == "no results yet in runs/mine: waiting for them\n"
     assert "Waiting for results" in page(url)
-    put(made("aa01"), tmp_path / "runs" / "mine" / "aa01")
+    put(run_result("aa01"), tmp_path / "runs" / "mine" / "aa01")
     assert process.stdout.readline().endswith("  1 rows of 1 runs\n")
     assert "noiseless" in page(f"{url}runs/aa01.html")
     assert list((tmp_path / "temporary").iterdir())

@@ -28,11 +28,11 @@ def test_a_run_is_shown_by_the_beginning_of_its_id(
 ) -> None:
     (folder,) = (file.parent for file in out.glob("*/result.json"))
     assert run_cli(["show", folder.name[:5], "--out", str(out)]) == 0
-    said = capsys.readouterr().out
-    assert said.startswith("noiseless, task next-word, model lstm-small")
-    assert "Without any proven protection of the data" in said
-    assert "perplexity" in said
-    assert "attack reidentify was left out" in said
+    output = capsys.readouterr().out
+    assert output.startswith("noiseless, task next-word, model lstm-small")
+    assert "Without any proven protection of the data" in output
+    assert "perplexity" in output
+    assert "attack reidentify was left out" in output
     assert run_cli(["show", str(folder), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["id"] == folder.name
 

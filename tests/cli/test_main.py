@@ -36,7 +36,7 @@ def failing(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "said"),
+    ("error", "code", "message"),
     [
         (CapabilityError("needs a Scorer"), 2, "error: needs a Scorer"),
         (PluginError("does not load"), 1, "error: does not load"),
@@ -45,12 +45,12 @@ def failing(monkeypatch):
         (KeyboardInterrupt(), 130, "stopped; run the same command again to resume"),
     ],
 )
-def test_errors_become_one_line_and_an_exit_code(failing, capsys, error, code, said):
+def test_errors_become_one_line_and_an_exit_code(failing, capsys, error, code, message):
     assert failing(error) == code
     printed = capsys.readouterr()
-    assert said in printed.err
+    assert message in printed.err
     assert len(printed.err.strip().splitlines()) == 1
-    assert "results written so far are kept" in printed.err or "disk" not in said
+    assert "results written so far are kept" in printed.err or "disk" not in message
 
 
 def test_bugs_are_not_hidden(failing):
@@ -85,10 +85,10 @@ def test_a_narrow_terminal_gets_what_it_can_print(monkeypatch, encoding):
     with pytest.raises(SystemExit) as stopped:
         cli.main()
     assert stopped.value.code == 0
-    printed, said = (stream.buffer for stream in (sys.stdout, sys.stderr))
+    printed, errors = (stream.buffer for stream in (sys.stdout, sys.stderr))
     sys.stdout.flush()
     assert b"?" in printed.getvalue()
-    assert said.getvalue() == b""
+    assert errors.getvalue() == b""
 
 
 @pytest.mark.parametrize("closed", [1, 2])
@@ -110,9 +110,9 @@ def test_ctrl_c_while_commands_are_imported_prints_no_traceback(tmp_path):
     assert running.stdout is not None
     assert running.stdout.readline() == "here\n"
     running.send_signal(signal.SIGINT)
-    _, said = running.communicate(timeout=30)
+    _, errors = running.communicate(timeout=30)
     assert running.returncode == 130
-    assert "Traceback" not in said
+    assert "Traceback" not in errors
 
 
 def test_version_and_help(capsys):
@@ -262,9 +262,9 @@ def test_a_list_says_what_each_is_for_and_cuts_nothing(capsys):
     assert run_cli(["list", "attacks"]) == 0
     out = capsys.readouterr().out
     assert "…" not in out
-    said = " ".join(out.split())
+    text = " ".join(out.split())
     for name in attacks.names():
-        assert f"{name} {summary(attacks, name)}" in said
+        assert f"{name} {summary(attacks, name)}" in text
     assert max(map(len, out.splitlines())) <= 120
 
 

@@ -80,13 +80,13 @@ def test_a_rank_that_dies_ends_the_run_which_goes_on_from_its_checkpoint(
     assert list(out.glob("*/checkpoint/*"))
     assert _codes(_command(out)) == [0, 0]
     assert not capfd.readouterr().out
-    found = _result(out)
-    assert (found.id, found.status) == (expected.id, "finished")
-    assert found.cost.model_extra["resumed"] == 1  # type: ignore[index]
-    assert "2 ranks" in found.cost.model_extra["ranks"]  # type: ignore[index]
-    assert (found.guarantees, found.events) == (expected.guarantees, expected.events)
+    result = _result(out)
+    assert (result.id, result.status) == (expected.id, "finished")
+    assert result.cost.model_extra["resumed"] == 1  # type: ignore[index]
+    assert "2 ranks" in result.cost.model_extra["ranks"]  # type: ignore[index]
+    assert (result.guarantees, result.events) == (expected.guarantees, expected.events)
     for name, value in expected.utility.items():
-        assert found.utility[name].value == pytest.approx(value.value, rel=1e-4)
+        assert result.utility[name].value == pytest.approx(value.value, rel=1e-4)
 
 
 def test_a_rank_that_dies_after_training_costs_no_result(
@@ -98,16 +98,18 @@ def test_a_rank_that_dies_after_training_costs_no_result(
 
 
 def test_torchrun_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[str] = []
-    monkeypatch.setattr(cli, "run_cli", lambda _: said.append("ran") or 3)
-    monkeypatch.setattr(executors, "as_rank", lambda command: said.append("as a rank") or command())
+    calls: list[str] = []
+    monkeypatch.setattr(cli, "run_cli", lambda _: calls.append("ran") or 3)
+    monkeypatch.setattr(
+        executors, "as_rank", lambda command: calls.append("as a rank") or command()
+    )
     for size, expected in (("1", ["ran"]), ("2", ["as a rank", "ran"])):
         monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
         monkeypatch.setenv("WORLD_SIZE", size)
         with pytest.raises(SystemExit, match="3"):
             cli.main()
-        assert said == expected
-        said.clear()
+        assert calls == expected
+        calls.clear()
 
 
 def test_ranks_take_no_workers(

@@ -32,8 +32,8 @@ def test_a_refuted_claim_ends_run_with_1_each_time(tmp_path, capsys, refutes) ->
         lines = [line for line in printed.err.splitlines() if line.startswith("refuted: ")]
         assert len(lines) == int(refutes)
         if refutes:
-            said = "boasting does not keep the epsilon of 0.5 for user that is claimed for it"
-            assert lines[0].startswith(f"refuted: {said} (seed 1): lower bound 0.9")
+            message = "boasting does not keep the epsilon of 0.5 for user that is claimed for it"
+            assert lines[0].startswith(f"refuted: {message} (seed 1): lower bound 0.9")
             assert "by decree" in lines[0]
     (result,) = map(read_result, tmp_path.glob("*/result.json"))
     assert (result.status, result.error) == ("finished", None)

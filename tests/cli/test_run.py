@@ -76,16 +76,16 @@ def test_a_spec_file_and_flags_over_it(tmp_path, capsys):
     file = tmp_path / "spec.yaml"
     file.write_text(json.dumps(spec))
     out = tmp_path / "out"
-    here = ["--workers", "0", "--no-tracking"]
+    options = ["--workers", "0", "--no-tracking"]
     arguments = ["run", str(file), *DP, "--attack", "needs-published", "--seeds", "5",
-                 "--delta", "1e-6", "--out", str(out), *here]  # fmt: skip
+                 "--delta", "1e-6", "--out", str(out), *options]  # fmt: skip
     assert run(capsys, *arguments)[0] == 0
     (result,) = results(out)
     assert (result.label, result.spec.seed, result.spec.delta) == ("user-dp", 5, 1e-6)
     assert [skipped.name for skipped in result.skipped_attacks] == ["needs-published"]
     # The spec of a result is a spec: it leads to the same run.
     file.write_text(json.dumps(json.loads((out / result.id / "result.json").read_text())["spec"]))
-    _, printed, err = run(capsys, "run", str(file), "--out", str(out), *here, "--json")
+    _, printed, err = run(capsys, "run", str(file), "--out", str(out), *options, "--json")
     assert len(json.loads(printed)) == 1
     assert "finished:" not in err
     assert len(results(out)) == 1
@@ -93,12 +93,12 @@ def test_a_spec_file_and_flags_over_it(tmp_path, capsys):
 
 def test_the_help_shows_what_can_be_written(capsys):
     _, out, _ = run(capsys, "run", "--help")
-    for said in (
+    for text in (
         "--mechanism deidentify+user-dp", "mechanism.user-dp.rounds=20", "[0.5,1,2]",
         "attack.membership.held_out_users=300", "uedp-bench describe NAME", "--plugin FILE",
         "[default: next-word]", "uedp-bench run conll2003 --path",
     ):  # fmt: skip
-        assert said in out, said
+        assert text in out, text
 
 
 def test_runs_use_one_thread_unless_told(tmp_path, capsys):
@@ -258,7 +258,7 @@ def asking(*more):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "most", "said"),
+    ("arguments", "most", "fragments"),
     [
         (["--attack", "audit", "--set", "attack.audit.canaries=20",
           "--set", "attack.audit.retrainings=6"], 6,
@@ -271,14 +271,14 @@ def asking(*more):
     ],
 )  # fmt: skip
 def test_more_models_than_allowed_are_refused_before_any_training(
-    tmp_path, capsys, arguments, most, said
+    tmp_path, capsys, arguments, most, fragments
 ):
     out = tmp_path / "out"
     sizes = [part for part in flags(out) if "model." not in part]
     sizes = [part for i, part in enumerate(sizes) if part != "--set" or "=" in sizes[i + 1]]
     line = refused(capsys, [*sizes, *asking(*arguments), "--max-retrain", str(most)])
     assert line.startswith(f"error: --max-retrain {most}: ")
-    for part in said:
+    for part in fragments:
         assert part in line
     assert not out.exists()
 
@@ -293,7 +293,7 @@ def test_as_many_models_as_allowed_are_trained(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "message"),
     [
         (["text,user"], "text"),
         (["user,body", "a,hello"], "text"),
@@ -301,8 +301,8 @@ def test_as_many_models_as_allowed_are_trained(tmp_path, capsys):
         ([""], "text"),
     ],
 )
-def test_files_that_hold_no_corpus(tmp_path, capsys, lines, said):
-    assert said in refused(capsys, csv(tmp_path, *lines))
+def test_files_that_hold_no_corpus(tmp_path, capsys, lines, message):
+    assert message in refused(capsys, csv(tmp_path, *lines))
 
 
 def test_no_public_text_is_said_once(tmp_path, capsys):
@@ -354,24 +354,24 @@ def test_parts_of_a_grid_are_the_grid(tmp_path, capsys):
     """Their folders lie in one, which the leaderboard reads; ids and numbers are those of one."""
     for part in ("1/2", "2/2", "5/9"):
         out = tmp_path / "parts" / part.replace("/", "-")
-        code, said, _ = run(capsys, *flags(out, *DP, "--seeds", "1,2", "--share", part, "--json"))
+        code, output, _ = run(capsys, *flags(out, *DP, "--seeds", "1,2", "--share", part, "--json"))
         assert code == 0
-        seeds = [one["seed"] for row in json.loads(said) for one in row["runs"]]
+        seeds = [one["seed"] for row in json.loads(output) for one in row["runs"]]
         assert seeds == {"1/2": [1], "2/2": [2], "5/9": [1]}[part]
     assert run(capsys, *flags(tmp_path / "whole", *DP, "--seeds", "1,2"))[0] == 0
     whole = {result.id: result.utility for result in results(tmp_path / "whole")}
     parts = [one for name in ("1-2", "2-2") for one in results(tmp_path / "parts" / name)]
     assert {result.id: result.utility for result in parts} == whole
-    code, said, _ = run(capsys, "leaderboard", "--results", str(tmp_path / "parts"), "--json")
+    code, output, _ = run(capsys, "leaderboard", "--results", str(tmp_path / "parts"), "--json")
     assert code == 0
-    (row,) = json.loads(said)
+    (row,) = json.loads(output)
     assert row["seeds"] == [1, 2]
 
 
 def test_a_part_without_runs_is_no_failure(tmp_path, capsys):
     out = tmp_path / "out"
-    code, said, err = run(capsys, *flags(out, *DP, "--share", "1/3"))
-    assert (code, said) == (0, "")
+    code, output, err = run(capsys, *flags(out, *DP, "--share", "1/3"))
+    assert (code, output) == (0, "")
     assert "--share 1/3" in err
     assert not out.exists()
     code, _, err = run(capsys, *flags(out, *DP, "--share", "0/3"))

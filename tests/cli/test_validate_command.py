@@ -111,18 +111,18 @@ def _waits_or_ends(path: Path) -> Report:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("wait", "2 seconds"),
         ("end", "ended the process"),
         ("refuse", "ended the process"),
     ],
 )
-def test_a_check_that_does_not_come_back_is_a_report(name, said):
+def test_a_check_that_does_not_come_back_is_a_report(name, message):
     with Guard(_waits_or_ends, seconds=2) as guarded:
         assert guarded(Path("a")).valid
         stopped = guarded(Path(name))
-        assert said in stopped.problems[0].what
+        assert message in stopped.problems[0].what
         assert not stopped.valid
         assert guarded(Path("b")).valid
 

@@ -12,8 +12,8 @@ from packaging.requirements import Requirement as Declared
 from pydantic import Field, ValidationError, model_validator
 from tiny import runs
 
-import uedp_bench.components.component as known
 from uedp_bench.cli.main import run_cli
+from uedp_bench.components import component as component_module
 from uedp_bench.components.component import Component, Params, Requirement, check_requirements
 from uedp_bench.components.registry import REGISTRIES
 from uedp_bench.errors import InputError, MissingExtraError, SeveralInputError
@@ -48,7 +48,7 @@ class Plain(Component[Params]):
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "message"),
     [
         ({}, "'origin'"),
         ({"origin": "x", "wieght": 1}, "'wieght'"),
@@ -65,10 +65,10 @@ class Plain(Component[Params]):
         ({"origin": "x", "colour": "green", "weight": 6}, "green"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(values, said):
+def test_what_is_wrong_is_said_in_one_line(values, message):
     with pytest.raises(InputError) as refused:
         Apple.create(values)
-    assert said in str(refused.value)
+    assert message in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
@@ -128,8 +128,8 @@ def base_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_known_requirement_is_of_the_extra_that_it_names() -> None:
-    single = [one for one in vars(known).values() if isinstance(one, Requirement)]
-    for one in (*single, *known.PRESIDIO):
+    single = [one for one in vars(component_module).values() if isinstance(one, Requirement)]
+    for one in (*single, *component_module.PRESIDIO):
         extra = one.install.split("[")[1].split("]")[0]
         declared = {MODULES.get(Declared(text).name, "") for text in EXTRAS[extra]}
         assert one.module in declared, one
@@ -147,12 +147,12 @@ def test_every_known_requirement_is_of_the_extra_that_it_names() -> None:
 def test_small_and_default_parameters_need_what_is_listed(tmp_path, kind, name) -> None:
     component = REGISTRIES[kind].get(name)
     params = known_params(KINDS[kind], name, tmp_path)
-    given = {field: params[field] for field, info in component.Params.model_fields.items()
-             if field in params}  # fmt: skip
+    values = {field: params[field] for field, info in component.Params.model_fields.items()
+              if field in params}  # fmt: skip
     required = [field for field, info in component.Params.model_fields.items()
-                if info.is_required() and field not in given]  # fmt: skip
-    given |= {field: 1.0 if field == "epsilon" else "somewhere" for field in required}
-    needed = {one.module for one in component.create(given).requires()} - {FOLDER}
+                if info.is_required() and field not in values]  # fmt: skip
+    values |= {field: 1.0 if field == "epsilon" else "somewhere" for field in required}
+    needed = {one.module for one in component.create(values).requires()} - {FOLDER}
     assert needed == NEEDS.get(f"{kind}/{name}", set())
 
 

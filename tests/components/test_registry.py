@@ -50,9 +50,9 @@ def stated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Result, P
 
 
 def test_a_plug_in_states_and_does_not_prove(stated: tuple[Result, Path]) -> None:
-    (given,) = stated[0].guarantees
-    assert (given.kind, given.status, given.epsilon) == ("stated", "given", 0.1)
-    assert "mechanism echo" in given.note
+    (guarantee,) = stated[0].guarantees
+    assert (guarantee.kind, guarantee.status, guarantee.epsilon) == ("stated", "given", 0.1)
+    assert "mechanism echo" in guarantee.note
     assert not proves_something(stated[0].guarantees)
 
 
@@ -118,15 +118,15 @@ def test_what_a_strange_attack_planted_is_stated(attack: str, kind: str, tmp_pat
         strangers = () if attack == "absent" else (f"attack {attack}",)
         assert read_events(file).unreviewed == strangers
         assert check(file).errors == ()
-    assert {given.kind for given in result.guarantees} == {"claimed", kind}
+    assert {guarantee.kind for guarantee in result.guarantees} == {"claimed", kind}
 
 
 def test_a_strange_attack_that_only_reads_changes_no_proof() -> None:
     with plugged(SUPPORT / "refuting_attack.py"):
         (run,) = runs(BUDGET, attacks=[{"name": "refuting"}])
         parts = build(run)
-        there = plant(parts.attacks, parts.sources, load_data(parts.sources), run.seed)
-    assert there.strangers == ()
+        planting = plant(parts.attacks, parts.sources, load_data(parts.sources), run.seed)
+    assert planting.strangers == ()
 
 
 def test_a_private_mechanism_on_another_model_is_stated(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_private_mechanism_on_another_model_is_stated(tmp_path: Path) -> None:
             model={"name": "hashed-cnn", "params": {"width": 4}},
         )
         result = execute(run, Execution(out=tmp_path, device="cpu", keep_release=False))
-    kinds = {given.kind for given in result.guarantees}
+    kinds = {guarantee.kind for guarantee in result.guarantees}
     assert kinds == {"claimed", "stated"}
 
 
@@ -148,20 +148,20 @@ def test_events_of_an_unreviewed_class_are_stated() -> None:
             PrivacyEvent(unit="user", event=coin(truth=0.75)),
             PrivacyEvent(unit="user", event=Gaussian(noise_multiplier=4.0)),
         ]
-        assert {given.kind for given in proven(mixed, delta=1e-5)} == {"stated"}
-        assert {given.kind for given in proven(mixed[1:], delta=1e-5)} == {"proven"}
+        assert {guarantee.kind for guarantee in proven(mixed, delta=1e-5)} == {"stated"}
+        assert {guarantee.kind for guarantee in proven(mixed[1:], delta=1e-5)} == {"proven"}
 
 
 def test_account_and_calibrate_say_stated(tmp_path: Path) -> None:
     assert account("echo", plugins=[ECHO])[0].kind == "stated"
     several = account("echo+user-dp", users=60, users_per_round=10)
-    assert {given.kind for given in several} == {"claimed", "stated"}
+    assert {guarantee.kind for guarantee in several} == {"claimed", "stated"}
     listed = tmp_path / "events.json"
     event = PrivacyEvent(unit="user", event=PureDP(epsilon=1.0))
     listed.write_text(f"[{event.model_dump_json()}]", encoding="utf-8")
     assert read_events(listed).prove()[0].kind == "stated"
-    found = calibrate("user-dp", 8, users=4000, users_per_round=400, rounds=100)
-    assert found.guarantee.kind == "proven"
+    solution = calibrate("user-dp", 8, users=4000, users_per_round=400, rounds=100)
+    assert solution.guarantee.kind == "proven"
 
 
 def test_an_attack_above_a_stated_epsilon_refutes_it(stated: tuple[Result, Path]) -> None:

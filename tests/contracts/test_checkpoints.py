@@ -36,9 +36,9 @@ class Killed(BaseException):
 
 
 def run_in(folder: Path, pace: Pace = EACH, source: Any = "seed", **made_by: str) -> Run:
-    there = Checkpoints(folder, lambda: MADE_BY | made_by, pace)
+    checkpoints = Checkpoints(folder, lambda: MADE_BY | made_by, pace)
     diary = Diary(messages=MessageLog(keep=True, payload_rounds=2))
-    return Run(3, toy_run().stats, checkpoints=there, noise_source=source, diary=diary)
+    return Run(3, toy_run().stats, checkpoints=checkpoints, noise_source=source, diary=diary)
 
 
 @dataclass
@@ -129,9 +129,9 @@ def test_killed_again_and_again_a_loop_ends_as_if_it_had_not_been(
 
 def with_root(folder: Path, other: Run) -> Checkpoints:
     """Checkpoints of a run that draws the same secret numbers as another."""
-    there = Checkpoints(folder, lambda: MADE_BY, EACH)
-    there.root(other.checkpoints.root(Stream(b"", "os")))
-    return there
+    checkpoints = Checkpoints(folder, lambda: MADE_BY, EACH)
+    checkpoints.root(other.checkpoints.root(Stream(b"", "os")))
+    return checkpoints
 
 
 def test_the_key_of_the_system_is_only_kept_with_a_checkpoint_and_goes_with_it(
@@ -206,8 +206,8 @@ def test_what_was_made_by_something_else_is_thrown_away_and_said(
     train(run_in(tmp_path / "run"))
     run = run_in(tmp_path / "run", **change)
     assert not (tmp_path / "run").exists()
-    (said,) = run.checkpoints.messages
-    assert f"{next(iter(change))} changed" in said
+    (message,) = run.checkpoints.messages
+    assert f"{next(iter(change))} changed" in message
     assert same(train(run), train(run_in(tmp_path / "other")))
     assert run.checkpoints.resumed == 0
 
@@ -257,8 +257,8 @@ def test_a_checkpoint_of_another_format_is_thrown_away_and_said(tmp_path: Path) 
     train(run_in(tmp_path / "run"))
     header = tmp_path / "run" / "run.json"
     header.write_text(json.dumps(json.loads(header.read_text()) | {"format": 1}))
-    (said,) = run_in(tmp_path / "run").checkpoints.messages
-    assert said.endswith("the format changed since it was written")
+    (message,) = run_in(tmp_path / "run").checkpoints.messages
+    assert message.endswith("the format changed since it was written")
 
 
 def test_a_file_that_would_run_something_is_not_read(tmp_path: Path) -> None:

@@ -40,14 +40,14 @@ def test_all_rows_of_a_user_lie_with_one_client_and_shares_are_equal() -> None:
 
 
 def test_rows_are_dealt_one_by_one_and_shares_may_be_unequal() -> None:
-    how = Clients(count=4, by="random", alpha=0.7)
-    corpus = how.deal(_corpus(USERS))
-    (shares,) = how.shares()
+    federation = Clients(count=4, by="random", alpha=0.7)
+    corpus = federation.deal(_corpus(USERS))
+    (shares,) = federation.shares()
     assert shares.sum() == pytest.approx(1.0)
     assert max(shares) > 2 * min(shares)
     held = np.bincount(clients_of(corpus), minlength=4) / len(corpus)
     assert held == pytest.approx(shares, abs=0.05)
-    assert how.public_shares(corpus) == pytest.approx(shares)
+    assert federation.public_shares(corpus) == pytest.approx(shares)
 
 
 def _of_file(path: Path, users: np.ndarray) -> Corpus:
@@ -62,11 +62,11 @@ def _of_file(path: Path, users: np.ndarray) -> Corpus:
 @pytest.mark.parametrize("gone", [[0], [3, 11, 400], [*range(520, 524)]])
 def test_who_leaves_a_file_moves_nobody_else(tmp_path: Path, by: str, gone: list[int]) -> None:
     """Rows are taken out of the file: numbers of all others change, and names do not."""
-    how = Clients.model_validate({"count": 7, "by": by})
+    federation = Clients.model_validate({"count": 7, "by": by})
     users = USERS.copy()
     users[gone] = -1
     before, after = (
-        how.deal(_of_file(tmp_path / f"{name}.csv", of))
+        federation.deal(_of_file(tmp_path / f"{name}.csv", of))
         for name, of in (("a", USERS), ("b", users))
     )
     client = dict(zip(before.texts, clients_of(before).tolist(), strict=True))
@@ -76,26 +76,26 @@ def test_who_leaves_a_file_moves_nobody_else(tmp_path: Path, by: str, gone: list
 
 @pytest.mark.parametrize("by", ["user", "random", "dirichlet"])
 def test_a_planted_row_goes_to_the_client_of_its_user(by: str) -> None:
-    how = Clients.model_validate({"count": 6, "by": by, "alpha": 1.0})
+    federation = Clients.model_validate({"count": 6, "by": by, "alpha": 1.0})
     corpus = _corpus(USERS)
     planted = replace(_corpus(np.array([3, 3, 299])), origin=np.full(3, -1))
-    found = clients_of(how.deal(concatenate(corpus, planted)))[-3:]
-    assert found[0] == found[1]
+    clients = clients_of(federation.deal(concatenate(corpus, planted)))[-3:]
+    assert clients[0] == clients[1]
     if by == "user":
-        assert found.tolist() == clients_of(how.deal(corpus))[[12, 13, 1196]].tolist()
+        assert clients.tolist() == clients_of(federation.deal(corpus))[[12, 13, 1196]].tolist()
 
 
 def test_dirichlet_skews_labels_and_publishes_no_count_of_them() -> None:
     labels = (np.arange(len(USERS)) % 10 == 0).astype(np.int64)  # one in ten
-    how = Clients(count=5, by="dirichlet", alpha=0.3)
+    federation = Clients(count=5, by="dirichlet", alpha=0.3)
     corpus = _corpus(USERS, labels)
-    dealt = clients_of(how.deal(corpus))
-    shares = how.shares(2)
+    dealt = clients_of(federation.deal(corpus))
+    shares = federation.shares(2)
     for label in (0, 1):
         held = np.bincount(dealt[labels == label], minlength=5) / (labels == label).sum()
         assert held == pytest.approx(shares[label], abs=0.12)
     assert np.abs(shares[0] - shares[1]).max() > 0.2
-    assert how.public_shares(corpus) == how.public_shares(_corpus(USERS, 1 - labels))
+    assert federation.public_shares(corpus) == federation.public_shares(_corpus(USERS, 1 - labels))
 
 
 def test_without_labels_the_first_entity_says_the_kind() -> None:
@@ -109,8 +109,8 @@ def test_without_labels_the_first_entity_says_the_kind() -> None:
         tuple(texts), {"user": np.full(rows, -1)}, np.zeros(rows, dtype=np.int64),
         entities=Spans.build(texts, mentions), entity_types=("PER", "LOC"),
     )  # fmt: skip
-    how = Clients(count=3, by="dirichlet", alpha=0.5)
-    dealt, shares = clients_of(how.deal(corpus)), how.shares(3)
+    federation = Clients(count=3, by="dirichlet", alpha=0.5)
+    dealt, shares = clients_of(federation.deal(corpus)), federation.shares(3)
     for kind, first in ((1, 0), (2, 1), (0, 2)):
         held = np.bincount(dealt[first::3], minlength=3) / (rows // 3)
         assert held == pytest.approx(shares[kind], abs=0.1)
@@ -134,9 +134,9 @@ def test_clients_enter_the_identity_only_where_they_are_given() -> None:
     (plain,) = runs()
     assert "clients" not in identity_parts(plain, "x")
     assert "clients" not in plain.model_dump(mode="json")
-    found = runs(clients={"count": [2, 5]})
-    assert [run.clients and run.clients.count for run in found] == [2, 5]
-    parts = identity_parts(found[0], "x")["clients"]
+    specs = runs(clients={"count": [2, 5]})
+    assert [run.clients and run.clients.count for run in specs] == [2, 5]
+    parts = identity_parts(specs[0], "x")["clients"]
     assert parts == {"count": 2, "by": "user", "alpha": None, "seed": 0}
 
 

@@ -52,7 +52,7 @@ def test_a_learner_of_another_head_keeps_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "part", "said"),
+    ("before", "after", "part", "message"),
     [
         (Headed(7), Headed(2), "", r"head\.weight.*\(2, 3\).*\(7, 3\)"),
         (Headed(2, 5), Headed(2), "encoder", r"encoder\.0\.weight.*\(3, 4\)"),
@@ -68,10 +68,10 @@ def test_a_learner_of_another_head_keeps_its_own() -> None:
     ],
 )
 def test_what_does_not_fit_is_named_and_nothing_changes(
-    before: nn.Module, after: nn.Module, part: str, said: str
+    before: nn.Module, after: nn.Module, part: str, message: str
 ) -> None:
     weights = flat(after).clone()
-    with pytest.raises(CapabilityError, match=said):
+    with pytest.raises(CapabilityError, match=message):
         take_over(after, before, part)
     assert torch.equal(flat(after), weights)
 

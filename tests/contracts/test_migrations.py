@@ -19,7 +19,7 @@ def old(name="v1", **changes):
     return {**raw, **changes}
 
 
-def found(raw):
+def migrated_result(raw):
     return parse_result(json.dumps(raw), "a test")
 
 
@@ -32,24 +32,24 @@ def utility(value, low, high):
 
 def test_accuracy_that_counted_unknown_words_is_called_so():
     raw = old()
-    now = found(raw)
-    assert "accuracy" not in now.utility
-    assert now.utility["accuracy_with_unknown"].value == raw["utility"]["accuracy"]["value"]
-    assert now.schema_version == SCHEMA_VERSION == 2
+    result = migrated_result(raw)
+    assert "accuracy" not in result.utility
+    assert result.utility["accuracy_with_unknown"].value == raw["utility"]["accuracy"]["value"]
+    assert result.schema_version == SCHEMA_VERSION == 2
 
 
 def test_accuracy_of_classes_stays_what_it_was():
     raw = old("v1-before-identity-noiseless")
-    now = found(raw)
-    assert now.utility["accuracy"].value == raw["utility"]["accuracy"]["value"]
-    assert now.headline.model_dump() == {
+    result = migrated_result(raw)
+    assert result.utility["accuracy"].value == raw["utility"]["accuracy"]["value"]
+    assert result.headline.model_dump() == {
         "metric": "error", "larger_is_better": False, "by_vocabulary": False,
     }  # fmt: skip
-    assert now.floors == {
+    assert result.floors == {
         "majority": raw["utility"]["majority_error"]["value"],
         "random": raw["utility"]["random_error"]["value"],
     }
-    assert now.learned is (now.utility["error"].high < min(now.floors.values()))
+    assert result.learned is (result.utility["error"].high < min(result.floors.values()))
 
 
 @pytest.mark.parametrize(
@@ -66,27 +66,27 @@ def test_accuracy_of_classes_stays_what_it_was():
     ],
 )
 def test_old_runs_that_are_no_better_than_unigrams_say_so(value, low, high, pretraining, learned):
-    now = found(old(utility=utility(value, low, high), pretraining=pretraining))
-    assert now.headline.metric == "perplexity"
-    assert now.headline.by_vocabulary
-    assert now.floors == {"unigrams": 100.0}
-    assert now.learned is learned
+    result = migrated_result(old(utility=utility(value, low, high), pretraining=pretraining))
+    assert result.headline.metric == "perplexity"
+    assert result.headline.by_vocabulary
+    assert result.floors == {"unigrams": 100.0}
+    assert result.learned is learned
 
 
 def test_nothing_is_added_to_what_failed_or_to_a_task_that_nobody_knows():
     error = {"type": "InputError", "message": "x", "phase": "train"}
-    failed = found(old(status="failed", error=error))
+    failed = migrated_result(old(status="failed", error=error))
     assert (failed.headline, failed.floors, failed.learned) == (None, {}, None)
     raw = old()
     raw["spec"] = {**raw["spec"], "task": {"name": "strange", "params": {}}}
-    strange = found(raw)
+    strange = migrated_result(raw)
     assert strange.headline is None
     assert strange.utility["accuracy"].value == raw["utility"]["accuracy"]["value"]
 
 
 def test_what_is_new_or_no_result_comes_back_as_it_is():
-    now = found(old()).model_dump(mode="json")
-    assert migrated(now) is now
+    result = migrated_result(old()).model_dump(mode="json")
+    assert migrated(result) is result
     broken = {"spec": 3, "utility": [], "status": "finished"}
     for value in (broken, {**broken, "spec": {"task": {"name": []}}}, [1], "text", None):
         migrated(value)  # what is wrong with it is said when it is read

@@ -70,15 +70,15 @@ def test_many_rows_are_computed_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize(
-    ("release", "texts", "error", "said"),
+    ("release", "texts", "error", "message"),
     [
         (ToyRelease(), ("1", ""), InputError, "1 of 2 rows.*ToyRelease.*row 1"),
         (ToyRelease(keeps=1), ("1", "2"), PluginError, "keeps 1 of 2 rows"),
         (ToyRelease(float("nan")), ("1",), UedpBenchError, "row 0.*NaN"),
     ],
 )
-def test_a_row_without_a_loss_is_refused(release, texts, error, said) -> None:
-    with pytest.raises(error, match=said):
+def test_a_row_without_a_loss_is_refused(release, texts, error, message) -> None:
+    with pytest.raises(error, match=message):
         release.row_losses(rows(*texts))
 
 
@@ -86,8 +86,8 @@ def test_losses_below_zero_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     real = ToyLearner.losses
 
     def shifted(self, module, batch):
-        found = real(self, module, batch)
-        return found._replace(nats=found.nats - 1.0)
+        losses = real(self, module, batch)
+        return losses._replace(nats=losses.nats - 1.0)
 
     monkeypatch.setattr(ToyLearner, "losses", shifted)
     with pytest.raises(PluginError, match=r"ToyLearner\.losses.*-1 "):
@@ -130,8 +130,8 @@ def asked_by_name(file: Path) -> Iterator[str]:
         if node.func.id not in ("getattr", "hasattr") or len(node.args) < 2:
             continue
         whose, name = node.args[:2]
-        asked = ast.unparse(whose).lower()
-        if ("release" in asked or "learner" in asked) and isinstance(name, ast.Constant):
+        receiver = ast.unparse(whose).lower()
+        if ("release" in receiver or "learner" in receiver) and isinstance(name, ast.Constant):
             yield f"{file.relative_to(ROOT)}:{node.lineno}: {ast.unparse(node)}"
 
 

@@ -33,14 +33,14 @@ def result(**fields) -> Result:
 
 @pytest.mark.parametrize("path", HISTORIC, ids=lambda path: path.stem)
 def test_historic_results_keep_loading(path, tmp_path):
-    found = read_result(path)
+    loaded = read_result(path)
     raw = json.loads(path.read_text(encoding="utf-8"))
-    assert found.id == raw["id"]
+    assert loaded.id == raw["id"]
     values = {renamed(raw, name): each["value"] for name, each in raw["utility"].items()}
-    assert {name: estimate.value for name, estimate in found.utility.items()} == values
-    assert [g.kind for g in found.guarantees] == [g["kind"] for g in raw["guarantees"]]
-    write_result(found, tmp_path / "result.json")
-    assert read_result(tmp_path / "result.json") == found
+    assert {name: estimate.value for name, estimate in loaded.utility.items()} == values
+    assert [g.kind for g in loaded.guarantees] == [g["kind"] for g in raw["guarantees"]]
+    write_result(loaded, tmp_path / "result.json")
+    assert read_result(tmp_path / "result.json") == loaded
     rewritten = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
     assert rewritten["schema_version"] == SCHEMA_VERSION
     raw["utility"] = {renamed(raw, name): each for name, each in raw["utility"].items()}
@@ -132,7 +132,7 @@ def test_a_file_is_the_old_one_or_the_new_one(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("{", r"result\.json.*JSON"),
         ("{}", r"result\.json.*: id: "),
@@ -140,10 +140,10 @@ def test_a_file_is_the_old_one_or_the_new_one(tmp_path, monkeypatch):
         ('{"schema_version": 99}', "schema_version"),
     ],
 )
-def test_files_that_are_no_result(tmp_path, text, said):
+def test_files_that_are_no_result(tmp_path, text, message):
     path = tmp_path / "result.json"
     path.write_text(text)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         read_result(path)
     with pytest.raises(InputError, match=r"none\.json.*file"):
         read_result(tmp_path / "none.json")

@@ -37,9 +37,9 @@ def test_only_the_run_that_attacks_see_can_retrain() -> None:
         raise LookupError("asked")
 
     run = toy_run()
-    asked = run.within("attack membership").retraining(retrainer)
+    attack_run = run.within("attack membership").retraining(retrainer)
     with pytest.raises(LookupError, match="asked"):
-        asked.retrain(None, mechanism="none", seed=1)  # type: ignore[arg-type]
+        attack_run.retrain(None, mechanism="none", seed=1)  # type: ignore[arg-type]
     with pytest.raises(RuntimeError, match=r"retrain.*trainer"):
         run.retrain(None, mechanism="none", seed=1)  # type: ignore[arg-type]
 

@@ -53,11 +53,11 @@ def test_words_of_a_text_are_those_of_the_text_alone(name):
 def test_the_order_in_which_words_were_found_is_not_to_be_seen(name):
     model = models.create(name, MODELS[name])
     counts = counted(model, TEXTS).counts
-    there, back = (
+    first, back = (
         WordCounts(dict(items), "test").texts()
         for items in (list(counts.items()), list(counts.items())[::-1])
     )
-    assert there == back
+    assert first == back
 
 
 def test_counts_are_rounded_and_scaled_down_but_no_word_is_lost():
@@ -71,11 +71,13 @@ def test_counts_are_rounded_and_scaled_down_but_no_word_is_lost():
 def test_an_unseen_character_does_not_enter():
     words = WordCounts({"cat": 40, "dog": 30}, "DP histogram")
     task = task_with("masked-language-model", "bert", {"configuration": "tiny"})
-    made = task.vocabulary(ROWS, words)
-    assert (made.origin, made.private) == ("DP histogram", False)
-    characters = {c for i in range(made.size) for c in made.decode([i])} - set("[PADUNKCLSEMASK] #")
+    vocabulary = task.vocabulary(ROWS, words)
+    assert (vocabulary.origin, vocabulary.private) == ("DP histogram", False)
+    characters = {c for i in range(vocabulary.size) for c in vocabulary.decode([i])} - set(
+        "[PADUNKCLSEMASK] #"
+    )
     assert characters == set("catdog")
-    assert made.encode(["zzz"]) == [[made.unknown]]
+    assert vocabulary.encode(["zzz"]) == [[vocabulary.unknown]]
 
 
 def test_a_vocabulary_that_is_there_already_is_not_chosen_again():

@@ -46,12 +46,12 @@ def logged(log, payload, round=0, sender="client 1", receiver="server"):  # noqa
 
 def test_an_attack_reads_what_a_party_saw_in_the_rounds_that_it_asked_for(tmp_path):
     result = result_of(tmp_path, listener(2))
-    found = result.details["listener"]
-    assert found["parties"] == ["client 0", "server", "client 1"]
-    assert found["rounds"] == [0, 0, 1, 1, 2, 2]  # sizes of all rounds
+    details = result.details["listener"]
+    assert details["parties"] == ["client 0", "server", "client 1"]
+    assert details["rounds"] == [0, 0, 1, 1, 2, 2]  # sizes of all rounds
     assert result.leakage["listener"]["payloads"].value == 4.0  # payloads of two, two clients each
-    assert found["steps"] == pytest.approx([1.0, 1.0, 1.0], abs=1e-3)  # copies, as they were sent
-    assert found["client"] == ["client 1"]  # nothing of what passed between others
+    assert details["steps"] == pytest.approx([1.0, 1.0, 1.0], abs=1e-3)  # copies, as they were sent
+    assert details["client"] == ["client 1"]  # nothing of what passed between others
     file = tmp_path / result.id / "transcript.npz"
     assert file.stat().st_mode & 0o777 == 0o600
     kept = Messages.load(file)
@@ -62,13 +62,13 @@ def test_an_attack_reads_what_a_party_saw_in_the_rounds_that_it_asked_for(tmp_pa
 
 def test_sizes_are_a_part_of_the_cost_with_and_without_an_attack(tmp_path):
     alone = result_of(tmp_path).cost.model_dump()
-    asked = result_of(tmp_path, listener(3)).cost.model_dump()
+    cost = result_of(tmp_path, listener(3)).cost.model_dump()
     assert (alone["messages"], alone["message_rounds"]) == (12, 3)  # "done" where nobody listens
-    assert (asked["messages"], asked["message_rounds"]) == (6, 3)
+    assert (cost["messages"], cost["message_rounds"]) == (6, 3)
     assert alone["bytes_sent_by_client"] == alone["bytes_received_by_server"]
-    assert alone["bytes_sent_by_client"] == asked["bytes_sent_by_client"] > 6 * 4
+    assert alone["bytes_sent_by_client"] == cost["bytes_sent_by_client"] > 6 * 4
     assert alone["bytes_received_by_client"] == alone["bytes_sent_by_server"] == 6
-    assert "bytes_sent_by_attacker" not in asked
+    assert "bytes_sent_by_attacker" not in cost
 
 
 def test_nothing_is_kept_that_no_attack_asks_for(tmp_path):

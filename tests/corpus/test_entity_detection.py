@@ -17,17 +17,17 @@ from uedp_bench.text.automatic_annotation import AnnotationParams
 STATS = CorpusStats(users=5, rows=10, sensitive_rows=0, entities=0, public=True)
 
 
-def of_deidentify(**how: Any) -> tuple[str, ...]:
-    return Deidentify(DeidentifyParams(detector="spacy", **how)).refusals(STATS)
+def of_deidentify(**options: Any) -> tuple[str, ...]:
+    return Deidentify(DeidentifyParams(detector="spacy", **options)).refusals(STATS)
 
 
-def of_source(**how: Any) -> tuple[str, ...]:
-    return AGNews(AGNewsParams(path="nowhere", detector="spacy", **how)).all_refusals()
+def of_source(**options: Any) -> tuple[str, ...]:
+    return AGNews(AGNewsParams(path="nowhere", detector="spacy", **options)).all_refusals()
 
 
-def of_annotation(**how: Any) -> tuple[str, ...]:
-    asked = AnnotationParams(candidates="spacy", **how)
-    return AGNews(AGNewsParams(path="nowhere", annotate=asked)).all_refusals()
+def of_annotation(**options: Any) -> tuple[str, ...]:
+    annotation = AnnotationParams(candidates="spacy", **options)
+    return AGNews(AGNewsParams(path="nowhere", annotate=annotation)).all_refusals()
 
 
 EVERYWHERE = pytest.mark.parametrize("refusals", [of_deidentify, of_source, of_annotation])
@@ -56,9 +56,9 @@ def test_a_folder_that_is_called_like_a_package_is_no_package(tmp_path, monkeypa
 
 @pytest.mark.parametrize("form", [DeidentifyParams, AGNewsParams, AnnotationParams])
 def test_a_declaration_about_nothing_is_an_error(form: type[Params]):
-    given = {"pipeline_is_public": True} | ({"path": "x"} if form is AGNewsParams else {})
+    settings = {"pipeline_is_public": True} | ({"path": "x"} if form is AGNewsParams else {})
     with pytest.raises(InputError, match="pipeline_is_public"):
-        parse_params(form, given, "it")
+        parse_params(form, settings, "it")
 
 
 def test_specs_that_declare_nothing_keep_their_identity():

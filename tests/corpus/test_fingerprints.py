@@ -46,10 +46,10 @@ def labelled(tmp_path: Path) -> Path:
 
 
 def text(path: Path, **params: object) -> Corpus:
-    found: Corpus = sources.create(
+    corpus: Corpus = sources.create(
         "text", {"path": path, "user_column": "who", "label_column": "topic", **params}
     ).load()
-    return found
+    return corpus
 
 
 def test_of_sources(tmp_path: Path, labelled: Path) -> None:

@@ -69,9 +69,9 @@ def test_spans_followed_by_others_are_those_of_all_together(drawn, first):
     own = Spans.build(TEXTS, mentions).outside(np.array([False, False, True, False, False]))
     own, more = own.chosen(np.arange(len(own)) < first), mentions[first:]
     together = Spans.build(TEXTS, [*own.mentions(), *more])
-    found = own.followed_by(TEXTS, more)
-    assert found.mentions() == together.mentions()
-    assert found.entity.tolist() == together.entity.tolist()
+    spans = own.followed_by(TEXTS, more)
+    assert spans.mentions() == together.mentions()
+    assert spans.entity.tolist() == together.entity.tolist()
     with pytest.raises(InputError, match=r"\(0, 99\).*row 2"):
         own.followed_by(TEXTS, [*more, (2, 0, 99, 0)])
 
@@ -107,10 +107,10 @@ pairs = st.lists(st.tuples(st.integers(-1, 5), st.integers(0, 8)), max_size=30)
 
 
 @given(pairs, st.lists(st.integers(0, 5), max_size=8))
-def test_an_index_holds_every_pair_once(found, keys):
-    table = np.array(found, dtype=np.int64).reshape(-1, 2)
+def test_an_index_holds_every_pair_once(rows_and_keys, keys):
+    table = np.array(rows_and_keys, dtype=np.int64).reshape(-1, 2)
     index = Index.build(table[:, 0], table[:, 1], 6)
-    expected = {k: sorted({r for key, r in found if key == k}) for k in range(6)}
+    expected = {k: sorted({r for key, r in rows_and_keys if key == k}) for k in range(6)}
     assert {k: index[k].tolist() for k in range(6)} == expected
     assert index.counts.tolist() == [len(expected[k]) for k in range(6)]
     owner, rows = index.take(np.array(keys, dtype=np.int64))
@@ -301,7 +301,7 @@ def test_rows_of_a_corpus_without_a_layer_are_not_annotated():
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"layers": {"x": Layer.build(TEXTS[:2], [], ())}}, "layer x .*2 .* 5 rows"),
         ({"layers": {"x": Layer.build(TEXTS, [(0, 0, 1, 1)], ("A",))}}, "layer x .*number 1"),
@@ -311,8 +311,8 @@ def test_rows_of_a_corpus_without_a_layer_are_not_annotated():
         ({"entities": Spans.build((*TEXTS, "x"), [(5, 0, 1, 0)])}, "entities .*row 5"),
     ],
 )
-def test_columns_that_do_not_fit_are_refused(change, said):
-    with pytest.raises(InputError, match=said):
+def test_columns_that_do_not_fit_are_refused(change, message):
+    with pytest.raises(InputError, match=message):
         full(**change)
 
 
@@ -351,6 +351,6 @@ def test_ids_follow_first_appearance():
 
 @given(st.lists(st.integers(-1, 9)))
 def test_different_ids_are_those_that_are_sorted_out(ids: list[int]) -> None:
-    found = distinct(np.array(ids, dtype=np.int64))
-    assert found.tolist() == sorted(set(ids))
-    assert found.dtype == np.int64
+    distinct_ids = distinct(np.array(ids, dtype=np.int64))
+    assert distinct_ids.tolist() == sorted(set(ids))
+    assert distinct_ids.dtype == np.int64

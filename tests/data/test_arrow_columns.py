@@ -64,8 +64,8 @@ def write(path: Path, **changed: Any) -> Path:
 
 
 def load(path: Path, **params: Any) -> Corpus:
-    found: Corpus = sources.create("text", {"path": path, **params}).load()
-    return found
+    corpus: Corpus = sources.create("text", {"path": path, **params}).load()
+    return corpus
 
 
 def same(one: Corpus, other: Corpus) -> bool:
@@ -82,18 +82,18 @@ def test_the_corpus_is_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, params: dict[str, Any]
 ) -> None:
     (tmp_path / "public.txt").write_text("the sky is blue\nso is the sea\n")
-    given = {**params, "public": [tmp_path / "public.txt"], "public_rows": 1}
+    settings = {**params, "public": [tmp_path / "public.txt"], "public_rows": 1}
     file = write(tmp_path / "data.parquet")
-    held = load(file, **given)
+    held = load(file, **settings)
     monkeypatch.setattr(arrow_columns, "MOST_ROWS_HELD", 0)
-    asked = load(file, **given)
+    arrow_corpus = load(file, **settings)
     assert not held.stored
-    assert asked.stored
-    assert same(asked, held)
+    assert arrow_corpus.stored
+    assert same(arrow_corpus, held)
     rows = np.flatnonzero(held.where("train"))[::-3]
-    assert same(asked.take(rows), held.take(rows))
+    assert same(arrow_corpus.take(rows), held.take(rows))
     silent = np.arange(len(held)) % 3 == 0
-    assert same(asked.blank(silent), held.blank(silent))
+    assert same(arrow_corpus.blank(silent), held.blank(silent))
 
 
 def test_blank_rows_are_left_out_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,9 +103,9 @@ def test_blank_rows_are_left_out_alike(tmp_path: Path, monkeypatch: pytest.Monke
     file = write(tmp_path / "data.parquet", text=texts, who=who)
     held = load(file, user_column="who", skip_blank=True)
     monkeypatch.setattr(arrow_columns, "MOST_ROWS_HELD", 0)
-    asked = load(file, user_column="who", skip_blank=True)
-    assert len(asked) == ROWS - 4
-    assert same(asked, held)
+    arrow_corpus = load(file, user_column="who", skip_blank=True)
+    assert len(arrow_corpus) == ROWS - 4
+    assert same(arrow_corpus, held)
 
 
 @pytest.mark.parametrize(
@@ -139,9 +139,9 @@ def test_what_is_wrong_is_said_alike(
     with pytest.raises(InputError) as held:
         load(file, **params)
     monkeypatch.setattr(arrow_columns, "MOST_ROWS_HELD", 0)
-    with pytest.raises(InputError) as asked:
+    with pytest.raises(InputError) as arrow_error:
         load(file, **params)
-    assert str(asked.value) == str(held.value)
+    assert str(arrow_error.value) == str(held.value)
 
 
 SPANS = [{"start": 0, "end": 3, "type": "X"}, {"start": 4, "end": 5, "type": "A"}]
@@ -172,12 +172,12 @@ def test_annotations_are_the_same(
     file = write(tmp_path / "data.parquet", text=texts, names=names)
     held = load(file, **params)
     monkeypatch.setattr(arrow_columns, "MOST_ROWS_HELD", 0)
-    asked = load(file, **params)
+    arrow_corpus = load(file, **params)
     assert len(held.entities) == 2 * sum(row % 3 == 0 for row in range(ROWS) if row not in blank)
-    assert same(asked, held)
-    assert asked.entity_types == held.entity_types == ("A", "X")
-    assert np.array_equal(asked.entities.entity, held.entities.entity)
-    assert np.array_equal(asked.layer("names").rows, held.layer("names").rows)
+    assert same(arrow_corpus, held)
+    assert arrow_corpus.entity_types == held.entity_types == ("A", "X")
+    assert np.array_equal(arrow_corpus.entities.entity, held.entities.entity)
+    assert np.array_equal(arrow_corpus.layer("names").rows, held.layer("names").rows)
 
 
 @pytest.mark.usefixtures("large")
@@ -228,9 +228,9 @@ def test_what_is_wrong_with_an_annotation_is_said_alike(
     with pytest.raises(InputError, match="row 91") as held:
         load(file, entities_column="names")
     monkeypatch.setattr(arrow_columns, "MOST_ROWS_HELD", 0)
-    with pytest.raises(InputError) as asked:
+    with pytest.raises(InputError) as arrow_error:
         load(file, entities_column="names")
-    assert str(asked.value) == str(held.value)
+    assert str(arrow_error.value) == str(held.value)
 
 
 @pytest.mark.usefixtures("large")
@@ -258,9 +258,11 @@ def test_splits_in_files_of_their_own(tmp_path: Path, monkeypatch: pytest.Monkey
     pq.write_table(pa.table(small), folder / "test.parquet")
     held = load(folder, user_column="who", label_column="topic", attribute_columns=["number"])
     monkeypatch.setattr(arrow_columns, "MOST_ROWS_HELD", 100)
-    asked = load(folder, user_column="who", label_column="topic", attribute_columns=["number"])
-    assert asked.stored
-    assert same(asked, held)
+    arrow_corpus = load(
+        folder, user_column="who", label_column="topic", attribute_columns=["number"]
+    )
+    assert arrow_corpus.stored
+    assert same(arrow_corpus, held)
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.int64(), pa.float64()])

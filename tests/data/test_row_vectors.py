@@ -18,25 +18,25 @@ ROWS, SIZE = 50, 3
 COUNTS = np.arange(ROWS) % 4
 """Vectors of each row; some have none."""
 
-asked: list[list[int]] = []
+calls: list[list[int]] = []
 
 
 def vectors_of(rows: IntArray) -> CountsAndVectors:
     """Row r has vectors whose numbers are all r, r + 0.1, ..."""
-    asked.append(rows.tolist())
-    found = [np.full(SIZE, row + 0.1 * at) for row in rows for at in range(COUNTS[row])]
-    return COUNTS[rows], np.array(found, dtype=np.float32).reshape(-1, SIZE)
+    calls.append(rows.tolist())
+    vectors = [np.full(SIZE, row + 0.1 * at) for row in rows for at in range(COUNTS[row])]
+    return COUNTS[rows], np.array(vectors, dtype=np.float32).reshape(-1, SIZE)
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("UEDP_BENCH_CACHE", str(tmp_path))
-    asked.clear()
+    calls.clear()
     return tmp_path
 
 
-def expect(made: RowVectors, rows: list[int]) -> None:
-    counts, vectors = made.some(np.array(rows, dtype=np.int64))
+def expect(subject: RowVectors, rows: list[int]) -> None:
+    counts, vectors = subject.some(np.array(rows, dtype=np.int64))
     assert counts.tolist() == COUNTS[rows].tolist()
     expected = [row + 0.1 * at for row in rows for at in range(COUNTS[row])]
     assert np.allclose(vectors, np.array(expected)[:, None])
@@ -44,31 +44,31 @@ def expect(made: RowVectors, rows: list[int]) -> None:
 
 
 def test_each_row_is_computed_once_and_few_together(cache: Path) -> None:
-    made = RowVectors(ROWS, vectors_of, 3)
-    expect(made, [7, 2, 7, 4])
-    assert asked == [[2, 4, 7]]
-    expect(made, [9, 7, 1, 8, 5, 2])
-    assert asked[1:] == [[1, 5, 8], [9]]
-    assert made.counts(np.array([[9, 8], [3, 1]])).tolist() == [[1, 0], [3, 1]]
-    assert asked[3:] == [[3]]
-    expect(made, list(range(ROWS))[::-1])
-    assert sorted(chain.from_iterable(asked)) == list(range(ROWS))
+    subject = RowVectors(ROWS, vectors_of, 3)
+    expect(subject, [7, 2, 7, 4])
+    assert calls == [[2, 4, 7]]
+    expect(subject, [9, 7, 1, 8, 5, 2])
+    assert calls[1:] == [[1, 5, 8], [9]]
+    assert subject.counts(np.array([[9, 8], [3, 1]])).tolist() == [[1, 0], [3, 1]]
+    assert calls[3:] == [[3]]
+    expect(subject, list(range(ROWS))[::-1])
+    assert sorted(chain.from_iterable(calls)) == list(range(ROWS))
     assert [*(cache / "vectors").iterdir()] == []  # the file has no name
 
 
 def test_rows_without_a_vector_come_first_too() -> None:
-    made = RowVectors(ROWS, vectors_of, 3)
-    expect(made, [0, 4])
-    expect(made, [0, 1])
+    subject = RowVectors(ROWS, vectors_of, 3)
+    expect(subject, [0, 4])
+    expect(subject, [0, 1])
 
 
 def test_other_processes_compute_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = RowVectors(ROWS, vectors_of, 3)
-    expect(made, [1, 2])
-    expect(pickle.loads(pickle.dumps(made)), [1, 2])  # noqa: S301 - ours
+    subject = RowVectors(ROWS, vectors_of, 3)
+    expect(subject, [1, 2])
+    expect(pickle.loads(pickle.dumps(subject)), [1, 2])  # noqa: S301 - ours
     monkeypatch.setattr(os, "getpid", lambda: -1)
-    expect(made, [1, 2])
-    assert asked == [[1, 2]] * 3
+    expect(subject, [1, 2])
+    assert calls == [[1, 2]] * 3
 
 
 def test_a_file_elsewhere_is_as_good_and_a_full_disk_is_said(

@@ -26,9 +26,9 @@ def stored() -> StoredTexts:
 
 
 def digest(texts: StoredTexts) -> str:
-    found = hashlib.sha256()
-    texts.add_to(found)
-    return found.hexdigest()
+    hasher = hashlib.sha256()
+    texts.add_to(hasher)
+    return hasher.hexdigest()
 
 
 def test_they_are_what_was_written(stored: StoredTexts) -> None:
@@ -58,10 +58,10 @@ def test_any_chain_of_operations_on_rows_gives_the_same_texts(stored: StoredText
                 plain, kept = joined_texts(plain, TEXTS[:400]), joined_texts(kept, TEXTS[:400])
         assert isinstance(kept, StoredTexts)
         assert kept == plain
-        asked = rng.integers(len(plain), size=50)
-        assert some_texts(kept, asked) == some_texts(plain, asked)
-    told = hashlib.sha256(b"".join(text.encode() + b"\0" for text in plain))
-    assert digest(kept) == told.hexdigest()
+        places = rng.integers(len(plain), size=50)
+        assert some_texts(kept, places) == some_texts(plain, places)
+    hasher = hashlib.sha256(b"".join(text.encode() + b"\0" for text in plain))
+    assert digest(kept) == hasher.hexdigest()
 
 
 def test_a_process_is_sent_the_texts(stored: StoredTexts) -> None:

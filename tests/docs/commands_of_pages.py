@@ -55,8 +55,8 @@ def reason(page: str, command: list[str]) -> str:
     """Why a command is not run; empty if it is."""
     if page in OWN_TEST:
         return f"runs in {OWN_TEST[page]}"
-    said = [why for part, why in REASONS.items() if any(part in word for word in command)]
-    return said[0] if said else ""
+    reasons = [why for part, why in REASONS.items() if any(part in word for word in command)]
+    return reasons[0] if reasons else ""
 
 
 SHOWN = [(page, command) for page in PAGES for command in commands(page) if command[0] not in TRAIN]
@@ -69,9 +69,9 @@ LEFT_OUT = [(page, command) for page, command in SHOWN if reason(page, command)]
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Holds what commands before would have written, and a file of the reader's."""
-    for made, stored in STORED.items():
+    for name, stored in STORED.items():
         for result in load_results([ROOT / "leaderboard" / "results" / stored]):
-            file = tmp_path / made / result.id / "result.json"
+            file = tmp_path / name / result.id / "result.json"
             file.parent.mkdir(parents=True)
             write_result(result, file)
     (tmp_path / "leaderboard").symlink_to(ROOT / "leaderboard")
@@ -99,9 +99,9 @@ def test_commands_run_as_printed(
         (folder / name).write_text(code, encoding="utf-8")
     with plugged(*(folder / name for name, code in files.items() if ".register" in code)):
         for command in [one for one in shown if one[0] != "new"]:
-            done, said = run_cli(command), capsys.readouterr()
-            assert done == 0, (command, said.err)
-            assert said.out or said.err, command
+            done, printed = run_cli(command), capsys.readouterr()
+            assert done == 0, (command, printed.err)
+            assert printed.out or printed.err, command
 
 
 def test_few_commands_are_left_out() -> None:

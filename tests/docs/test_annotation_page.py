@@ -26,7 +26,7 @@ def test_the_page_has_examples() -> None:
 def test_an_example_prints_what_the_page_shows(
     at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys, request
 ) -> None:
-    data, command, said = PRINTS[at]
+    data, command, output = PRINTS[at]
     monkeypatch.chdir(tmp_path)
     if data:
         Path("data").symlink_to(request.getfixturevalue("shared_data"))
@@ -34,5 +34,5 @@ def test_an_example_prints_what_the_page_shows(
         Path(name).write_text(text)
     assert run_cli(shlex.split(command.replace("\\\n", " "))) == 0
     shown = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-    missing = [line for line in said.splitlines() if line.rstrip() not in shown]
+    missing = [line for line in output.splitlines() if line.rstrip() not in shown]
     assert not missing

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from examples import ROOT, commands, example
 
-from tests.support import checkpoints as made
+from tests.support import checkpoints
 from uedp_bench.cli.main import run_cli
 
 PAGE = "docs/tutorials/audit-a-checkpoint.md"
@@ -24,7 +24,7 @@ HERE = ["--workers", "0", "--no-tracking"]
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def work_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -35,7 +35,7 @@ def results(folder: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.long
 def test_the_tutorial_refutes_the_claim_of_a_model_that_learnt_by_heart(
-    here: Path, capsys: pytest.CaptureFixture[str]
+    work_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plant, attack, splits, _ = commands(PAGE)
     (spec,) = re.findall(r"```yaml\n# audit.yaml\n(.*?)```", (ROOT / PAGE).read_text(), re.S)
@@ -49,21 +49,23 @@ def test_the_tutorial_refutes_the_claim_of_a_model_that_learnt_by_heart(
     Path("train.py").write_text(training.replace("range(120)", "range(60)"))
     runpy.run_path("train.py")
     assert run_cli([*attack, *HERE]) == 1, capsys.readouterr().err  # a claim is refuted
-    (audited,) = results(here)
+    (audited,) = results(work_folder)
     claim = audited["guarantees"][0]
     assert (claim["status"], claim["accountant"]) == ("refuted", "declared by the user")
-    made.write_rows(
+    checkpoints.write_rows(
         Path("rows.csv"),
         [{"text": text, "split": split} for at, split in enumerate(("train", "held_out", "test"))
-         for text in made.sentences(12, at)],
+         for text in checkpoints.sentences(12, at)],
     )  # fmt: skip
     assert run_cli([*splits, *HERE]) == 0, capsys.readouterr().err
-    assert any("auc" in found["leakage"].get("membership", {}) for found in results(here))
+    assert any(
+        "auc" in run_record["leakage"].get("membership", {}) for run_record in results(work_folder)
+    )
 
 
 @pytest.mark.long
 def test_the_base_shows_more_of_tuned_weights_and_adapters(
-    here: Path, capsys: pytest.CaptureFixture[str]
+    work_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("peft")
     tune = example("tune.py", PAGE)
@@ -81,7 +83,7 @@ def test_the_base_shows_more_of_tuned_weights_and_adapters(
     for name in ("full", "lora"):
         assert people[name, "base"] > people[name, "None"] + 0.03
     assert run_cli([*commands(PAGE)[3], *HERE]) == 0, capsys.readouterr().err
-    (run,) = results(here)
+    (run,) = results(work_folder)
     # By the command the same attack, where the base is the network that the adapters change.
     assert run["leakage"]["membership"]["auc_user"]["value"] == pytest.approx(
         people["lora", "base"], abs=2e-3

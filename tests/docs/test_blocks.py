@@ -41,15 +41,18 @@ VARIABLE = re.compile(r"^([A-Z]\w*)='([^'\n]*)'$", re.M)
 
 def runs(page: str) -> list[list[str]]:
     """The commands of a page that start runs, with shell variables filled in."""
-    given = dict(VARIABLE.findall((ROOT / page).read_text("utf-8")))
+    variables = dict(VARIABLE.findall((ROOT / page).read_text("utf-8")))
     filled = [
-        [re.sub(r"\$([A-Z]\w*)", lambda name: given.get(name[1], name[0]), part) for part in one]
+        [
+            re.sub(r"\$([A-Z]\w*)", lambda name: variables.get(name[1], name[0]), part)
+            for part in one
+        ]
         for one in commands(page)
     ]
     return [one for one in filled if one[0] in ("run", "quickstart")]
 
 
-SHOWN = {page: found for page in PAGES if (found := runs(page))}
+SHOWN = {page: shown_commands for page in PAGES if (shown_commands := runs(page))}
 
 
 @pytest.mark.parametrize("page", SHOWN)
@@ -64,11 +67,11 @@ def test_every_run_that_a_page_shows_can_be_planned(page, tmp_path, monkeypatch,
         Path(name).write_text(code)
     with plugged(*plugins):
         for command in SHOWN[page]:
-            done, said = run_cli(command), capsys.readouterr().err
+            done, error_text = run_cli(command), capsys.readouterr().err
             if (own := NOT_THERE_YET.get(page)) and own in command:
-                assert f"'{own}'" in said
+                assert f"'{own}'" in error_text
                 continue
-            assert done == 0, (command, said)
+            assert done == 0, (command, error_text)
             assert expand(parse_spec(seen.pop())), command
 
 
@@ -123,14 +126,14 @@ def test_a_script_prints_numbers_that_its_page_has(page, at, code, monkeypatch, 
     with plugged():  # what a script registers is gone after it
         exec(compile(code, page, "exec"), {"__name__": page})  # noqa: S102
     printed = re.findall(r"\d+\.\d+", capsys.readouterr().out)
-    told = re.findall(r"\d+\.\d+", (ROOT / page).read_text("utf-8"))
-    assert [number for number in printed if not any(rounds(number, said) for said in told)] == []
+    numbers = re.findall(r"\d+\.\d+", (ROOT / page).read_text("utf-8"))
+    assert [number for number in printed if not any(rounds(number, text) for text in numbers)] == []
 
 
-def rounds(number: str, said: str) -> bool:
+def rounds(number: str, text: str) -> bool:
     """True if what a page says is the number, or its first three digits or more."""
-    places = len(said.partition(".")[2])
-    return number == said or (places >= 3 and f"{float(number):.{places}f}" == said)
+    places = len(text.partition(".")[2])
+    return number == text or (places >= 3 and f"{float(number):.{places}f}" == text)
 
 
 def test_each_page_that_is_left_out_has_such_a_block():

@@ -38,14 +38,14 @@ def _scripts():
 
 def _commands():
     """Arguments of every `run` in scripts and manifests, with variables filled in."""
-    found = []
+    commands = []
     for script in _scripts():
         text = script.replace("\\\n", " ")
         for one in re.findall(r"(?:uedp-bench|-m uedp_bench) (run [^\n']*)", text):
             for name, value in FILLED.items():
                 one = one.replace(name, value)
-            found.append(shlex.split(one))
-    return found
+            commands.append(shlex.split(one))
+    return commands
 
 
 COMMANDS = _commands()

@@ -50,20 +50,22 @@ def rows(page: str) -> dict[str, list[str]]:
 def test_a_page_has_all_that_a_component_declares(text, kind):
     for name in built_in(kind):
         written = by_hand(kind, name)
-        said = text.page(kind, name, written)
-        assert said.startswith("# "), name
-        found = rows(said.partition("## All metrics")[2] or said.partition("## All parameters")[2])
+        page_text = text.page(kind, name, written)
+        assert page_text.startswith("# "), name
+        cells = rows(
+            page_text.partition("## All metrics")[2] or page_text.partition("## All parameters")[2]
+        )
         for one in text.described(kind, name)["parameters"]:
             if (kind, one["name"]) != ("events", "kind"):
-                kinds, default, meaning = found[f"`{one['name']}`"]
+                kinds, default, meaning = cells[f"`{one['name']}`"]
                 assert all(f"`{part}`" in kinds for part in one["type"].split(" | ")), name
                 assert (default == "required") is one["required"], name
                 assert meaning or kind == "events", f"{name}.{one['name']} has no description"
         for one in text.described(kind, name).get("metrics", ()):
-            assert found[f"`{one['name']}`"][1] == text._plain(one["about"]), name
+            assert cells[f"`{one['name']}`"][1] == text._plain(one["about"]), name
         kept = [line for line in (written or "").splitlines() if line]
-        assert [line for line in kept if line not in said.splitlines()] == [], name
-        code = rows(said)["code"][0].partition("](../../")[2].rstrip(")")
+        assert [line for line in kept if line not in page_text.splitlines()] == [], name
+        code = rows(page_text)["code"][0].partition("](../../")[2].rstrip(")")
         assert (ROOT / code).is_file(), name
 
 
@@ -91,5 +93,5 @@ def test_a_page_says_what_goes_together(text):
 
 
 def test_what_a_component_says_stays_text(text):
-    said = text._plain("a_b * c_d [x] <y> | `k_l | m`")
-    assert said == r"a\_b \* c\_d \[x\] \<y\> &#124; `k_l &#124; m`"
+    escaped = text._plain("a_b * c_d [x] <y> | `k_l | m`")
+    assert escaped == r"a\_b \* c\_d \[x\] \<y\> &#124; `k_l &#124; m`"

@@ -47,7 +47,7 @@ def contracts() -> ModuleType:
 
 def names_on(page: Path, contracts: ModuleType) -> set[str]:
     return {
-        name for found in contracts.MARKED.finditer(page.read_text()) for name in found[1].split()
+        name for match in contracts.MARKED.finditer(page.read_text()) for name in match[1].split()
     }
 
 
@@ -60,8 +60,8 @@ def test_a_terminal_prints_a_contract():
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_page_prints_the_contracts_of_its_names(contracts, page):
-    said = page.read_text()
-    printed = contracts.on_page_markdown(said)
+    page_text = page.read_text()
+    printed = contracts.on_page_markdown(page_text)
     assert "<!-- contract" not in printed
     for name in names_on(page, contracts):
         assert re.search(rf"^(class|def) {name}\b|^{name}\b", printed, re.MULTILINE), name
@@ -80,6 +80,8 @@ def test_a_contract_has_signatures_and_docstrings_without_bodies(contracts):
 
 
 def test_every_public_name_is_on_a_page_but_the_registries(contracts):
-    there = set().union(*(names_on(page, contracts) for page in PAGES))
+    page_names = set().union(*(names_on(page, contracts) for page in PAGES))
     parts = [import_module(f"{api.__name__}.{part.name}") for part in iter_modules(api.__path__)]
-    assert {name for module in (api, *parts) for name in module.__all__} - there == set(REGISTRIES)
+    assert {name for module in (api, *parts) for name in module.__all__} - page_names == set(
+        REGISTRIES
+    )

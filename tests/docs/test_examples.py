@@ -88,8 +88,8 @@ def smaller(command: Sequence[str], settings: Mapping[str, Any]) -> list[str]:
 
 
 def by_mechanism(out: Path) -> dict[str, dict[str, Any]]:
-    found = [json.loads(file.read_text()) for file in sorted(out.glob("*/result.json"))]
-    return {"+".join(part["name"] for part in run["spec"]["mechanism"]): run for run in found}
+    records = [json.loads(file.read_text()) for file in sorted(out.glob("*/result.json"))]
+    return {"+".join(part["name"] for part in run["spec"]["mechanism"]): run for run in records}
 
 
 def sizes(**more: Any) -> dict[str, Any]:
@@ -99,14 +99,14 @@ def sizes(**more: Any) -> dict[str, Any]:
 
 def stated(run: dict[str, Any], unit: str = "user") -> float:
     """The epsilon of a run for a unit, which rests on the example of a page: it is stated."""
-    (found,) = [
-        float(given["epsilon"])
-        for given in run["guarantees"]
-        if given["kind"] != "claimed" and given["unit"] == unit
+    (epsilon,) = [
+        float(guarantee["epsilon"])
+        for guarantee in run["guarantees"]
+        if guarantee["kind"] != "claimed" and guarantee["unit"] == unit
     ]
-    kinds = {given["kind"] for given in run["guarantees"] if given["unit"] == unit}
-    assert math.isinf(found) or "proven" not in kinds  # nobody reviewed the examples
-    return found
+    kinds = {guarantee["kind"] for guarantee in run["guarantees"] if guarantee["unit"] == unit}
+    assert math.isinf(epsilon) or "proven" not in kinds  # nobody reviewed the examples
+    return epsilon
 
 
 def write_reviews(file: Path, authors: Sequence[str]) -> None:
@@ -177,10 +177,10 @@ def test_the_attack_on_messages_links_updates_where_there_are_clients(results):
     own = {f"mechanism.user-dp.{name}": value for name, value in few.items()}
     plain = {"mechanism.dp-sgd.steps": 2, "mechanism.dp-sgd.batch_size": 50}
     runs = results("attack-on-messages", sizes(**own, **plain))
-    found = runs["user-dp"]
-    assert found["leakage"]["linked-updates"]["auc"]["low"] > 0.5
-    updates = found["details"]["linked-updates"]["updates"]
-    assert 0 < updates < found["cost"]["messages"] / 2  # of two rounds of three
+    record = runs["user-dp"]
+    assert record["leakage"]["linked-updates"]["auc"]["low"] > 0.5
+    updates = record["details"]["linked-updates"]["updates"]
+    assert 0 < updates < record["cost"]["messages"] / 2  # of two rounds of three
     (skipped,) = runs["dp-sgd"]["skipped_attacks"]
     assert "Transcript" in skipped["reason"]
 
@@ -293,16 +293,16 @@ def test_the_event_is_accounted_for_as_zcdp(results, tmp_path, capsys):
     Path("fifty.json").write_text(fifty)
     more = {"source.users": 400, "source.test_users": 100}
     results("event", sizes(**{"mechanism.noisy-counts.deviation": "[0.01,4]"}, **more))
-    said = " ".join(capsys.readouterr().out.split())
-    assert "Renyi divergence over the order" in said
-    assert re.search(r"6\.076 1e-05 pairs-pld.*record replace-one 10 0 basic", said)
-    found = [json.loads(file.read_text()) for file in tmp_path.glob("runs/*/result.json")]
-    runs = {run["spec"]["mechanism"][0]["params"]["deviation"]: run for run in found}
+    output = " ".join(capsys.readouterr().out.split())
+    assert "Renyi divergence over the order" in output
+    assert re.search(r"6\.076 1e-05 pairs-pld.*record replace-one 10 0 basic", output)
+    records = [json.loads(file.read_text()) for file in tmp_path.glob("runs/*/result.json")]
+    runs = {run["spec"]["mechanism"][0]["params"]["deviation"]: run for run in records}
     rho, delta = 2.0**2 / (2 * 4.0**2), 1e-5
     # Bun and Steinke 2016, Proposition 1.3: a conversion that an accountant may not exceed.
     limit = rho + 2 * math.sqrt(rho * math.log(1 / delta))
     assert 0.5 * limit < stated(runs[4], "record") <= limit
-    assert f"{stated(runs[4], 'record'):.4g}" in said  # `account` says what the run proves
+    assert f"{stated(runs[4], 'record'):.4g}" in output  # `account` says what the run proves
     assert stated(runs[0.01], "record") > 1000
     error = {deviation: run["utility"]["error"]["value"] for deviation, run in runs.items()}
     assert error[0.01] < error[4]

@@ -37,13 +37,13 @@ def imported(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def missing(pairs: Iterator[tuple[str, str]]) -> list[str]:
-    def there(module: str, name: str) -> bool:
+    def is_importable(module: str, name: str) -> bool:
         owner = importlib.import_module(module)
         if hasattr(owner, name):
             return True
         return hasattr(owner, "__path__") and bool(importlib.util.find_spec(f"{module}.{name}"))
 
-    return [f"{module}: {name}" for module, name in pairs if not there(module, name)]
+    return [f"{module}: {name}" for module, name in pairs if not is_importable(module, name)]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -53,8 +53,8 @@ def test_what_a_page_or_a_benchmark_imports_is_there(path):
 
 def test_what_the_checks_of_a_change_import_is_there():
     text = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    found = [
+    imports = [
         (module, name) for module, names in STATEMENT.findall(text) for name in names.split(", ")
     ]
-    assert found
-    assert missing(iter(found)) == []
+    assert imports
+    assert missing(iter(imports)) == []

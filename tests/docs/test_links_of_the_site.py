@@ -28,7 +28,9 @@ def seen(links: ModuleType, text: str, at: str = "tutorials/some.md") -> str:
     config.validate()
     config.plugins._current_plugin = "test"  # as while a hook is called
     pages = {at: text, "data.md": "# Data\n", "mechanisms/index.md": "# Mechanisms\n"}
-    files = Files([File.generated(config, name, content=said) for name, said in pages.items()])
+    files = Files(
+        [File.generated(config, name, content=content) for name, content in pages.items()]
+    )
     page = SimpleNamespace(file=files.get_file_from_path(at))
     return links.on_page_markdown(text, page, config, links.on_files(files, config))
 

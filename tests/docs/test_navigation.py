@@ -39,12 +39,14 @@ def entries(nav: Any) -> Iterator[str]:
 
 def anchors(text: str) -> set[str]:
     """What GitHub and the site call the headings of a page."""
-    found: Counter[str] = Counter()
+    anchor_counts: Counter[str] = Counter()
     for heading in re.findall(r"^#+ +(.+?) *$", FENCED.sub("", text), re.M):
-        said = re.sub(r"[`*]|\[([^\]]*)\]\([^)]*\)", r"\1", heading)
-        found[SLUG(said, "-")] += 1
-    assert max(found.values(), default=1) == 1, f"two headings of one name: {found.most_common(1)}"
-    return set(found)
+        title = re.sub(r"[`*]|\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+        anchor_counts[SLUG(title, "-")] += 1
+    assert max(anchor_counts.values(), default=1) == 1, (
+        f"two headings of one name: {anchor_counts.most_common(1)}"
+    )
+    return set(anchor_counts)
 
 
 def test_every_page_is_in_the_navigation_once():
@@ -52,10 +54,10 @@ def test_every_page_is_in_the_navigation_once():
     named = Counter(entries(nav))
     kinds = {name.removesuffix("/*") for name in named if name.endswith("/*")}
     assert kinds <= set(REGISTRIES)
-    there = {path.relative_to(DOCS).as_posix() for path in PAGES if path.is_relative_to(DOCS)}
-    by_hand = {name for name in there if name.split("/")[0] not in kinds}
+    pages = {path.relative_to(DOCS).as_posix() for path in PAGES if path.is_relative_to(DOCS)}
+    by_hand = {name for name in pages if name.split("/")[0] not in kinds}
     components = {f"{kind}/{name}.md" for kind in kinds for name in REGISTRIES[kind].names()}
-    assert there - by_hand <= components, "a page of a component that is not registered"
+    assert pages - by_hand <= components, "a page of a component that is not registered"
     assert [name for name, times in named.items() if times > 1] == []
     assert by_hand - set(named) == set(), "add these pages to nav in mkdocs.yml"
 

@@ -28,14 +28,14 @@ def test_a_file_becomes_a_table(
     init, dry, run = commands(PAGE)
     assert (init[0], dry[-1], run) == ("init", "--dry-run", dry[:-1])
     assert run_cli(init) == 0, capsys.readouterr().err
-    said = capsys.readouterr().out
-    assert "'message.body'" in said
-    assert "--user COLUMN" in said
+    output = capsys.readouterr().out
+    assert "'message.body'" in output
+    assert "--user COLUMN" in output
     small = ["--attack", "membership", "--seeds", "1", "--workers", "0", "--no-tracking"]
     small += [part for size in SMALL for part in ("--set", size)]
     assert run_cli([*run, *small]) == 0, capsys.readouterr().err
-    found = [json.loads(file.read_text()) for file in Path("runs").glob("*/*/result.json")]
-    by_name = {result["spec"]["mechanism"][0]["name"]: result for result in found}
+    records = [json.loads(file.read_text()) for file in Path("runs").glob("*/*/result.json")]
+    by_name = {result["spec"]["mechanism"][0]["name"]: result for result in records}
     assert by_name.keys() == {"public-only", "noiseless", "deidentify", "dp-sgd"}
     (proven,) = [g for g in by_name["dp-sgd"]["guarantees"] if g["kind"] == "proven"]
     assert proven["unit"] == "record"

@@ -18,10 +18,10 @@ def test_the_glossary_of_the_site_has_all_words():
 
 
 def test_the_citation_is_of_this_version():
-    said = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    assert said["cff-version"] == "1.2.0"
-    assert {"message", "title", "authors"} <= set(said)
-    assert (said["version"], said["license"]) == (project["version"], project["license"])
-    assert f"version = {{{said['version']}}}" in (ROOT / "README.md").read_text("utf-8")
-    assert all({"name"} == set(author) for author in said["authors"])
+    assert citation["cff-version"] == "1.2.0"
+    assert {"message", "title", "authors"} <= set(citation)
+    assert (citation["version"], citation["license"]) == (project["version"], project["license"])
+    assert f"version = {{{citation['version']}}}" in (ROOT / "README.md").read_text("utf-8")
+    assert all({"name"} == set(author) for author in citation["authors"])

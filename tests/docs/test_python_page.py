@@ -33,10 +33,10 @@ def test_every_block_runs(
     names: dict[str, object] = {}
     for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL):
         exec(compile(block, str(PAGE), "exec"), names)  # noqa: S102
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert (
-        "utility.perplexity" in said
-        and "noise_multiplier" in said
+        "utility.perplexity" in output
+        and "noise_multiplier" in output
         and "Estimate" in repr(names["leakage"])
     )
 

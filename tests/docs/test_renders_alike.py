@@ -35,21 +35,21 @@ class Flat(HTMLParser):
 
     def __init__(self, html: str) -> None:
         super().__init__()
-        self.said: list[str] = []
+        self.parts: list[str] = []
         self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: Any) -> None:
-        self.said += [f"<{tag}>"] if tag in (*SEEN, "td", "th", "h1", "h2", "h3") else []
+        self.parts += [f"<{tag}>"] if tag in (*SEEN, "td", "th", "h1", "h2", "h3") else []
 
     def handle_endtag(self, tag: str) -> None:
-        self.said += [f"</{tag}>"] if tag in SEEN else []
+        self.parts += [f"</{tag}>"] if tag in SEEN else []
 
     def handle_data(self, data: str) -> None:
-        self.said.append(re.sub(r"\s+", "", data))
+        self.parts.append(re.sub(r"\s+", "", data))
 
 
 def in_repository(text: str) -> str:
-    return "".join(Flat(MarkdownIt("commonmark").enable("table").render(text)).said)
+    return "".join(Flat(MarkdownIt("commonmark").enable("table").render(text)).parts)
 
 
 def in_site(text: str) -> str:
@@ -57,7 +57,7 @@ def in_site(text: str) -> str:
     names = [name for name in listed if isinstance(name, str)]
     plain = {"pymdownx.highlight": {"use_pygments": False}}
     html = markdown.markdown(text, extensions=names, extension_configs=plain)
-    return "".join(Flat(html).said)
+    return "".join(Flat(html).parts)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -39,8 +39,10 @@ def test_the_tutorial_measures_a_masked_file(
         assert run_cli(smaller(printed)) == 0, capsys.readouterr().err
         if at == 0:
             runpy.run_path("mask.py")
-    found = [json.loads(file.read_text()) for file in Path("runs").glob("*/result.json")]
-    of = {(run["spec"]["task"]["name"], run["spec"]["mechanism"][0]["name"]): run for run in found}
+    records = [json.loads(file.read_text()) for file in Path("runs").glob("*/result.json")]
+    of = {
+        (run["spec"]["task"]["name"], run["spec"]["mechanism"][0]["name"]): run for run in records
+    }
     masked = of["pii-detection", "sanitized-elsewhere"]
     recall = masked["diagnostics"]["detection"]["recall"]
     assert (recall["PERSON"]["recall"], recall["MONEY"]["recall"]) == (1.0, 0.0)
@@ -48,4 +50,4 @@ def test_the_tutorial_measures_a_masked_file(
     classified = of["text-classification", "sanitized-elsewhere"]
     assert classified["guarantees"][-1]["notion"] == "none"
     assert "auc" in classified["leakage"]["membership"]
-    assert len(found) == 3
+    assert len(records) == 3

@@ -29,12 +29,12 @@ def table(text: str) -> list[list[str]]:
 def test_every_declaration_makes_a_table(page: str) -> None:
     text = PAGES[page]
     assert len(DECLARED.findall(text)) == text.count("\n<!-- table: ")
-    for line, made in tables(text, page):
-        head, marks, *cells = made.splitlines()
+    for line, html in tables(text, page):
+        head, marks, *cells = html.splitlines()
         assert head.startswith("| "), line
         assert marks.count("--") == head.count(" | ") + 1, line
         assert cells, line
-        assert "nan" not in made.lower().split(), line
+        assert "nan" not in html.lower().split(), line
 
 
 @pytest.mark.parametrize("page", [page for page, text in PAGES.items() if "of table -->" in text])

@@ -48,8 +48,8 @@ def test_a_mechanism_of_ones_own_gets_its_row(tmp_path: Path, monkeypatch, capsy
         assert run_cli(account) == 0
         assert "6" in capsys.readouterr().out
         assert run_cli(smaller(run, SMALL)) == 0, capsys.readouterr().err
-    found = [json.loads(one.read_text()) for one in tmp_path.glob("runs/*/*/result.json")]
-    by_name = {result["spec"]["mechanism"][0]["name"]: result for result in found}
+    records = [json.loads(one.read_text()) for one in tmp_path.glob("runs/*/*/result.json")]
+    by_name = {result["spec"]["mechanism"][0]["name"]: result for result in records}
     assert set(by_name) == {"noiseless", "word-response"}
     (stated,) = by_name["word-response"]["guarantees"]
     assert (stated["kind"], stated["unit"]) == ("stated", "word")
@@ -70,9 +70,9 @@ def test_its_probabilities_are_those_of_its_epsilon(tmp_path: Path) -> None:
         mechanism = mechanisms.create("word-response", {"epsilon": epsilon, "words": 3})
         published, _ = mechanism.publish(corpus, Run(1, CorpusStats(3, 3, 0, 0, public=False)))
     assert published.texts[0] == texts[0]
-    said = [Counter(text.split()) for text in published.texts[1:]]
+    counters = [Counter(text.split()) for text in published.texts[1:]]
     keep, other = (x / (math.exp(epsilon) + 2) for x in (math.exp(epsilon), 1))
-    for counts, true in zip(said, "aba", strict=True):
+    for counts, true in zip(counters, "aba", strict=True):
         for word in "abc":
             share = keep if word == true else other
             assert abs(counts[word] / many - share) < 5 * math.sqrt(share * (1 - share) / many)

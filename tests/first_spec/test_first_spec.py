@@ -22,12 +22,12 @@ from uedp_bench.spec.spec import parse_spec
 
 
 def spec_of(
-    file: Path, *, task: str | None = None, epsilons: tuple[float, ...] = (8.0,), **given: str
+    file: Path, *, task: str | None = None, epsilons: tuple[float, ...] = (8.0,), **settings: str
 ):
-    found = first_spec(
-        file, given, task=task, public=(), epsilons=epsilons, names=("s.yaml", "runs/s")
+    draft = first_spec(
+        file, settings, task=task, public=(), epsilons=epsilons, names=("s.yaml", "runs/s")
     )
-    return found, load_yaml(found.text)
+    return draft, load_yaml(draft.text)
 
 
 def test_a_mailbox_with_semicolons_becomes_a_spec(tmp_path: Path) -> None:
@@ -49,12 +49,12 @@ def test_a_mailbox_with_semicolons_becomes_a_spec(tmp_path: Path) -> None:
 
 
 def test_a_crowd_gets_a_mechanism_for_users_at_each_target(tmp_path: Path) -> None:
-    found, data = spec_of(chat(tmp_path, 1050, 700), epsilons=(1.0, 8.0))
+    draft, data = spec_of(chat(tmp_path, 1050, 700), epsilons=(1.0, 8.0))
     assert data["source"]["params"]["text_column"] == "message.body"
     assert data["source"]["params"]["user_column"] == "from.id"
     record, user = data["mechanisms"][-2:]
     assert (record["name"], user["name"]) == ("dp-sgd", "user-dp")
-    assert user["params"]["users"] == found.suggestion.sizes.users
+    assert user["params"]["users"] == draft.suggestion.sizes.users
     for part in (record, user):
         assert part["params"]["epsilon"] == [1.0, 8.0]
         assert "noise_multiplier" not in part["params"]
@@ -67,10 +67,10 @@ def test_tags_and_classes_choose_the_task(tmp_path: Path) -> None:
     assert data["task"]["name"] == "tagging"
     assert data["source"]["params"]["file_format"] == "conll"
     assert data["source"]["params"]["entity_types"] == ["PER"]
-    found, data = spec_of(reviews(tmp_path))
+    draft, data = spec_of(reviews(tmp_path))
     assert data["task"]["name"] == "text-classification"
     assert data["source"]["params"]["label_names"] == ["bad", "good"]
-    assert "user" in "\n".join(found.guesses)
+    assert "user" in "\n".join(draft.guesses)
     _, data = spec_of(reviews(tmp_path), label="none")
     assert data["task"]["name"] == "next-word"
 
@@ -91,18 +91,18 @@ def test_what_the_user_says_counts(tmp_path: Path) -> None:
 
 
 def test_few_users_are_said_and_rows_are_the_unit(tmp_path: Path) -> None:
-    found, data = spec_of(mail(tmp_path, users=5))
+    draft, data = spec_of(mail(tmp_path, users=5))
     assert "user_column" not in data["source"]["params"]
-    assert "only 5 users" in "\n".join(found.guesses)
-    assert "(--user 'Sent From' insists)" in "\n".join(found.guesses)
+    assert "only 5 users" in "\n".join(draft.guesses)
+    assert "(--user 'Sent From' insists)" in "\n".join(draft.guesses)
 
 
 def test_text_without_words_for_secrets_has_a_spec_without_them(tmp_path: Path) -> None:
     file = tmp_path / "chat.csv"
     file.write_text("text\n" + "".join(f"你好 我 去 {row} 了 吗\n" for row in range(90)))
-    found, data = spec_of(file)
+    draft, data = spec_of(file)
     assert [part["name"] for part in data["attacks"]] == ["membership"]
-    assert "secret-sharer" in "\n".join(found.guesses)
+    assert "secret-sharer" in "\n".join(draft.guesses)
 
 
 def test_too_little_or_nothing_readable_is_refused(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_too_little_or_nothing_readable_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "expected"),
     [
         ("a.csv", b"x,y\n1,2\n3,4\n", ("csv", "utf-8", ",", True)),
         ("a.csv", "x\ty\n1\té\n".encode(), ("csv", "utf-8", "\t", True)),
@@ -158,11 +158,11 @@ def test_too_little_or_nothing_readable_is_refused(tmp_path: Path) -> None:
         ("a.bio", b"-DOCSTART- O\n\nAnn B-PER\ncame O\n\nBo O\n", ("conll", "utf-8", None, True)),
     ],
 )
-def test_how_a_file_is_written(tmp_path: Path, name: str, content: bytes, said) -> None:
+def test_how_a_file_is_written(tmp_path: Path, name: str, content: bytes, expected) -> None:
     file = tmp_path / name
     file.write_bytes(content)
-    found = look_at(file)
-    assert (found.file_format, found.encoding, found.delimiter, found.by_ending) == said
+    layout = look_at(file)
+    assert (layout.file_format, layout.encoding, layout.delimiter, layout.by_ending) == expected
 
 
 def table(**columns: list[object]) -> dict[str, list[object]]:
@@ -235,7 +235,7 @@ def test_spans_of_other_tools_are_seen(span: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ("0\tfirst of all texts\n1\tthe second text\n", r"a\.tsv.*header.*'0'"),
         ("a text of more than six words it is\tx\nsome text\ty\n", r"a\.tsv.*header.*'a text"),
@@ -243,9 +243,9 @@ def test_spans_of_other_tools_are_seen(span: object) -> None:
         ("user\ttext\nu1\tone\nuser\ttext\nu2\ttwo\n", r"a\.tsv.*row 2"),
     ],
 )
-def test_a_first_row_of_data_is_no_header(tmp_path: Path, content: str, said: str) -> None:
+def test_a_first_row_of_data_is_no_header(tmp_path: Path, content: str, message: str) -> None:
     (tmp_path / "a.tsv").write_text(content)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         spec_of(tmp_path / "a.tsv")
 
 
@@ -253,10 +253,10 @@ def test_quotes_that_are_text_are_proposed(tmp_path: Path) -> None:
     rows = [f"u{row % 60}\tthe words of row {row}" for row in range(120)]
     rows[10], rows[20] = 'u1\t"I came', 'u2\tI left"'
     (tmp_path / "a.tsv").write_text("\n".join(["user\ttext", *rows]) + "\n")
-    found, data = spec_of(tmp_path / "a.tsv")
+    draft, data = spec_of(tmp_path / "a.tsv")
     assert data["source"]["params"]["quoting"] == "none"
-    assert "120 rows" in "\n".join(found.facts)
-    assert "source.quoting" in "\n".join(found.guesses)
+    assert "120 rows" in "\n".join(draft.facts)
+    assert "source.quoting" in "\n".join(draft.guesses)
 
 
 @pytest.mark.parametrize(

@@ -138,8 +138,8 @@ def test_damaged_word_vectors_and_lists(tmp_path):
         file = tmp_path / f"{at}.txt"
         file.write_bytes(damaged(b"the 0.1 0.2 0.3\ncat 1 2 3\nsat -1 0 1e-3\n", rng))
         with suppress(InputError):
-            found = read_embedding(file, "embedding")
-            assert found.vectors.shape == (len(found.words), found.dimension)
+            embedding = read_embedding(file, "embedding")
+            assert embedding.vectors.shape == (len(embedding.words), embedding.dimension)
         with suppress(InputError):
             assert PublicList.read(file, "public_list").surfaces
 

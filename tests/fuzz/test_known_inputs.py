@@ -107,16 +107,16 @@ def test_specs_are_refused_in_one_line_and_soon(tmp_path, what):
     ],
 )
 def test_settings_are_refused_in_one_line_and_soon(command, value):
-    _, _, said = answer([*command[:-1], command[-1] + value], codes=(2,), seconds=4.0)
-    assert "--set" in said or "rounds" in said or "users" in said
+    _, _, error_text = answer([*command[:-1], command[-1] + value], codes=(2,), seconds=4.0)
+    assert "--set" in error_text or "rounds" in error_text or "users" in error_text
 
 
 def test_more_runs_than_usual_are_allowed_where_asked_for(tmp_path):
     command = ["run", "--mechanism", "noiseless", "--seeds", "1,2,3"]
     answer([*command, "--max-runs", "3"], codes=(0,))
-    _, _, said = answer([*command, "--max-runs", "2"], codes=(2,))
-    assert "3 runs" in said
-    assert "--max-runs" in said
+    _, _, error_text = answer([*command, "--max-runs", "2"], codes=(2,))
+    assert "3 runs" in error_text
+    assert "--max-runs" in error_text
 
 
 def places(tmp_path: Path) -> dict[str, str]:
@@ -158,8 +158,8 @@ def test_what_is_no_file_is_refused_and_never_waited_for(tmp_path, command):
     for name in places(tmp_path).values():
         if ending and Path(name).parent == Path() and len(name) < 250:
             Path(name + ending).symlink_to(tmp_path / name)
-        _, _, said = answer([part.format(name) for part in command.split()], codes=(2,))
-        assert len(said) < 1_000
+        _, _, error_text = answer([part.format(name) for part in command.split()], codes=(2,))
+        assert len(error_text) < 1_000
 
 
 ROW = json.dumps({"text": "a b", "user": "u"}) + "\n"
@@ -192,19 +192,19 @@ def test_data_files_are_refused_in_one_line(tmp_path, what):
     ending, content = FILES[what]
     (tmp_path / f"data.{ending}").write_bytes(content)
     command = ["data", "describe", "text", "--path", f"data.{ending}", "--set", "user_column=user"]
-    _, _, said = answer(command, codes=(2,))
-    assert any(why in said for why in (f"data.{ending}", "row 21", "row 1 of", "columns: none")), (
-        said
-    )
-    assert "too few" not in said
+    _, _, error_text = answer(command, codes=(2,))
+    assert any(
+        why in error_text for why in (f"data.{ending}", "row 21", "row 1 of", "columns: none")
+    ), error_text
+    assert "too few" not in error_text
 
 
 def test_half_of_a_character_is_named_by_its_row(tmp_path):
     (tmp_path / "data.jsonl").write_text(ROW * 3 + '{"text": "a \\ud800", "user": "u"}\n' + ROW)
     command = ["data", "describe", "text", "--path", "data.jsonl"]
-    _, _, said = answer(command, codes=(2,))
-    assert "row 4 of 5" in said
-    assert "half of a character" in said
+    _, _, error_text = answer(command, codes=(2,))
+    assert "row 4 of 5" in error_text
+    assert "half of a character" in error_text
     # Two halves are one character.
     (tmp_path / "data.jsonl").write_text((ROW + '{"text": "\\ud83d\\udca9", "user": "v"}\n') * 20)
     answer(command, codes=(0,))
@@ -259,16 +259,16 @@ def test_numbers_of_very_many_digits_in_options():
 
 
 def test_arguments_that_are_not_utf8():
-    _, _, said = answer(["run", os.fsdecode(b"\xff.yaml")], codes=(2,))
-    assert "UTF-8" in said
+    _, _, error_text = answer(["run", os.fsdecode(b"\xff.yaml")], codes=(2,))
+    assert "UTF-8" in error_text
 
 
 def test_all_that_is_wrong_is_said_at_once():
     settings = ["rounds=0", "clip=-1", "local_learning_rate=x"]
-    _, _, said = answer(
+    _, _, error_text = answer(
         ["account", "user-dp", *(part for one in settings for part in ("--set", one))], codes=(2,)
     )
-    assert all(name in said for name in ("rounds", "clip", "local_learning_rate"))
+    assert all(name in error_text for name in ("rounds", "clip", "local_learning_rate"))
 
 
 def test_a_folder_of_everything_is_no_parameter(tmp_path, monkeypatch):

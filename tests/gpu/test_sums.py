@@ -29,16 +29,16 @@ def _sum(name: str, device: str, refusal: str | None) -> torch.Tensor:
     cohort = Cohort.build(owner, np.concatenate(USERS), np.ones(len(ROWS)), len(USERS))
     cohort = cohort._replace(seeds=np.arange(100, 100 + len(ROWS))[cohort.rows][None])
     work = RoundWork(worker.trainer.flat.vector.clone(), Limits(0.1))
-    found: torch.Tensor = worker.unit_sum(work, Share(cohort, np.ones(len(USERS)))).total
-    return found.cpu().double()
+    total: torch.Tensor = worker.unit_sum(work, Share(cohort, np.ones(len(USERS)))).total
+    return total.cpu().double()
 
 
 @pytest.mark.parametrize("refusal", [None, "a test asks for it"], ids=["one pass", "updates"])
 @pytest.mark.parametrize("name", [name for name in MODELS if name not in FROZEN])
 def test_a_sum_is_that_of_the_cpu(name: str, refusal: str | None) -> None:
     expected = _sum(name, "cpu", refusal)
-    found = _sum(name, "cuda", refusal)
-    assert float((found - expected).norm()) < 1e-3 * float(expected.norm())
+    device_sum = _sum(name, "cuda", refusal)
+    assert float((device_sum - expected).norm()) < 1e-3 * float(expected.norm())
 
 
 def test_a_device_by_its_number_is_measured_first() -> None:

@@ -130,12 +130,12 @@ def test_bars_show_the_time_that_is_left(jobs):
 def test_a_quiet_run_prints_nothing_but_failures(tmp_path, capsys):
     fine = flags(tmp_path, "--mechanism", "noiseless", "--set", "mechanism.epochs=1", "--quiet")
     assert run_cli([*fine, "--attack", "reidentify"]) == 0
-    said = capsys.readouterr()
-    assert (said.out, said.err) == ("", "")
+    screen = capsys.readouterr()
+    assert (screen.out, screen.err) == ("", "")
     assert len(list(tmp_path.glob("*/result.json"))) == 1
     broken = flags(tmp_path, "--plugin", str(SPIES), "--mechanism", "spy-training", "-q")
     with plugged(SPIES):
         assert run_cli([*broken, "--set", "mechanism.does=raise"]) == 1
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.startswith("failed: spy-training, seed 1: ")
+    screen = capsys.readouterr()
+    assert screen.out == ""
+    assert screen.err.startswith("failed: spy-training, seed 1: ")

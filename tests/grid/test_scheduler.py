@@ -47,10 +47,10 @@ def spy(does, seed=None):
 def run_all(specs, out, workers=0, listen=lambda message: None, timeout=None):
     jobs = jobs_of(specs, out)
     settings = Execution(out, "cpu", keep_release=False)
-    found = run_jobs(
+    results = run_jobs(
         jobs, settings, workers=workers, plugins=(SPIES,), listen=listen, timeout=timeout
     )
-    return {(job.label): result for job, result in found}
+    return {(job.label): result for job, result in results}
 
 
 def numbers(result):
@@ -108,18 +108,18 @@ def test_whatever_ends_a_run_is_its_result_and_the_others_go_on(tmp_path):
     specs = runs(*[spy(does) for does in (*ways, "train")])
     jobs = jobs_of(specs, tmp_path)
     running = run_jobs(jobs, Execution(tmp_path, "cpu"), workers=2, plugins=(SPIES,))
-    found = {job.spec.mechanism[0].params["does"]: result for job, result in running}
-    assert found.pop("train").status == "finished"
-    assert found.keys() == ways.keys()
-    for does, (kind, said) in ways.items():
-        ended = found[does]
+    results = {job.spec.mechanism[0].params["does"]: result for job, result in running}
+    assert results.pop("train").status == "finished"
+    assert results.keys() == ways.keys()
+    for does, (kind, message) in ways.items():
+        ended = results[does]
         assert (ended.status, ended.error.type) == ("failed", kind)
-        assert said in ended.error.message
+        assert message in ended.error.message
         assert ended.error.phase == "train"
         assert ended.error.failures == 1
         assert read_result(tmp_path / ended.id / "result.json") == ended
         assert not is_input_error(ended.error.type)
-    assert "spies.py" in found["abort"].error.traceback
+    assert "spies.py" in results["abort"].error.traceback
 
 
 @pytest.mark.long
@@ -131,9 +131,9 @@ def test_a_run_that_hangs_is_ended(tmp_path):
 
 
 def test_a_component_that_exits_ends_no_benchmark_in_this_process_either(tmp_path):
-    found = run_all(runs(spy("sys-exit", seed=1), seeds=[1, 2]), tmp_path)
-    assert [r.status for r in found.values()] == ["failed", "finished"]
-    assert found["spy-training, seed 1"].error.message == "SystemExit: 0"
+    results = run_all(runs(spy("sys-exit", seed=1), seeds=[1, 2]), tmp_path)
+    assert [r.status for r in results.values()] == ["failed", "finished"]
+    assert results["spy-training, seed 1"].error.message == "SystemExit: 0"
 
 
 def test_what_failed_three_times_is_left_out_until_it_is_asked_for(tmp_path):
@@ -176,7 +176,7 @@ def test_a_result_that_is_whole_survives_the_end_of_its_process(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "fields", "said"),
+    ("mechanism", "fields", "message"),
     [
         ({"name": "user-dp", "params": {"users_per_round": 61}}, {}, "users_per_round is 61.* 60"),
         ({"name": "user-dp", "params": {"users_per_round": 55}}, {"attacks": ["hold-out"]},
@@ -189,8 +189,8 @@ def test_a_result_that_is_whole_survives_the_end_of_its_process(tmp_path):
          r"tagging\.scored_layer.*'gold'.*: entities"),
     ],
 )  # fmt: skip
-def test_what_can_be_known_before_training_is(tmp_path, mechanism, fields, said):
-    with pytest.raises(InputError, match=said):
+def test_what_can_be_known_before_training_is(tmp_path, mechanism, fields, message):
+    with pytest.raises(InputError, match=message):
         jobs_of(runs(mechanism, **fields), tmp_path)
     assert not list(tmp_path.iterdir())
 

@@ -22,7 +22,7 @@ def do(tmp_path, *chores, workers=2, **more):
     heard = []
     running = in_processes(
         Chores(tmp_path), chores, workers=workers,
-        listen=lambda chore, told: heard.append((chore, told)), **more,
+        listen=lambda chore, event: heard.append((chore, event)), **more,
     )  # fmt: skip
     return dict(running), heard
 
@@ -53,7 +53,7 @@ def test_processes_are_kept_for_the_next_task(tmp_path):
     assert len(ended) == 6
     assert len(set(pids(tmp_path))) <= 2
     assert os.getpid() not in pids(tmp_path)
-    assert sorted(told for _, told in heard) == sorted(f"note {i}" for i in range(6))
+    assert sorted(event for _, event in heard) == sorted(f"note {i}" for i in range(6))
     assert not any(map(living, pids(tmp_path)))
 
 
@@ -89,8 +89,8 @@ def test_what_ends_a_process_is_told_and_the_others_go_on(tmp_path):
     assert {chore: crash.kind for chore, crash in crashes.items()} == {
         chore: kind for chore, (kind, _) in ENDS.items()
     }
-    for chore, (_, said) in ENDS.items():
-        assert said in crashes[chore].message, chore
+    for chore, (_, message) in ENDS.items():
+        assert message in crashes[chore].message, chore
         assert crashes[chore].last == chore
     assert ended == dict.fromkeys(chores[::2])
     for file in tmp_path.glob("*.child"):
@@ -112,7 +112,7 @@ def test_a_process_killed_between_tasks_is_replaced(tmp_path):
 def test_a_message_may_be_larger_than_a_pipe(tmp_path):
     ended, heard = do(tmp_path, "large", workers=1)
     assert ended == {"large": None}
-    assert [len(told) for _, told in heard] == [5, 2**22]
+    assert [len(event) for _, event in heard] == [5, 2**22]
 
 
 def test_a_native_crash_names_the_line_of_python(tmp_path):

@@ -30,7 +30,7 @@ def test_nothing_else_is_and_nothing_waits(tmp_path):
     (tmp_path / "endless").symlink_to("/dev/zero")
     (tmp_path / "round").symlink_to(tmp_path / "round")
     (tmp_path / "bytes").write_bytes(b"\xff")
-    for name, said in {
+    for name, message in {
         "pipe": "is a pipe, a device or a socket, not a file",
         "endless": "is a pipe, a device or a socket, not a file",
         ".": "is a folder, not a file",
@@ -41,7 +41,7 @@ def test_nothing_else_is_and_nothing_waits(tmp_path):
     }.items():
         with pytest.raises(FormError) as caught:
             file_text(tmp_path / name)
-        assert str(caught.value) == said
+        assert str(caught.value) == message
 
 
 def test_a_file_that_is_too_large_is_not_read_whole(tmp_path):
@@ -119,8 +119,8 @@ def test_only_a_value_without_faults_is_called_sound():
 
 def test_what_json_libraries_let_pass_is_found_at_its_place():
     value = json.loads('{"a":[1,NaN,{"b":-1e999}],"c":"\\ud83d","\\udc00":1,"d":"\\ud83d\\ude00"}')
-    found = dict(faults(value))
-    assert found == {
+    fault_messages = dict(faults(value))
+    assert fault_messages == {
         ("a", 1): 'nan is no number of JSON; infinity is the text "inf"',
         ("a", 2, "b"): '-inf is no number of JSON; infinity is the text "inf"',
         ("c",): "'\\ud83d' has half of a character",

@@ -39,7 +39,7 @@ SENTENCES = SentenceSampledGaussian(
 )
 
 
-def said(
+def privacy_event(
     event: AnyEvent,
     rounds: int = 60,
     protected: Protected | None = None,
@@ -88,7 +88,7 @@ def shape(guarantee: Guarantee) -> list[tuple[int, int | None]]:
 def test_points_of_the_curve(
     event: AnyEvent, declared: Protected | None, points: list[tuple[int, int | None]]
 ) -> None:
-    result = by_unit(said(event, 2, declared))["user-entity"]
+    result = by_unit(privacy_event(event, 2, declared))["user-entity"]
     assert shape(result) == points
     assert result.protected == declared
     at = declared or Protected(spread=event.users - 1, sentences_per_user=50)
@@ -106,51 +106,55 @@ def test_points_of_the_curve(
 
 def test_declared_points_give_the_published_epsilon() -> None:
     for event in (ONE, TWO, SENTENCES):
-        result = by_unit(said(event, 60, Protected(spread=10)))["user-entity"]
+        result = by_unit(privacy_event(event, 60, Protected(spread=10)))["user-entity"]
         assert result.epsilon == pytest.approx(8.0, abs=0.07)
         assert result.epsilon <= 8.0
-        assert by_unit(said(event))["user-entity"].epsilon > 100.0
+        assert by_unit(privacy_event(event))["user-entity"].epsilon > 100.0
 
 
 def test_points_asked_for() -> None:
-    asked = [Protected(spread=5), Protected(spread=2, sentences_per_user=4)]
-    result = by_unit(said(TWO, 9, Protected(spread=1)), points=asked)["user-entity"]
+    points = [Protected(spread=5), Protected(spread=2, sentences_per_user=4)]
+    result = by_unit(privacy_event(TWO, 9, Protected(spread=1)), points=points)["user-entity"]
     assert shape(result) == [(2, 8), (5, 5)]
-    for point, at in zip(asked, (result.curve[1], result.curve[0]), strict=True):
+    for point, at in zip(points, (result.curve[1], result.curve[0]), strict=True):
         value = proven_at(
-            [said(TWO, 9)], unit="user-entity", adjacency="add-or-remove", delta=DELTA, point=point
+            [privacy_event(TWO, 9)],
+            unit="user-entity",
+            adjacency="add-or-remove",
+            delta=DELTA,
+            point=point,
         )
         assert value == at.epsilon
     assert result.epsilon == proven_at(
-        [said(TWO, 9)], unit="user-entity", adjacency="add-or-remove", delta=DELTA,
+        [privacy_event(TWO, 9)], unit="user-entity", adjacency="add-or-remove", delta=DELTA,
         point=Protected(spread=1),
     )  # fmt: skip
 
 
 def test_proven_at_without_a_curve() -> None:
     poisson = PoissonSampled(rate=0.01, event=Gaussian(noise_multiplier=1.0))
-    events = [said(poisson, 1_000, unit="user")]
+    events = [privacy_event(poisson, 1_000, unit="user")]
     more = {"delta": DELTA, "point": Protected(spread=3), "adjacency": "add-or-remove"}
     assert proven_at(events, unit="user", **more) == pytest.approx(1.828244, abs=1e-6)
     assert proven_at(events, unit="user-entity", **more) == math.inf
     drawn = FixedSizeSampled(population=9, sample=3, event=poisson.event)
-    refused = [*events, said(drawn, unit="user")]
+    refused = [*events, privacy_event(drawn, unit="user")]
     assert proven_at(refused, unit="user", **more) == math.inf
 
 
 def test_different_declared_points_are_refused() -> None:
     points = Protected(spread=3), Protected(spread=3, sentences_per_user=2)
-    both = by_unit(*(said(SENTENCES, 2, point) for point in points))
+    both = by_unit(*(privacy_event(SENTENCES, 2, point) for point in points))
     assert both["user-entity"].status == "refused"
     assert "different points" in both["user-entity"].reason
     assert both["user"].status == "given"
-    half = by_unit(said(SENTENCES, 2, points[0]), said(SENTENCES, 2))
+    half = by_unit(privacy_event(SENTENCES, 2, points[0]), privacy_event(SENTENCES, 2))
     assert half["user-entity"].protected == points[0]
 
 
 @pytest.mark.parametrize("event", [ONE, TWO, SENTENCES])
 def test_the_user_alone_is_the_point_without_others(event: AnyEvent) -> None:
-    both = by_unit(said(event, 60, Protected(spread=10)))
+    both = by_unit(privacy_event(event, 60, Protected(spread=10)))
     assert both["user"].epsilon == both["user-entity"].curve[0].epsilon < 8.0
     assert (both["user"].curve, both["user"].protected) == ((), None)
 
@@ -191,7 +195,7 @@ def test_unlike_rounds_compose() -> None:
     together = user_entity_epsilon(parts, point, DELTA)
     alone = [user_entity_epsilon((part,), point, DELTA / 5) for part in parts]
     assert max(user_entity_epsilon((part,), point, DELTA) for part in parts) < together < sum(alone)
-    result = by_unit(*(said(event, count) for event, count in parts))
+    result = by_unit(*(privacy_event(event, count) for event, count in parts))
     assert shape(result["user-entity"])[-1] == (399, 399 * 6)
     assert result["user-entity"].curve[2].epsilon == pytest.approx(together, rel=1e-9)
 
@@ -207,8 +211,8 @@ def test_weak_rounds_beside_strong_ones_keep_a_fine_grid() -> None:
 
 
 def test_every_stage_must_speak_of_a_unit() -> None:
-    vocabulary = said(Gaussian(noise_multiplier=5.0), 1, unit="user", stage="words")
-    training = said(SENTENCES, 60, Protected(spread=10), stage="uedp-group")
+    vocabulary = privacy_event(Gaussian(noise_multiplier=5.0), 1, unit="user", stage="words")
+    training = privacy_event(SENTENCES, 60, Protected(spread=10), stage="uedp-group")
     both = by_unit(vocabulary, training)
     assert both["user-entity"].status == "refused"
     assert "stage words" in both["user-entity"].reason
@@ -221,8 +225,8 @@ def test_every_stage_must_speak_of_a_unit() -> None:
 
 
 def test_a_stage_for_the_whole_unit_composes_with_the_curve() -> None:
-    vocabulary = said(Gaussian(noise_multiplier=5.0), 1, stage="words")
-    training = said(SENTENCES, 60, Protected(spread=10), stage="uedp-group")
+    vocabulary = privacy_event(Gaussian(noise_multiplier=5.0), 1, stage="words")
+    training = privacy_event(SENTENCES, 60, Protected(spread=10), stage="uedp-group")
     both, alone = by_unit(vocabulary, training), by_unit(training)
     assert alone["user-entity"].epsilon < both["user-entity"].epsilon < 9.0
     assert alone["user"].epsilon < both["user"].epsilon < math.inf
@@ -230,8 +234,8 @@ def test_a_stage_for_the_whole_unit_composes_with_the_curve() -> None:
 
 
 def test_stages_of_different_units_prove_nothing() -> None:
-    record = said(Gaussian(noise_multiplier=5.0), 1, unit="record", stage="one")
-    user = said(Gaussian(noise_multiplier=5.0), 1, unit="user", stage="two")
+    record = privacy_event(Gaussian(noise_multiplier=5.0), 1, unit="record", stage="one")
+    user = privacy_event(Gaussian(noise_multiplier=5.0), 1, unit="user", stage="two")
     for result in proven([record, user], delta=DELTA):
         assert (result.status, result.epsilon) == ("refused", math.inf)
     raw = PrivacyEvent(unit="record", event=NonPrivate(reason="as it is"), stage="three")
@@ -243,7 +247,7 @@ def test_stages_of_different_units_prove_nothing() -> None:
 def test_fixed_size_rounds_prove_nothing_about_entities() -> None:
     drawn = FixedSizeSampled(population=400, sample=40, event=Gaussian(noise_multiplier=5.0))
     for adjacency in ("add-or-remove", "replace-one"):
-        event = said(drawn).model_copy(update={"adjacency": adjacency})
+        event = privacy_event(drawn).model_copy(update={"adjacency": adjacency})
         (result,) = proven([event], delta=DELTA)
         assert (result.status, result.unit, result.epsilon) == ("refused", "user-entity", math.inf)
         assert "fixed-size" in result.reason
@@ -256,57 +260,61 @@ def test_no_more_sentences_than_two_levels_were_asked_for() -> None:
     """Where both kinds of rounds meet, a point never says more a user than theorem B assumed."""
     both = [event.model_copy(update={"users": 20}) for event in (SENTENCES, TWO)]
     point = Protected(spread=60)
-    guarantee = by_unit(*(said(event, protected=point, stage=event.kind) for event in both))[
-        "user-entity"
-    ]
+    guarantee = by_unit(
+        *(privacy_event(event, protected=point, stage=event.kind) for event in both)
+    )["user-entity"]
     for at in guarantee.curve[:-1]:
         assert at.sentences is not None
         each = max(1, -(-at.sentences // max(1, at.spread)))
-        asked = Protected(spread=at.spread, sentences_per_user=each)
+        protected = Protected(spread=at.spread, sentences_per_user=each)
         rounds = tuple((event, 60) for event in both)
-        assert at.epsilon >= user_entity_epsilon(rounds, asked, DELTA) * (1 - 1e-9)
+        assert at.epsilon >= user_entity_epsilon(rounds, protected, DELTA) * (1 - 1e-9)
 
 
 def test_local_noise_adds_up() -> None:
     laplace = LaplaceVector(scale=2.0, sensitivity=6.0)
-    result = by_unit(said(laplace, 2, unit="word"), said(PureDP(epsilon=0.5), 1, unit="word"))[
-        "word"
-    ]
+    result = by_unit(
+        privacy_event(laplace, 2, unit="word"), privacy_event(PureDP(epsilon=0.5), 1, unit="word")
+    )["word"]
     assert (result.epsilon, result.delta, result.notion) == (6.5, 0.0, "dp")
     assert result.accountant == "basic" and result.source
-    approximate = by_unit(said(ApproximateDP(epsilon=1.0, delta=1e-6), 3, unit="word"))["word"]
+    approximate = by_unit(privacy_event(ApproximateDP(epsilon=1.0, delta=1e-6), 3, unit="word"))[
+        "word"
+    ]
     assert (approximate.epsilon, approximate.delta) == (3.0, pytest.approx(3e-6))
-    over = by_unit(said(ApproximateDP(epsilon=1.0, delta=1e-5), 3, unit="word"))["word"]
+    over = by_unit(privacy_event(ApproximateDP(epsilon=1.0, delta=1e-5), 3, unit="word"))["word"]
     assert (over.epsilon, over.notion) == (math.inf, "none")
     assert over.reason
 
 
 def test_local_noise_beside_central_noise() -> None:
-    local = said(ApproximateDP(epsilon=0.5, delta=4e-6), 1, stage="words")
-    training = said(SENTENCES, 12, Protected(spread=10), stage="uedp-group")
+    local = privacy_event(ApproximateDP(epsilon=0.5, delta=4e-6), 1, stage="words")
+    training = privacy_event(SENTENCES, 12, Protected(spread=10), stage="uedp-group")
     result = by_unit(local, training)["user-entity"]
     rest = user_entity_epsilon(((SENTENCES, 12),), Protected(spread=10), 6e-6)
     assert 0.97 * (0.5 + rest) <= result.epsilon <= 0.5 + rest  # a composition, or the sum
     assert result.delta == DELTA
     assert result.curve[0].epsilon > 0.5
     assert result.accountant in ("pairs-pld", "user-entity-pld + basic")
-    starved = said(ApproximateDP(epsilon=0.5, delta=1e-5), 1, stage="words")
+    starved = privacy_event(ApproximateDP(epsilon=0.5, delta=1e-5), 1, stage="words")
     assert by_unit(starved, training)["user-entity"].epsilon == math.inf
 
 
 def test_metric_privacy_keeps_to_itself() -> None:
     metric = MetricPrivacy(epsilon=3.0, metric="euclidean")
-    result = by_unit(said(metric, 2, unit="word"))["word"]
+    result = by_unit(privacy_event(metric, 2, unit="word"))["word"]
     assert (result.epsilon, result.delta, result.notion) == (6.0, 0.0, "metric-dp")
     for other in (PureDP(epsilon=1.0), Gaussian(noise_multiplier=1.0)):
-        refused = by_unit(said(metric, 1, unit="word"), said(other, 1, unit="word"))["word"]
+        refused = by_unit(
+            privacy_event(metric, 1, unit="word"), privacy_event(other, 1, unit="word")
+        )["word"]
         assert (refused.status, refused.epsilon) == ("refused", math.inf)
 
 
 def test_claims_of_local_noise() -> None:
     def claim(event: AnyEvent, accountant: str) -> Guarantee:
-        made = Claim(unit="word", event=event, accountant=accountant, source="a paper")
-        return claimed([made], DELTA)[0]
+        word_claim = Claim(unit="word", event=event, accountant=accountant, source="a paper")
+        return claimed([word_claim], DELTA)[0]
 
     pure = claim(PureDP(epsilon=0.05), "basic")
     assert (pure.epsilon, pure.delta, pure.notion) == (0.05, 0.0, "dp")
@@ -320,7 +328,7 @@ def test_claims_of_local_noise() -> None:
 
 
 def test_curves_come_fast_and_without_dp_accounting() -> None:
-    event = said(TWO, 60, Protected(spread=3)).model_dump_json()
+    event = privacy_event(TWO, 60, Protected(spread=3)).model_dump_json()
     code = f"""
 import sys, time
 start = time.process_time()

@@ -34,8 +34,8 @@ def sampled(rate: float, noise: float) -> PoissonSampled:
 )
 def test_batches_of_one_and_of_32(noise: float, one: float, batch: float, today: float) -> None:
     """Ten epochs over 14,987 records: the printed epsilons, and those of what was trained."""
-    found = tf_privacy_epsilon(sampled(1 / RECORDS, noise), 10 * RECORDS, DELTA)
-    assert found == pytest.approx(one, abs=5e-5)
+    epsilon = tf_privacy_epsilon(sampled(1 / RECORDS, noise), 10 * RECORDS, DELTA)
+    assert epsilon == pytest.approx(one, abs=5e-5)
     event, steps = sampled(32 / RECORDS, noise), 4_690
     assert tf_privacy_epsilon(event, steps, DELTA) == pytest.approx(batch, abs=5e-4)
     assert rdp_epsilon([(event, steps)], "add-or-remove", DELTA) == pytest.approx(today, abs=6e-3)
@@ -81,9 +81,9 @@ def test_claims_name_it_and_it_knows_one_relation_and_one_sampling() -> None:
         accountant="tf-privacy-rdp",
         source="a paper",
     )
-    found = claimed([claim], DELTA)[0]
-    assert found.accountant == "tf-privacy-rdp"
-    assert found.epsilon == pytest.approx(0.6876, abs=5e-5)
+    guarantee = claimed([claim], DELTA)[0]
+    assert guarantee.accountant == "tf-privacy-rdp"
+    assert guarantee.epsilon == pytest.approx(0.6876, abs=5e-5)
     fixed = FixedSizeSampled(population=10, sample=1, event=Gaussian(noise_multiplier=1.0))
     for update in ({"adjacency": "replace-one"}, {"event": fixed, "adjacency": "replace-one"}):
         assert claimed([claim.model_copy(update=update)], DELTA)[0].status == "refused"

@@ -34,9 +34,9 @@ def sampled(rate: float, noise: float) -> PoissonSampled:
 
 # dp-accounting's own values at grid steps of 1e-5: from (0.997 of it) to a few percent above.
 def test_small_rates_take_bounded_memory_and_stay_tight():
-    known, finest = [(sampled(1e-6, 0.6), 100_000)], 0.015015
+    events, finest = [(sampled(1e-6, 0.6), 100_000)], 0.015015
     tracemalloc.start()
-    epsilon = pld_epsilon(known, "add-or-remove", 1e-8)
+    epsilon = pld_epsilon(events, "add-or-remove", 1e-8)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < MOST_MEMORY
@@ -45,14 +45,14 @@ def test_small_rates_take_bounded_memory_and_stay_tight():
 
 @pytest.mark.parametrize("adjacency", ["add-or-remove", "replace-one"])
 def test_a_grid_that_is_too_fine_is_made_coarser_on_the_safe_side(monkeypatch, adjacency):
-    known = [(sampled(0.02, 0.8), 400), (Gaussian(noise_multiplier=9.0), 7)]
-    fine = pld_epsilon(known, adjacency, 1e-5)
+    events = [(sampled(0.02, 0.8), 400), (Gaussian(noise_multiplier=9.0), 7)]
+    fine = pld_epsilon(events, adjacency, 1e-5)
     for points, composed in ((1 << 12, 1 << 21), (1 << 17, 1 << 13)):
         monkeypatch.setattr(dp_accounting, "_POINTS", points)
         monkeypatch.setattr(dp_accounting, "_COMPOSED", composed)
         dp_accounting._affordable_step.cache_clear()
         dp_accounting._pld_epsilon.cache_clear()
-        assert 0.999 * fine <= pld_epsilon(known, adjacency, 1e-5) <= 1.03 * fine
+        assert 0.999 * fine <= pld_epsilon(events, adjacency, 1e-5) <= 1.03 * fine
     dp_accounting._affordable_step.cache_clear()
     dp_accounting._pld_epsilon.cache_clear()
 

@@ -32,7 +32,7 @@ from uedp_bench.accounting.events import (
 ALONE = Protected(spread=0)
 
 
-def at(order):
+def index_of(order):
     return int(np.argmin(np.abs(ORDERS - order)))
 
 
@@ -49,7 +49,7 @@ def test_sampled_gaussian_is_dp_accountings_at_integer_orders(rate, noise):
     for order in (2, 3, 11, 32, 64, 256):
         accountant = RdpAccountant([order])
         accountant.compose(dp.PoissonSampledDpEvent(rate, dp.GaussianDpEvent(noise)))
-        assert ours[at(order)] == pytest.approx(accountant._rdp[0], rel=1e-9)
+        assert ours[index_of(order)] == pytest.approx(accountant._rdp[0], rel=1e-9)
 
 
 def test_gaussian_has_its_closed_form_and_replacing_doubles_the_distance():
@@ -94,7 +94,7 @@ def parts(count, rate, sign, unit=1.0, shift=0.0):
 @pytest.mark.parametrize("order", [1.5, 4.5])
 def test_user_entity_rounds_are_the_integral_over_the_opposed_pair(order):
     event = UserEntityGaussian(rate=0.3, noise_multiplier=1.5, users=50)
-    ours = renyi([event], "add-or-remove", Protected(spread=2))[at(order)]
+    ours = renyi([event], "add-or-remove", Protected(spread=2))[index_of(order)]
     one = brute(parts(3, 0.3, 1), parts(2, 0.3, -1), 1.5, order)
     other = brute(parts(2, 0.3, 1), parts(3, 0.3, -1), 1.5, order)
     assert ours == pytest.approx(max(one, other), rel=1e-8)
@@ -104,7 +104,7 @@ def test_user_entity_rounds_are_the_integral_over_the_opposed_pair(order):
 def test_sentence_rounds_are_the_integral_over_the_group(order):
     event = SentenceSampledGaussian(rate=0.2, noise_multiplier=1.2, sentences_per_user=2, users=9)
     point = Protected(spread=1, sentences_per_user=2)
-    ours = renyi([event], "add-or-remove", point)[at(order)]
+    ours = renyi([event], "add-or-remove", point)[index_of(order)]
     single = [(1.0, 0.0)]
     one = brute(parts(4, 0.2, 1), single, 1.2, order)
     other = brute(single, parts(4, 0.2, -1), 1.2, order)
@@ -124,7 +124,7 @@ def test_two_level_rounds_average_over_the_coins_of_the_others():
         )
         for j in range(3)
     )
-    ours = renyi([event], "add-or-remove", point)[at(order)]
+    ours = renyi([event], "add-or-remove", point)[index_of(order)]
     assert ours == pytest.approx(math.log(moment) / (order - 1), rel=1e-7)
 
 
@@ -158,7 +158,7 @@ def test_degenerate_rounds():
 
 def test_pure_dp_is_concentrated_and_what_has_no_divergence_is_refused():
     value = renyi([PureDP(epsilon=0.1)], "replace-one", ALONE)
-    assert value[at(2.0)] == pytest.approx(0.01)
+    assert value[index_of(2.0)] == pytest.approx(0.01)
     assert value[-1] == pytest.approx(0.1)
     with pytest.raises(Refusal, match="approximate-dp"):
         renyi([ApproximateDP(epsilon=1.0, delta=1e-6)], "add-or-remove", ALONE)

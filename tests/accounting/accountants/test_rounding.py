@@ -78,9 +78,9 @@ def test_any_number_of_rounds_has_an_epsilon() -> None:
 
 def test_next_to_no_noise_is_no_error() -> None:
     """Losses are larger than the exponential of any float."""
-    found = library_epsilons([(sampled(0.3, 1e-6), 10)], "add-or-remove", 1e-5)
-    assert found["pld"] > 1e12
-    assert found["rdp"] > 1e9
+    epsilons = library_epsilons([(sampled(0.3, 1e-6), 10)], "add-or-remove", 1e-5)
+    assert epsilons["pld"] > 1e12
+    assert epsilons["rdp"] > 1e9
 
 
 RELATIONS = {

@@ -84,16 +84,16 @@ def test_our_noise_for_epsilon_8_holds_on_such_pairs(after: float) -> None:
 @pytest.mark.parametrize("after", [RHO - 1.0, 2 / 3])
 def test_the_laws_of_the_package_are_those_tried_here(after: float) -> None:
     present, absent = two_level_laws(SPREAD, RATE, RHO, after)
-    for made, (weights, centres) in zip((present, absent), _pair(after), strict=True):
-        assert made.weights == pytest.approx(weights)
-        assert made.centres == pytest.approx(centres)
+    for law, (weights, centres) in zip((present, absent), _pair(after), strict=True):
+        assert law.weights == pytest.approx(weights)
+        assert law.centres == pytest.approx(centres)
 
 
 def test_theorem_b_is_not_far_from_what_is_attained() -> None:
     """At epsilon 8 in 60 rounds, some data sets come within 0.8 of it, and none beyond."""
     ours = smallest_noise(_ours, 8.0)
-    found = max(
+    epsilon = max(
         epsilon_attained(*two_level_laws(SPREAD, RATE, RHO, after), ours, ROUNDS, DELTA)
         for after in (RHO, 2 / 3, 1.0)
     )
-    assert 7.2 < found < 8.0
+    assert 7.2 < epsilon < 8.0

@@ -83,10 +83,10 @@ def test_no_mixtures_beat_the_opposed_arrangement(seed: int, dimension: int, sca
     x = _directions(rng, p.size, dimension) * (a * rng.uniform(0, 1, p.size) ** shrink)[:, None]
     y = _directions(rng, q.size, dimension) * (b * rng.uniform(0, 1, q.size) ** shrink)[:, None]
     boxes = {1: 3000, 2: 150, 3: 36}[dimension]
-    found = _hockey_stick(_masses(p, x, scale, boxes), _masses(q, y, scale, boxes))
+    divergence = _hockey_stick(_masses(p, x, scale, boxes), _masses(q, y, scale, boxes))
     bound = _opposed((p, a), (q, b), scale)
     assert bound[0] == pytest.approx(1.0)
-    assert np.all(found <= bound + ROUNDING)
+    assert np.all(divergence <= bound + ROUNDING)
 
 
 @pytest.mark.parametrize("turn", [0.0, 0.4, 1.0, 2.0, math.pi])
@@ -96,12 +96,12 @@ def test_the_bound_is_attained_where_the_centres_are_opposed(turn: float) -> Non
     q, b = np.array([0.6, 0.4]), np.array([0.0, 1.5])
     x = a[:, None] * np.array([1.0, 0.0])
     y = b[:, None] * np.array([math.cos(turn), math.sin(turn)])
-    found = _hockey_stick(_masses(p, x, 1.0, 400), _masses(q, y, 1.0, 400))[1:]
+    divergence = _hockey_stick(_masses(p, x, 1.0, 400), _masses(q, y, 1.0, 400))[1:]
     bound = _opposed((p, a), (q, b), 1.0)[1:]
     if turn == math.pi:
-        np.testing.assert_allclose(found, bound, rtol=5e-3)
+        np.testing.assert_allclose(divergence, bound, rtol=5e-3)
     else:
-        assert np.all(found <= bound) and np.all(found[1:] < 0.99 * bound[1:])
+        assert np.all(divergence <= bound) and np.all(divergence[1:] < 0.99 * bound[1:])
 
 
 def _smooth(v: Array) -> tuple[Array, Array]:
@@ -123,7 +123,7 @@ def test_derivative_along_the_interpolation(seed: int) -> None:
     z = np.array(list(product(nodes, repeat=3)))
     measure = np.prod(np.array(list(product(weights, repeat=3))), axis=1) / (2 * np.pi) ** 1.5
 
-    def at(t: float) -> tuple[float, Array]:
+    def log_moment(t: float) -> tuple[float, Array]:
         gaussian = math.sqrt(1 - t) * z[:, :2] @ centres.T + math.sqrt(t) * z[:, 2:] * target
         covariance = (1 - t) * start + t * end
         w = signed * np.exp(gaussian - np.diag(covariance) / 2)
@@ -132,11 +132,11 @@ def test_derivative_along_the_interpolation(seed: int) -> None:
         return float(measure @ value), (end - start) * moments / 2
 
     for t in (0.2, 0.5, 0.8):
-        summands = at(t)[1]
+        summands = log_moment(t)[1]
         assert summands.min() >= -ROUNDING
-        slope = (at(t + 1e-4)[0] - at(t - 1e-4)[0]) / 2e-4
+        slope = (log_moment(t + 1e-4)[0] - log_moment(t - 1e-4)[0]) / 2e-4
         assert slope == pytest.approx(summands.sum(), rel=1e-4)
-    values = [at(t)[0] for t in np.linspace(0, 1, 9)]
+    values = [log_moment(t)[0] for t in np.linspace(0, 1, 9)]
     assert np.all(np.diff(values) >= 0)
 
 

@@ -272,8 +272,8 @@ def test_the_direction_that_a_coarse_grid_leaves_out_is_the_smaller_one(
     for spread in (0, 2, 20):
         grids.clear()
         point = Protected(spread=spread)
-        found = user_entity._two_level([(event, rounds)], point, DELTA, STEPS)
+        epsilon = user_entity._two_level([(event, rounds)], point, DELTA, STEPS)
         both = user_entity._sides([(event, rounds)], point, revealed=False)
-        assert found == max(epsilon_of(side, DELTA) for side in both)
+        assert epsilon == max(epsilon_of(side, DELTA) for side in both)
         if not spread:
             assert grids == [COARSE, COARSE, STEPS]  # whoever is alone costs more to remove

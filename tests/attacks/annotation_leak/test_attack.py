@@ -84,13 +84,13 @@ def leak(corpus, loss, subjects=SUBJECTS // 2):
 
 
 def test_a_model_that_never_saw_a_record_ranks_its_values_uniformly(corpus):
-    found = leak(corpus, noise)
-    chance = found.metrics["exposure_chance"].value
+    leakage = leak(corpus, noise)
+    chance = leakage.metrics["exposure_chance"].value
     assert chance == pytest.approx(np.mean([3 - np.log2(k) for k in range(1, 9)]))
     for side in ("exposure", "exposure_held_out"):
-        estimate = found.metrics[side]
+        estimate = leakage.metrics[side]
         assert estimate.low - 0.15 < chance < estimate.high + 0.15
-    assert found.metrics["auc"].low < 0.5 < found.metrics["auc"].high
+    assert leakage.metrics["auc"].low < 0.5 < leakage.metrics["auc"].high
 
 
 def test_ranks_are_uniform_with_and_without_ties():
@@ -107,10 +107,10 @@ def test_a_model_that_remembers_records_is_seen(corpus):
     planted, who = attack.plant(corpus, np.random.default_rng(1))
     seen = set(planted.only("train").texts)
     remembers = Asked(lambda t, v: -1.0 if t in seen else noise(t, v))
-    found = attack.run(remembers, who, planted, toy_run()).metrics
-    assert found["exposure"].value == np.log2(DECOYS + 1)
-    assert found["exposure_held_out"].value < 1.8
-    assert found["auc"].low > 0.8
+    metrics = attack.run(remembers, who, planted, toy_run()).metrics
+    assert metrics["exposure"].value == np.log2(DECOYS + 1)
+    assert metrics["exposure_held_out"].value < 1.8
+    assert metrics["auc"].low > 0.8
 
 
 def test_what_the_text_gives_away_is_no_memory(corpus):

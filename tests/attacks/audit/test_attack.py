@@ -126,12 +126,12 @@ def test_an_entity_canary_has_the_spread_and_the_sentences_that_were_asked_for(d
     users = [user for canary in what.canaries for user in (canary.user, *canary.others)]
     assert len(set(users)) == len(users) == 50 * 4
     for canary in what.canaries:
-        here = np.flatnonzero([text == canary.text for text in corpus.texts])
-        (entity,) = {int(e) for row in here for e in corpus.entities_of_row[row]}
+        rows = np.flatnonzero([text == canary.text for text in corpus.texts])
+        (entity,) = {int(e) for row in rows for e in corpus.entities_of_row[row]}
         assert corpus.spread[entity] == 3
-        assert sorted(corpus.rows_of_entity[entity]) == here.tolist()
-        assert (out[here] == (not canary.included)).all()
-        counts = np.bincount(corpus.users[here])
+        assert sorted(corpus.rows_of_entity[entity]) == rows.tolist()
+        assert (out[rows] == (not canary.included)).all()
+        counts = np.bincount(corpus.users[rows])
         assert [counts[other] for other in canary.others] == [2, 2, 2]
         assert counts[canary.user] == len(corpus.rows_of_user[canary.user])
     excluded, spare = sum(not c.included for c in what.canaries), 50 * 3 * (6 - 2)
@@ -190,8 +190,8 @@ class Remembers(Release):
         self.seen, self.gain, self.rng = seen, gain, np.random.default_rng(seed)
 
     def filler_losses(self, before, after, fillers):
-        known = np.array([before + filler + after in self.seen for filler in fillers])
-        return self.rng.normal(20.0, 1.0, len(fillers)) - self.gain * known
+        hits = np.array([before + filler + after in self.seen for filler in fillers])
+        return self.rng.normal(20.0, 1.0, len(fillers)) - self.gain * hits
 
 
 def test_a_release_that_remembers_everything_is_bounded_and_one_that_does_not_is_not(
@@ -199,26 +199,26 @@ def test_a_release_that_remembers_everything_is_bounded_and_one_that_does_not_is
 ):
     attack, corpus, what = planted(development_corpus, canaries=300)
     seen = {canary.text for canary in what.canaries if canary.included}
-    found = attack.run(Remembers(seen, 20.0), what, corpus, make_run(1))
-    assert found.metrics["auc"].value == 1.0
-    assert found.metrics["epsilon_lower_bound"].value > 2.5
-    first, at_small_delta = found.lower_bounds[:2]
+    leakage = attack.run(Remembers(seen, 20.0), what, corpus, make_run(1))
+    assert leakage.metrics["auc"].value == 1.0
+    assert leakage.metrics["epsilon_lower_bound"].value > 2.5
+    first, at_small_delta = leakage.lower_bounds[:2]
     assert (first.delta, at_small_delta.delta) == (1e-5, 1e-10)
     assert 1.5 < at_small_delta.strict_epsilon < at_small_delta.epsilon
-    assert all(b.strict_epsilon is None for b in found.lower_bounds if b.assumptions)
+    assert all(b.strict_epsilon is None for b in leakage.lower_bounds if b.assumptions)
     blind = [
         attack.run(Remembers(seen, 0.0, seed), what, corpus, make_run(1)) for seed in range(20)
     ]
-    above = [found.metrics["epsilon_lower_bound"].value > 0.0 for found in blind]
+    above = [one.metrics["epsilon_lower_bound"].value > 0.0 for one in blind]
     assert sum(above) <= 4  # 5 % of 20 is 1; more than 4 would come once in 400 times
-    assert all(not bound.strict_epsilon for found in blind for bound in found.lower_bounds)
+    assert all(not bound.strict_epsilon for one in blind for bound in one.lower_bounds)
 
 
 def test_a_release_that_cannot_be_asked_gives_the_reason_and_no_bound(development_corpus, make_run):
     attack, corpus, what = planted(development_corpus, canary="update")
-    found = attack.run(Remembers(set(), 0.0), what, corpus, make_run(1))
-    assert not found.lower_bounds
-    assert "Updates" in found.details["notes"][-1]
+    leakage = attack.run(Remembers(set(), 0.0), what, corpus, make_run(1))
+    assert not leakage.lower_bounds
+    assert "Updates" in leakage.details["notes"][-1]
 
 
 def test_without_noise_one_training_refutes_what_the_accountant_says(tmp_path, monkeypatch):
@@ -296,15 +296,15 @@ def test_halved_noise_is_caught_by_independent_trainings_and_honest_noise_is_not
     params = {"rounds": 1, "users_per_round": 21, "clip": 1.0, "noise_multiplier": 1.0}
     honest = UserDP.create(params)
     mechanism = mechanisms.get("leaky-user-dp").create({**params, "really": really})
-    found = retrained(corpus.with_split(out, "held_out"), what, mechanism, 400)
-    bound = found.lower_bounds[0]
+    leakage = retrained(corpus.with_split(out, "held_out"), what, mechanism, 400)
+    bound = leakage.lower_bounds[0]
     true = 1.1664  # epsilon of a Gaussian mechanism with noise 1 at delta 0.1
     assert honest.plan(SIZES) == mechanism.plan(SIZES)
     assert bound.delta == 0.1
     assert (bound.epsilon > true) == (really < 1.0)
     assert bound.strict_epsilon <= (true if really == 1.0 else bound.epsilon)
     claimed = TradeOffCurve.sampled(partial(gaussian_epsilon, 1.0))
-    sides = Sides(*map(np.array, found.details["retrainings"].values()))
+    sides = Sides(*map(np.array, leakage.details["retrainings"].values()))
     at_95 = curve_evidence(Sides(np.zeros(20), np.zeros(20)), Trials(sides), 0.05)
     assert refutes(at_95, claimed) == (really < 1.0)
     assert really < 1.0 or not refutes(bound.evidence, claimed)
@@ -319,20 +319,20 @@ def test_retrainings_end_once_the_target_is_refuted(make_corpus, really):
     mechanism = mechanisms.get("leaky-user-dp").create({**params, "really": really})
     lines: list[tuple[str, int]] = []
     early = {"stop": "early", "target_epsilon": 1.1664}
-    found = retrained(
-        corpus, what, mechanism, 120, lambda said, done, _: lines.append((said, done)), **early
+    leakage = retrained(
+        corpus, what, mechanism, 120, lambda text, done, _: lines.append((text, done)), **early
     )
-    said = [(text, done) for text, done in lines if "retrainings" in text]
-    trials = found.details["retrainings"]
-    assert [done for _, done in said] == list(range(1, len(trials["included"]) + 1))
-    assert all("epsilon above" in text and "target" in text for text, _ in said)
+    reports = [(text, done) for text, done in lines if "retrainings" in text]
+    trials = leakage.details["retrainings"]
+    assert [done for _, done in reports] == list(range(1, len(trials["included"]) + 1))
+    assert all("epsilon above" in text and "target" in text for text, _ in reports)
     assert (len(trials["included"]) < 120) == (really < 1.0)
     assert [len(trials["members"]), len(trials["nonmembers"])] == [
         sum(trials["included"]), len(trials["included"]) - sum(trials["included"])
     ]  # fmt: skip
-    bound = found.lower_bounds[0]
+    bound = leakage.lower_bounds[0]
     assert "e-values" in bound.method
-    assert not [each for each in found.lower_bounds if each.method == "clopper-pearson-f-dp"]
+    assert not [each for each in leakage.lower_bounds if each.method == "clopper-pearson-f-dp"]
     assert (bound.strict_epsilon > 1.1664) == (really < 1.0)
     claimed = TradeOffCurve.sampled(partial(gaussian_epsilon, 1.0))
     assert refutes(bound.evidence, claimed) == (really < 1.0)

@@ -27,17 +27,17 @@ class Remembers(Release):
 
     def __init__(self, seen: set[tuple[str, int]], gain: float) -> None:
         self.seen, self.gain = seen, gain
-        self.asked: list[Corpus] = []
+        self.questions: list[Corpus] = []
 
     def scorable(self, corpus: Corpus) -> np.ndarray:
         return corpus.labels >= 0
 
     def row_losses(self, corpus: Corpus) -> np.ndarray:
-        self.asked.append(corpus)
+        self.questions.append(corpus)
         pairs = list(zip(corpus.texts, corpus.labels.tolist(), strict=True))
-        known = np.array([pair in self.seen for pair in pairs])
+        hits = np.array([pair in self.seen for pair in pairs])
         own = np.array([zlib.crc32(text.encode()) / 2**32 for text, _ in pairs])
-        return 50.0 * corpus.labels + own + 10.0 - self.gain * known
+        return 50.0 * corpus.labels + own + 10.0 - self.gain * hits
 
 
 @pytest.fixture
@@ -62,9 +62,9 @@ def test_what_is_remembered_is_told_from_what_is_not_whatever_the_labels(
     labelled, make_run, adjacency
 ):
     attack, corpus, what = planted(labelled, adjacency=adjacency)
-    found = attack.run(Remembers(seen_by_training(corpus, what), 5.0), what, corpus, make_run(1))
-    assert found.metrics["auc"].value == 1.0
-    assert found.details["scored_by"] == "losses of rows"
+    leakage = attack.run(Remembers(seen_by_training(corpus, what), 5.0), what, corpus, make_run(1))
+    assert leakage.metrics["auc"].value == 1.0
+    assert leakage.details["scored_by"] == "losses of rows"
     nothing = attack.run(Remembers(set(), 5.0), what, corpus, make_run(1))
     assert nothing.metrics["auc"].low < 0.5 < nothing.metrics["auc"].high
     assert nothing.metrics["epsilon_lower_bound"].value == 0.0
@@ -75,32 +75,34 @@ def test_a_canary_and_its_references_differ_in_words_after_the_prefix_alone(labe
     release = Remembers(set(), 0.0)
     probe = TextProbe(what.words, 2, 7)
     row_scores(release, what.canaries[:1], probe, corpus, make_run(1))
-    (asked,) = release.asked
+    (question,) = release.questions
     rows = canary_rows(corpus, what.canaries[0])
     assert len(rows) == CANARY_ROWS
-    assert len(asked) == (1 + 7) * CANARY_ROWS
-    assert asked.labels.tolist() == corpus.labels[rows].tolist() * 8
-    assert asked.texts[:CANARY_ROWS] == (what.canaries[0].text,) * CANARY_ROWS
-    prefixes = {tuple(text.split()[:2]) for text in asked.texts}
+    assert len(question) == (1 + 7) * CANARY_ROWS
+    assert question.labels.tolist() == corpus.labels[rows].tolist() * 8
+    assert question.texts[:CANARY_ROWS] == (what.canaries[0].text,) * CANARY_ROWS
+    prefixes = {tuple(text.split()[:2]) for text in question.texts}
     assert prefixes == {tuple(what.canaries[0].text.split()[:2])}
-    assert len(set(asked.texts)) == 8
+    assert len(set(question.texts)) == 8
 
 
 def test_without_references_a_score_is_the_loss_alone(labelled, make_run):
     _, corpus, what = planted(labelled)
     release = Remembers(seen_by_training(corpus, what), 5.0)
-    found = row_scores(release, what.canaries[:3], TextProbe(what.words, 2, 0), corpus, make_run(1))
+    scores = row_scores(
+        release, what.canaries[:3], TextProbe(what.words, 2, 0), corpus, make_run(1)
+    )
     rows = [canary_rows(corpus, canary) for canary in what.canaries[:3]]
     losses = [release.row_losses(corpus.take(each)).mean() for each in rows]
-    assert found.tolist() == pytest.approx([-loss for loss in losses])
+    assert scores.tolist() == pytest.approx([-loss for loss in losses])
 
     class Completes(Release):
         def filler_losses(self, before, after, suffixes):
             assert len(suffixes) == 1
             return np.array([float(len(before) + len(suffixes[0]))])
 
-    found = text_scores(Completes(), what.canaries[:2], TextProbe(what.words, 2, 0), make_run(1))
-    assert found.tolist() == [-float(len(canary.text)) for canary in what.canaries[:2]]
+    scores = text_scores(Completes(), what.canaries[:2], TextProbe(what.words, 2, 0), make_run(1))
+    assert scores.tolist() == [-float(len(canary.text)) for canary in what.canaries[:2]]
 
 
 def test_references_are_none_or_two_at_least():
@@ -110,19 +112,19 @@ def test_references_are_none_or_two_at_least():
 
 
 def test_texts_stand_in_every_row_text_by_text(labelled):
-    asked = with_texts_in(labelled, np.array([5, 9]), ["one", "two"])
-    assert asked.texts == ("one", "one", "two", "two")
-    assert asked.labels.tolist() == labelled.labels[[5, 9, 5, 9]].tolist()
-    assert not len(asked.entities)
+    question = with_texts_in(labelled, np.array([5, 9]), ["one", "two"])
+    assert question.texts == ("one", "one", "two", "two")
+    assert question.labels.tolist() == labelled.labels[[5, 9, 5, 9]].tolist()
+    assert not len(question.entities)
 
 
 def test_rows_that_nothing_is_predicted_of_give_a_note_and_no_bound(labelled, make_run):
     attack, corpus, what = planted(labelled)
     bare = replace(corpus, labels=np.full(len(corpus), -1))
-    found = attack.run(Remembers(set(), 0.0), what, bare, make_run(1))
-    assert not found.lower_bounds
-    assert "nothing that the release predicts" in found.details["notes"][-1]
+    leakage = attack.run(Remembers(set(), 0.0), what, bare, make_run(1))
+    assert not leakage.lower_bounds
+    assert "nothing that the release predicts" in leakage.details["notes"][-1]
     vectors = Remembers(set(), 0.0)
     vectors.takes_vectors = True
-    found = attack.run(vectors, what, corpus, make_run(1))
-    assert "vectors" in found.details["notes"][-1]
+    leakage = attack.run(vectors, what, corpus, make_run(1))
+    assert "vectors" in leakage.details["notes"][-1]

@@ -74,15 +74,15 @@ def test_noise_is_not_a_leak_through_the_whole_pipeline(make_corpus):
 def test_a_thousand_canaries_show_most_of_a_proven_epsilon(make_corpus):
     """Three rounds in which all take part, noise 1.5: epsilon is 5.17 at delta 1e-5."""
     corpus = make_corpus(users=1000, rows=1)
-    found = [audited(corpus, seed, noise=1.5, weights=20_000, rounds=3) for seed in (1, 2, 3)]
+    audits = [audited(corpus, seed, noise=1.5, weights=20_000, rounds=3) for seed in (1, 2, 3)]
     metrics = {
-        name: float(np.median([one.metrics[name].value for one in found]))
-        for name in found[0].metrics
+        name: float(np.median([one.metrics[name].value for one in audits]))
+        for name in audits[0].metrics
     }
     assert metrics["epsilon_nct"] > 4.0
     assert metrics["epsilon_one_run_f_dp"] > 2.0
     assert 4.0 < metrics["epsilon_of_auc"] < 6.0
-    for one in found:
+    for one in audits:
         (nct,) = [bound for bound in one.lower_bounds if bound.method == "nct"]
         assert nct.strict_epsilon is None
         assert any("normal" in each and "(p " in each for each in nct.assumptions)

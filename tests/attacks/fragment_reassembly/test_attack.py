@@ -88,11 +88,11 @@ def planted(documents: int, rows: int) -> Corpus:
 def test_a_planted_sentence_is_found_whole_and_none_in_shuffled_words() -> None:
     """All fragments of sentences of words that occur once give the sentences back."""
     corpus = planted(10, 5)
-    found = attacked(corpus, keep=1, max_words=4).metrics
-    assert found["sentences_recovered"].value == 1.0
-    assert found["sentences_recovered_floor"].value == 0.0
-    assert found["longest_run_median"].value == 10.0
-    assert found["run_precision"].value == 1.0
+    metrics = attacked(corpus, keep=1, max_words=4).metrics
+    assert metrics["sentences_recovered"].value == 1.0
+    assert metrics["sentences_recovered_floor"].value == 0.0
+    assert metrics["longest_run_median"].value == 10.0
+    assert metrics["run_precision"].value == 1.0
     rng = np.random.default_rng(0)
     out, _ = publish(PhraseFragments.create({"keep": 1, "trained_on": "public"}), corpus, toy_run())
     every = [word for text in out.texts for word in text.split()]
@@ -140,8 +140,8 @@ def test_a_lone_phrase_keeps_its_words() -> None:
     out, _ = publish(PhraseFragments.create({"keep": 1, "trained_on": "public"}), corpus, toy_run())
     private = np.flatnonzero(~out.where("public")).tolist()
     at = next(row for row in private if len(out.texts[row].split()) == 4)
-    found = reassembled(corpus, out.take(np.array([at])))
-    assert found.details["longest_fragment_of_text"] == 4
+    leakage = reassembled(corpus, out.take(np.array([at])))
+    assert leakage.details["longest_fragment_of_text"] == 4
 
 
 def test_facts_are_joined_where_one_run_has_both() -> None:
@@ -151,11 +151,13 @@ def test_facts_are_joined_where_one_run_has_both() -> None:
         for row, text in enumerate(corpus.texts[:6])
         for word in (text.split()[1], text.split()[7])
     ]
-    known = replace(corpus, entities=Spans.build(corpus.texts, mentions), entity_types=("x",))
-    found = attacked(known, keep=1).metrics
-    assert found["facts_joined"].value == 1.0
-    assert found["facts_joined_floor"].value == 0.0
-    assert attacked(known, keep=0.05).metrics["facts_joined"].value == 0.0
+    named_corpus = replace(
+        corpus, entities=Spans.build(corpus.texts, mentions), entity_types=("x",)
+    )
+    metrics = attacked(named_corpus, keep=1).metrics
+    assert metrics["facts_joined"].value == 1.0
+    assert metrics["facts_joined_floor"].value == 0.0
+    assert attacked(named_corpus, keep=0.05).metrics["facts_joined"].value == 0.0
     assert "facts_joined" not in attacked(corpus, keep=1).metrics
 
 

@@ -65,11 +65,11 @@ def again(met, change, **params):
 
 def test_no_word_is_found_that_is_not_there_and_no_name(met):
     result, _ = met
-    found = result.leakage["gradient-inversion"]
+    metrics = result.leakage["gradient-inversion"]
     for what, most in (("words", 0.85), ("names", 0.8)):  # a vocabulary of 200 is soon expected
-        assert found[f"{what}_precision"].value == 1.0
-        assert found[f"{what}_recall"].value > most
-        assert found[f"{what}_precision_guessed"].high < 0.85
+        assert metrics[f"{what}_precision"].value == 1.0
+        assert metrics[f"{what}_recall"].value > most
+        assert metrics[f"{what}_precision_guessed"].high < 0.85
     details = result.details["gradient-inversion"]
     assert (details["clients"], details["guarantee"]) == (8, NOT_COVERED)
     assert 0.0 < details["names_in_vocabulary"] < 1.0
@@ -97,10 +97,10 @@ def test_in_noise_alone_names_are_found_as_often_as_by_chance(met, noisy):
 
 
 def test_messages_that_carry_noise_are_covered(met):
-    found = again(met, lambda one: one._replace(noisy=True))
-    assert found.details["guarantee"] == COVERED
+    leakage = again(met, lambda one: one._replace(noisy=True))
+    assert leakage.details["guarantee"] == COVERED
     # The weights that came before are the noise's own scale: words stand out all the same.
-    assert found.metrics["words_precision"].value > 0.5
+    assert leakage.metrics["words_precision"].value > 0.5
 
 
 def test_rounds_in_which_nobody_sent_anything_are_told_and_no_failure(met):
@@ -120,47 +120,47 @@ def test_text_that_is_sent_needs_no_attack(met):
         )
         return one._replace(payload=rows) if one.name == "update" else one
 
-    found = again(met, text)
-    assert found.metrics["words_recall"].value == found.metrics["words_precision"].value == 1.0
+    leakage = again(met, text)
+    assert leakage.metrics["words_recall"].value == leakage.metrics["words_precision"].value == 1.0
 
 
 def test_several_local_steps_show_no_word_that_is_not_there(tmp_path):
     local = {"local_epochs": 2, "local_batch_size": 2, "local_optimizer": "adam",
              "local_learning_rate": 0.01}  # fmt: skip
-    found = result_of(tmp_path, params={"rounds": 1, "users_per_round": 8, **local})
-    assert found.leakage["gradient-inversion"]["words_precision"].value == 1.0
-    assert found.leakage["gradient-inversion"]["words_recall"].value > 0.5
+    result = result_of(tmp_path, params={"rounds": 1, "users_per_round": 8, **local})
+    assert result.leakage["gradient-inversion"]["words_precision"].value == 1.0
+    assert result.leakage["gradient-inversion"]["words_recall"].value > 0.5
 
 
 def test_a_classifier_shows_words_and_labels(tmp_path):
     model = {"name": "bilstm", "params": {"vocabulary_size": 200, "units": 8, "embedding_size": 8}}
-    found = result_of(tmp_path, task={"name": "text-classification"}, model=model)
-    found = found.leakage["gradient-inversion"]
+    metrics = result_of(tmp_path, task={"name": "text-classification"}, model=model)
+    metrics = metrics.leakage["gradient-inversion"]
     for what in ("words_precision", "words_recall", "names_recall", "labels_precision"):
-        assert found[what].value == 1.0
-    assert found["labels_recall"].value >= found["labels_recall_guessed"].value
+        assert metrics[what].value == 1.0
+    assert metrics["labels_recall"].value >= metrics["labels_recall_guessed"].value
 
 
 def test_a_row_of_its_own_is_read_word_by_word(tmp_path):
     attack = {"name": "gradient-inversion", "params": {"order_messages": 12, "orders": 1000}}
     params = {"rounds": 1, "users_per_round": 40, "rows_per_user": 1}
-    found = result_of(tmp_path, attack=attack, params=params).leakage["gradient-inversion"]
-    assert found["rows_recovered"].value > 0.3
-    assert found["rows_rouge_l"].value > found["rows_rouge_l_random"].value + 0.2
+    metrics = result_of(tmp_path, attack=attack, params=params).leakage["gradient-inversion"]
+    assert metrics["rows_recovered"].value > 0.3
+    assert metrics["rows_rouge_l"].value > metrics["rows_rouge_l_random"].value + 0.2
 
 
 def test_a_frozen_encoder_shows_labels_and_no_words(tmp_path):
     model = {"name": text_encoders.HashedWords.name, "params": {"width": 8}}
     task = {"name": "text-classification"}
     result = result_of(tmp_path / "plain", task=task, model=model)
-    found = result.leakage["gradient-inversion"]
+    metrics = result.leakage["gradient-inversion"]
     # Nobody sees the model when it is asked; its updates were sent all the same.
     served = [{"name": "fedavg", "params": FEDSGD}, {"name": "mpc"}]
     (spec,) = runs(served, attacks=[ATTACK], task=task, model=model)
     behind = execute(spec, Execution(tmp_path / "served", "cpu", keep_release=False))
     assert behind.leakage["gradient-inversion"]["labels_precision"].value == 1.0
-    assert found["labels_precision"].value == 1.0
-    assert not [name for name in found if name.startswith(("words", "names", "rows"))]
+    assert metrics["labels_precision"].value == 1.0
+    assert not [name for name in metrics if name.startswith(("words", "names", "rows"))]
     details = result.details["gradient-inversion"]
     assert details["embedding"] == FIXED_EMBEDDING
     assert details["words"] == "left out: the network reads no tokens of a vocabulary"
@@ -185,10 +185,10 @@ def test_a_tagger_that_travels_shows_the_operator_the_words_of_each_client(
     result = result_of(
         tmp_path, "cyclic", attack, params={"epochs": 1, "compression": compression}, **CLIENTS
     )
-    found, details = result.leakage["gradient-inversion"], result.details["gradient-inversion"]
+    metrics, details = result.leakage["gradient-inversion"], result.details["gradient-inversion"]
     assert (details["messages"], details["clients"]) == (2, 2)
-    assert found["words_precision"].value == found["names_precision"].value == 1.0
-    assert found["words_recall"].value > recall  # rounding hides small moves
+    assert metrics["words_precision"].value == metrics["names_precision"].value == 1.0
+    assert metrics["words_recall"].value > recall  # rounding hides small moves
 
 
 @pytest.mark.parametrize("frozen", [False, True], ids=["trained", "frozen"])
@@ -197,15 +197,15 @@ def test_only_a_trained_table_of_a_tagger_shows_words_and_names(tmp_path, frozen
     fields = {**CLIENTS, "model": {"name": "bilstm", "params": params}}
     local = {"rounds": 1, "batch_size": 16, "noise_multiplier": 0.0}
     result = result_of(tmp_path, "federated-dp-sgd", params=local, **fields)
-    found, details = result.leakage["gradient-inversion"], result.details["gradient-inversion"]
-    assert found["labels_precision"].value == 1.0  # both train the layer of labels
+    metrics, details = result.leakage["gradient-inversion"], result.details["gradient-inversion"]
+    assert metrics["labels_precision"].value == 1.0  # both train the layer of labels
     if frozen:
         assert details["embedding"] == FROZEN_TABLE
-        assert found["words_recall"].value == found["names_recall"].value == 0.0
+        assert metrics["words_recall"].value == metrics["names_recall"].value == 0.0
     else:
         for what in ("words", "names"):
-            assert found[f"{what}_precision"].value == 1.0
-            assert found[f"{what}_recall"].value > 0.6
+            assert metrics[f"{what}_precision"].value == 1.0
+            assert metrics[f"{what}_recall"].value > 0.6
 
 
 def test_few_words_of_a_frozen_table_are_read_in_the_next_layer(tmp_path):
@@ -214,22 +214,22 @@ def test_few_words_of_a_frozen_table_are_read_in_the_next_layer(tmp_path):
     params = {"rounds": 1, "users_per_round": 20, "rows_per_user": 1}
     result = result_of(tmp_path, params=params, task={"name": "text-classification"},
                        model={"name": "bilstm", "params": sizes})  # fmt: skip
-    found = result.leakage["gradient-inversion"]
-    assert found["words_precision"].value > 0.99
-    assert found["words_recall"].value > 0.2  # a round uses one of a user's rows
+    metrics = result.leakage["gradient-inversion"]
+    assert metrics["words_precision"].value > 0.99
+    assert metrics["words_recall"].value > 0.2  # a round uses one of a user's rows
 
 
 def test_text_that_clients_give_away_is_read_as_it_is(tmp_path):
     result = result_of(tmp_path, "pooled", params={"epochs": 1}, **CLIENTS)
-    found = result.leakage["gradient-inversion"]
-    assert found["words_recall"].value == found["words_precision"].value == 1.0
+    metrics = result.leakage["gradient-inversion"]
+    assert metrics["words_recall"].value == metrics["words_precision"].value == 1.0
 
 
 def test_noise_at_the_client_hides_words_and_is_what_is_proven(tmp_path):
     params = {"rounds": 1, "batch_size": 16, "noise_multiplier": 1.0}
     result = result_of(tmp_path, "federated-dp-sgd", params=params, **CLIENTS)
-    found, details = result.leakage["gradient-inversion"], result.details["gradient-inversion"]
-    assert found["words_recall"].value < 0.1
+    metrics, details = result.leakage["gradient-inversion"], result.details["gradient-inversion"]
+    assert metrics["words_recall"].value < 0.1
     assert details["guarantee"] == COVERED
 
 

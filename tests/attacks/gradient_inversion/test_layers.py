@@ -58,10 +58,10 @@ def test_rounding_to_few_bits_moves_no_row_that_did_not_move():
         return np.round(table / step) * step
 
     before[WORDS[0], 0] = 5.0  # the largest number moves, and the steps with it
-    given = rounded(before)
-    change = rounded(given + rows) - given
+    start = rounded(before)
+    change = rounded(start + rows) - start
     assert len(np.flatnonzero(np.abs(change).max(axis=1))) > len(WORDS)
-    assert np.flatnonzero(moved(change, given)).tolist() == WORDS.tolist()
+    assert np.flatnonzero(moved(change, start)).tolist() == WORDS.tolist()
 
 
 def test_where_every_row_moves_by_itself_nothing_is_exact():
@@ -91,8 +91,8 @@ def test_small_noise_hides_no_word_and_large_noise_all():
     rows = tied_gradient(np.random.default_rng(1), WORDS)
     for std, share in ((0.01, 1.0), (30.0, 0.0)):
         noisy = rows + std * np.random.default_rng(2).normal(size=rows.shape)
-        found = beyond_noise(noisy, 0.01) | against_the_crowd(noisy, 0.01)
-        assert found[WORDS].mean() == pytest.approx(share, abs=0.26)
+        visible = beyond_noise(noisy, 0.01) | against_the_crowd(noisy, 0.01)
+        assert visible[WORDS].mean() == pytest.approx(share, abs=0.26)
 
 
 @pytest.mark.parametrize("test", [beyond_noise, against_the_crowd])
@@ -118,8 +118,8 @@ def test_labels_whose_bias_rises_are_there():
     assert layers._replace(bias=None).labels_of(update) is None
 
 
-@pytest.mark.parametrize(("words", "found"), [(1, 1), (20, 20), (29, 0), (60, 0)])
-def test_words_of_a_frozen_table_span_what_the_next_layer_learnt(words: int, found: int) -> None:
+@pytest.mark.parametrize(("words", "count"), [(1, 1), (20, 20), (29, 0), (60, 0)])
+def test_words_of_a_frozen_table_span_what_the_next_layer_learnt(words: int, count: int) -> None:
     """As long as they are fewer than a vector has numbers, with some to spare."""
     rng = np.random.default_rng(0)
     table = rng.uniform(-0.1, 0.1, (5000, 32))
@@ -133,7 +133,7 @@ def test_words_of_a_frozen_table_span_what_the_next_layer_learnt(words: int, fou
         after = (weight + step).astype(np.float32)  # messages are differences of float32
         learnt.append((after - weight).astype(np.float64))
     named = spanned(table, learnt, before)
-    assert named.sum() == found
+    assert named.sum() == count
     assert not (named & ~text).any()
     noisy = [one + rng.normal(0.0, 1e-4, one.shape) for one in learnt]
     assert not spanned(table, noisy, before).any()

@@ -30,14 +30,14 @@ class Overlap:
 @pytest.mark.parametrize("true", [(3, 1, 2), (5, 4, 6, 2, 1), (4, 1, 4, 2, 3), (7,)])
 def test_orders_are_found_with_words_that_come_twice(true):
     rng = np.random.default_rng(0)
-    found = likeliest_order(sorted(set(true)), Overlap(true), 2000, rng)
-    assert found == true
+    order = likeliest_order(sorted(set(true)), Overlap(true), 2000, rng)
+    assert order == true
 
 
 def test_the_search_ends_near_its_budget():
     likeness = Overlap(tuple(range(12)))
-    found = likeliest_order(list(range(12)), likeness, 300, np.random.default_rng(1))
-    assert set(found) == set(range(12))
+    order = likeliest_order(list(range(12)), likeness, 300, np.random.default_rng(1))
+    assert set(order) == set(range(12))
     assert likeness.evaluations < 2000
 
 

@@ -32,9 +32,9 @@ class FakeScorer(Release):
     """Token log-probabilities: noise, the difficulty of the text, and what it remembers of some."""
 
     def __init__(
-        self, known: Sequence[str] = (), gain: float = 0.0, spread: float = 0.0, seed: int = 0
+        self, texts: Sequence[str] = (), gain: float = 0.0, spread: float = 0.0, seed: int = 0
     ) -> None:
-        self.known, self.gain, self.spread, self.seed = set(known), gain, spread, seed
+        self.texts, self.gain, self.spread, self.seed = set(texts), gain, spread, seed
 
     def token_logprobs(self, texts: Sequence[str]) -> list[TokenScores]:
         rng = np.random.default_rng(self.seed)
@@ -42,7 +42,7 @@ class FakeScorer(Release):
         for text in texts:
             hard = zlib.crc32(text.encode()) / 2**32 * self.spread
             logp = rng.normal(-30, 1, 1 + len(text.split())) - hard
-            logp += self.gain * (text in self.known)
+            logp += self.gain * (text in self.texts)
             out.append(TokenScores(logp, np.full_like(logp, -30), np.ones_like(logp), logp > -30))
         return out
 
@@ -120,13 +120,13 @@ def test_planting_is_deterministic_and_survives_json(development_corpus: Corpus)
 
 def test_a_release_that_remembers_is_caught(development_corpus: Corpus, make_run: RunMaker) -> None:
     attack, after, what = planted(development_corpus)
-    found = attack.run(FakeScorer(train_texts(after), gain=5.0), what, after, make_run(1))
+    leakage = attack.run(FakeScorer(train_texts(after), gain=5.0), what, after, make_run(1))
     for name in ("auc", "auc_user", "tpr_at_1pct_fpr", "tpr_at_0.1pct_fpr"):
-        assert found.metrics[name].value > 0.99
-    words = found.metrics["auc_bag_of_words"]
+        assert leakage.metrics[name].value > 0.99
+    words = leakage.metrics["auc_bag_of_words"]
     assert words.low <= 0.5 <= words.high
-    assert found.details["main_score"] == "loss"
-    assert set(found.details["scores"]) == {"loss", "zlib", "min_k", "min_k_plus_plus"}
+    assert leakage.details["main_score"] == "loss"
+    assert set(leakage.details["scores"]) == {"loss", "zlib", "min_k", "min_k_plus_plus"}
 
 
 def test_the_reference_removes_difficulty_and_never_saw_either_side(
@@ -136,12 +136,12 @@ def test_the_reference_removes_difficulty_and_never_saw_either_side(
     calls: list[tuple[BoolArray, str, int]] = []
     run = make_run(7, retrainer_of(FakeScorer(spread=20.0, seed=9), calls))
     target = FakeScorer(train_texts(after), gain=0.5, spread=20.0)
-    found = attack.run(target, what, after, run)
-    assert found.details["main_score"] == found.details["strongest_score"] == "ratio"
-    assert found.metrics["auc"].low > found.details["scores"]["loss"]["auc"]["high"]
+    leakage = attack.run(target, what, after, run)
+    assert leakage.details["main_score"] == leakage.details["strongest_score"] == "ratio"
+    assert leakage.metrics["auc"].low > leakage.details["scores"]["loss"]["auc"]["high"]
     [(users, mechanism, seed)] = calls
     assert (mechanism, seed) == ("same", 7)
-    assert found.details["reference"]["users_of"] == "public"
+    assert leakage.details["reference"]["users_of"] == "public"
     private = np.unique(after.users[after.where("train", "held_out", "valid", "test")])
     assert not users[private].any()
     assert users.any()
@@ -154,12 +154,12 @@ def test_the_reference_falls_back_to_valid_users(
     little = after.take(np.flatnonzero(~after.where("public") | (np.arange(len(after)) % 2 == 0)))
     calls: list[tuple[BoolArray, str, int]] = []
     run = make_run(1, retrainer_of(FakeScorer(seed=3), calls))
-    found = attack.run(FakeScorer(), what, little, run)
-    assert found.details["reference"]["users_of"] == "valid"
+    leakage = attack.run(FakeScorer(), what, little, run)
+    assert leakage.details["reference"]["users_of"] == "valid"
     assert calls[0][0][little.users[little.where("valid")]].all()
     nobody = little.take(np.flatnonzero(~little.where("public", "valid")))
-    found = attack.run(FakeScorer(), what, nobody, run)
-    assert found.details["main_score"] == "loss"
+    leakage = attack.run(FakeScorer(), what, nobody, run)
+    assert leakage.details["main_score"] == "loss"
     assert len(calls) == 1
 
 
@@ -182,14 +182,14 @@ def test_the_reference_never_trains_on_who_trained_or_was_held_out(
     run = make_run(1, retrainer_of(FakeScorer(seed=3), calls))
     # One row is enough, so that no threshold decides for another split.
     attack = Membership.create({"reference_rows": 1, "shadow_models": 0})
-    found = attack.run(FakeScorer(seed=4), what, corpus, run)
-    assert found.details["reference"]["users_of"] == split
-    ((asked, mechanism, _),) = calls
+    leakage = attack.run(FakeScorer(seed=4), what, corpus, run)
+    assert leakage.details["reference"]["users_of"] == split
+    ((reference_users, mechanism, _),) = calls
     assert mechanism == "same"
-    assert asked.any()
-    assert not asked[trained].any()
-    assert not asked[list(what.members)].any()
-    assert not asked[list(what.non_members)].any()
+    assert reference_users.any()
+    assert not reference_users[trained].any()
+    assert not reference_users[list(what.members)].any()
+    assert not reference_users[list(what.non_members)].any()
 
 
 def test_intervals_contain_one_half_where_nothing_leaks(
@@ -200,10 +200,10 @@ def test_intervals_contain_one_half_where_nothing_leaks(
     for seed in range(10):
         attack, after, what = planted(corpus, seed, shadow_models=0)
         run = make_run(seed, retrainer_of(FakeScorer(spread=20.0, seed=1000 + seed), []))
-        found = attack.run(FakeScorer(spread=20.0, seed=seed), what, after, run)
+        leakage = attack.run(FakeScorer(spread=20.0, seed=seed), what, after, run)
         for name in hits:
-            hits[name] += found.metrics[name].low <= 0.5 <= found.metrics[name].high
-        assert found.metrics["tpr_at_1pct_fpr"].low < 0.02
+            hits[name] += leakage.metrics[name].low <= 0.5 <= leakage.metrics[name].high
+        assert leakage.metrics["tpr_at_1pct_fpr"].low < 0.02
     # Of 10 intervals at 95 %, fewer than 8 hold with probability 0.01.
     assert min(hits.values()) >= 8
 
@@ -248,8 +248,8 @@ def test_judged_users_are_those_with_scores(development_corpus: Corpus, make_run
     gone = np.isin(after.users, what.members[:5]) & after.where("train")
     texts = [f"{text} and more" if lost else text
              for text, lost in zip(after.texts, gone, strict=True)]  # fmt: skip
-    found = attack.run(FakeScorer(), what, replace(after, texts=tuple(texts)), make_run(1))
-    assert found.details["judged"] == judged | {"members": 195}
+    leakage = attack.run(FakeScorer(), what, replace(after, texts=tuple(texts)), make_run(1))
+    assert leakage.details["judged"] == judged | {"members": 195}
 
 
 def test_canaries_of_another_attack_are_left_out(
@@ -259,10 +259,10 @@ def test_canaries_of_another_attack_are_left_out(
     sharer = SecretSharer.create({"p_u": (0.05,), "references": 256, "word_pool": 60})
     both, canaries = sharer.plant(after, np.random.default_rng(2))
     texts = [c.text for c in canaries.canaries]
-    found = attack.run(FakeScorer(texts, gain=20.0), what, both, make_run(1))
-    assert found.details["records_replaced_by_other_attacks"] > 20
+    leakage = attack.run(FakeScorer(texts, gain=20.0), what, both, make_run(1))
+    assert leakage.details["records_replaced_by_other_attacks"] > 20
     # What the release knows of canaries changes nothing.
-    assert found == attack.run(FakeScorer(), what, both, make_run(1))
+    assert leakage == attack.run(FakeScorer(), what, both, make_run(1))
 
 
 def test_bag_of_words_finds_a_shift_in_vocabulary(
@@ -275,8 +275,8 @@ def test_bag_of_words_finds_a_shift_in_vocabulary(
     rows = np.array(what.rows)
     users, member = after.users[rows], np.isin(after.users[rows], what.members)
     scores = out_of_fold_scores([texts[r] for r in rows], member, users, np.random.default_rng(0))
-    found = auc(scores[member], scores[~member])
-    assert 0.68 < found < 0.82  # half of the members' rows show it: 0.75
+    area = auc(scores[member], scores[~member])
+    assert 0.68 < area < 0.82  # half of the members' rows show it: 0.75
     sides = Scores(scores[member], users[member]), Scores(scores[~member], users[~member])
     assert auc_estimate(*sides, np.random.default_rng(0)).low > 0.6
 
@@ -288,19 +288,21 @@ def test_bag_of_words_is_never_certain_of_few_users(users: int) -> None:
     texts = ["zebra" if inside else "horse" for inside in member.tolist()]
     scores = out_of_fold_scores(texts, member, owner, np.random.default_rng(0))
     sides = (Scores(scores[side], owner[side]) for side in (member, ~member))
-    found = auc_of_words(*sides, np.random.default_rng(0))
-    assert found.value == 1.0
-    assert found.low is not None
-    assert found.low <= 1.0 - WIDER * (1.0 - 0.025 ** (1.0 / users)) + 1e-9 or found.low == 0.0
+    estimate = auc_of_words(*sides, np.random.default_rng(0))
+    assert estimate.value == 1.0
+    assert estimate.low is not None
+    assert (
+        estimate.low <= 1.0 - WIDER * (1.0 - 0.025 ** (1.0 / users)) + 1e-9 or estimate.low == 0.0
+    )
 
 
 def test_low_limits_say_that_they_are_the_zero_false_positive_rate(
     make_corpus: Callable[..., Corpus], make_run: RunMaker
 ) -> None:
     attack, after, what = planted(make_corpus(users=400, rows=2))
-    found = attack.run(FakeScorer(), what, after, make_run(1))
-    assert any("tpr_at_0.1pct_fpr: 400 records" in note for note in found.details["notes"])
-    assert not any(note.startswith("tpr_at_1pct") for note in found.details["notes"])
+    leakage = attack.run(FakeScorer(), what, after, make_run(1))
+    assert any("tpr_at_0.1pct_fpr: 400 records" in note for note in leakage.details["notes"])
+    assert not any(note.startswith("tpr_at_1pct") for note in leakage.details["notes"])
 
 
 def test_nan_scores_are_an_error(development_corpus: Corpus, make_run: RunMaker) -> None:

@@ -74,20 +74,20 @@ def test_records_without_anything_that_is_predicted_give_a_note(
 
     attack = Membership.create()
     after, what = attack.plant(development_corpus, np.random.default_rng(1))
-    found = attack.run(Blind(), what, after, make_run(1))
-    assert found.metrics == {}
-    assert found.details["notes"] == ["no record has a target that the release predicts"]
+    leakage = attack.run(Blind(), what, after, make_run(1))
+    assert leakage.metrics == {}
+    assert leakage.details["notes"] == ["no record has a target that the release predicts"]
 
 
 def test_a_shadow_model_of_another_kind_is_refused() -> None:
     release = Losses(1.0, 1.0)
     labelled = replace(corpus(2), labels=np.zeros(2, dtype=np.int64), label_names=("a", "b"))
-    for asked, kind in (
+    for question, kind in (
         (LossesQuestion(release, labelled), "RowScorer"),
         (ClassesQuestion(release, labelled), "Classifier"),
     ):
         with pytest.raises(CapabilityError, match=f"PublishedOnly.*{kind}"):
-            asked.confidences(PublishedOnly(), np.array([0]))
+            question.confidences(PublishedOnly(), np.array([0]))
 
 
 class _Labels(Release):
@@ -121,14 +121,14 @@ def test_labels_alone_tell_members_where_shadow_models_are_wrong(
         # What it serves answers by a protocol, and the attacker need not ask it.
         return ServedRelease(_Labels(users.copy(), 0), _NoMechanism())  # type: ignore[arg-type]
 
-    found = attack.run(_Labels(members, 0), planted, corpus, make_run(3, retrain))
-    assert found.details["main_score"] == ("lira_shrunk" if shadows else "gap")
-    assert found.details["scores"]["gap"]["auc"]["value"] == pytest.approx(0.75, abs=0.05)
-    assert "loss_gap" not in found.metrics  # nothing is known of its loss
-    auc = found.metrics["auc"].value
+    leakage = attack.run(_Labels(members, 0), planted, corpus, make_run(3, retrain))
+    assert leakage.details["main_score"] == ("lira_shrunk" if shadows else "gap")
+    assert leakage.details["scores"]["gap"]["auc"]["value"] == pytest.approx(0.75, abs=0.05)
+    assert "loss_gap" not in leakage.metrics  # nothing is known of its loss
+    auc = leakage.metrics["auc"].value
     # A right label on a row that other models get wrong says more than one on an easy row.
     assert auc == pytest.approx(0.875 if shadows else 0.75, abs=0.04)
-    assert found.metrics["auc_bag_of_words"].high < auc
+    assert leakage.metrics["auc_bag_of_words"].high < auc
 
 
 class _NoMechanism:
@@ -173,8 +173,8 @@ def test_a_model_that_is_certain_gives_no_nan() -> None:
 
 
 def test_ratio_is_loss_minus_the_reference_loss() -> None:
-    found = score_texts([FOX], [tokens(LOGP)], [tokens(LOGP * 2)], 0.2)
-    assert found["ratio"][0] == pytest.approx(-1.325)
+    scores = score_texts([FOX], [tokens(LOGP)], [tokens(LOGP * 2)], 0.2)
+    assert scores["ratio"][0] == pytest.approx(-1.325)
     assert "ratio" not in score_texts([FOX], [tokens(LOGP)], None, 0.2)
 
 

@@ -66,7 +66,7 @@ class Lab:
                            "public": public_seed, "splits": splits})  # fmt: skip
         return self._classifier(users, seed % 2**31)
 
-    def found(self, corpus: Corpus | None = None):
+    def leakage(self, corpus: Corpus | None = None):
         return self.attack.run(self.target, self.planted, corpus or self.corpus, self.run)
 
 
@@ -90,114 +90,116 @@ def test_the_double_is_a_classifier_and_nothing_else():
 
 
 def test_a_classifier_that_remembers_is_caught_by_the_score_fixed_in_advance(lab):
-    found = lab().found()
-    tables = found.details["scores"]
+    leakage = lab().leakage()
+    tables = leakage.details["scores"]
     beside = {"calibrated", "lira", "lira_offline", "lira_shrunk", "rmia"}
     assert set(tables) == {"loss", *beside}
-    main = tables[found.details["main_score"]]
-    assert found.details["main_score"] == "lira_shrunk"
+    main = tables[leakage.details["main_score"]]
+    assert leakage.details["main_score"] == "lira_shrunk"
     for name in ("auc", "auc_user"):
-        assert found.metrics[name].value == main[name]["value"]
+        assert leakage.metrics[name].value == main[name]["value"]
     for name in ("tpr_at_1pct_fpr", "tpr_user_at_1pct_fpr", "tpr_user_at_0.1pct_fpr"):
-        assert found.metrics[name].value == main[name]
+        assert leakage.metrics[name].value == main[name]
     for name in ("rmia", "lira_shrunk"):
         assert tables[name]["auc"]["low"] > tables["loss"]["auc"]["high"] > 0.6, name
-    assert found.metrics["tpr_user_at_1pct_fpr"].low > 0.3  # of users, three records each
-    assert found.details["shadows"]["auc_user_of_half"] == pytest.approx(
+    assert leakage.metrics["tpr_user_at_1pct_fpr"].low > 0.3  # of users, three records each
+    assert leakage.details["shadows"]["auc_user_of_half"] == pytest.approx(
         main["auc_user"]["value"], abs=0.1
     )
-    assert found.metrics["auc_bag_of_words"].value == pytest.approx(0.5, abs=0.06)
-    assert found.details["shadows"]["population_rows"] == 200
+    assert leakage.metrics["auc_bag_of_words"].value == pytest.approx(0.5, abs=0.06)
+    assert leakage.details["shadows"]["population_rows"] == 200
 
 
 def test_shadow_models_are_as_large_as_the_release_and_split_both_sides(lab):
-    here = lab()
-    here.found()
-    judged = [*here.planted.members, *here.planted.non_members]
-    others = np.setdiff1d(np.unique(here.corpus.users[here.corpus.where("train")]), judged)
-    masks = np.array([call["users"] for call in here.calls])
+    bench = lab()
+    bench.leakage()
+    judged = [*bench.planted.members, *bench.planted.non_members]
+    others = np.setdiff1d(np.unique(bench.corpus.users[bench.corpus.where("train")]), judged)
+    masks = np.array([call["users"] for call in bench.calls])
     assert len(masks) == 4
-    assert (masks.sum(axis=1) == here.target.users.sum()).all()
+    assert (masks.sum(axis=1) == bench.target.users.sum()).all()
     assert masks[:, others].all()
     assert (masks[:, judged].sum(axis=0) == 2).all()
     unjudged = np.setdiff1d(np.arange(masks.shape[1]), [*judged, *others])
     assert not masks[:, unjudged].any()
-    assert {call["mechanism"] for call in here.calls} == {"same"}
-    assert {call["splits"] for call in here.calls} == {("train", "held_out")}
-    assert len({call["seed"] for call in here.calls}) == 4
-    assert {call["public"] for call in here.calls} == {here.run.seed}
+    assert {call["mechanism"] for call in bench.calls} == {"same"}
+    assert {call["splits"] for call in bench.calls} == {("train", "held_out")}
+    assert len({call["seed"] for call in bench.calls}) == 4
+    assert {call["public"] for call in bench.calls} == {bench.run.seed}
     # Which half a user is in says nothing of its side.
-    inside = masks[:, list(here.planted.members)].sum(axis=1)
+    inside = masks[:, list(bench.planted.members)].sum(axis=1)
     assert ((inside > 60) & (inside < 140)).all()
 
 
 def test_shadow_models_may_be_trained_without_the_mechanism(lab):
-    here = lab(shadow_mechanism="none", shadow_models=2)
-    here.found()
-    assert [call["mechanism"] for call in here.calls] == ["none", "none"]
+    bench = lab(shadow_mechanism="none", shadow_models=2)
+    bench.leakage()
+    assert [call["mechanism"] for call in bench.calls] == ["none", "none"]
 
 
 def test_rows_without_a_class_and_replaced_rows_are_left_out_and_counted(lab):
-    here = lab(share=0.8)
+    bench = lab(share=0.8)
     sharer = SecretSharer.create({"p_u": (0.05,), "references": 256, "word_pool": 60})
-    both, _ = sharer.plant(here.corpus, np.random.default_rng(2))
-    found = here.found(both)
-    rows = np.array(here.planted.rows)
+    both, _ = sharer.plant(bench.corpus, np.random.default_rng(2))
+    leakage = bench.leakage(both)
+    rows = np.array(bench.planted.rows)
     gone = both.origin[rows] < 0
     unlabelled = both.labels[rows] < 0
-    details = found.details
+    details = leakage.details
     assert details["records_replaced_by_other_attacks"] == gone.sum() > 20
     assert details["records_without_class"] == (unlabelled & ~gone).sum() > 300
     assert sum(details["records"].values()) == (~unlabelled & ~gone).sum()
 
 
 def test_a_release_may_have_learnt_an_attribute(lab):
-    here = lab()
-    other = np.random.default_rng(9).integers(3, size=len(here.corpus))
+    bench = lab()
+    other = np.random.default_rng(9).integers(3, size=len(bench.corpus))
     twin = np.zeros_like(other)  # of the same classes, and not what was learnt
-    here.corpus = replace(
-        here.corpus, attributes={"twin": twin, "place": other},
+    bench.corpus = replace(
+        bench.corpus, attributes={"twin": twin, "place": other},
         attribute_names={"twin": CLASSES, "place": CLASSES},
     )  # fmt: skip
-    here.target.column = here.column = here.target.target = "place"
-    assert here.found().metrics["auc"].low > 0.8
-    here.target.classes = ("x", "y")
+    bench.target.column = bench.column = bench.target.target = "place"
+    assert bench.leakage().metrics["auc"].low > 0.8
+    bench.target.classes = ("x", "y")
     with pytest.raises(InputError, match="x, y apart"):
-        here.found()
+        bench.leakage()
 
 
 def test_the_loss_is_left_where_no_shadow_model_is_trained(lab):
-    here = lab(shadow_models=0)
-    found = here.found()
-    assert not here.calls
-    assert found.details["main_score"] == "loss"
-    assert "shadow_models is 0" in found.details["notes"][0]
+    bench = lab(shadow_models=0)
+    leakage = bench.leakage()
+    assert not bench.calls
+    assert leakage.details["main_score"] == "loss"
+    assert "shadow_models is 0" in leakage.details["notes"][0]
     alone = lab()
     alone.run = alone.run.retraining(None)
-    assert "retrain" in alone.found().details["notes"][0]
+    assert "retrain" in alone.leakage().details["notes"][0]
 
 
 def test_rmia_is_left_out_where_no_test_row_has_a_class(lab):
-    here = lab()
-    bare = replace(here.corpus, labels=np.where(here.corpus.where("test"), -1, here.corpus.labels))
-    found = here.found(bare)
-    assert "rmia" not in found.details["scores"]
-    assert any("rmia" in note for note in found.details["notes"])
+    bench = lab()
+    bare = replace(
+        bench.corpus, labels=np.where(bench.corpus.where("test"), -1, bench.corpus.labels)
+    )
+    leakage = bench.leakage(bare)
+    assert "rmia" not in leakage.details["scores"]
+    assert any("rmia" in note for note in leakage.details["notes"])
 
 
 def test_published_vectors_are_no_question_for_held_out_records(lab):
-    here = lab()
-    here.target.published = here.corpus.only("train").with_vectors(
-        np.zeros((here.corpus.where("train").sum(), 2))
+    bench = lab()
+    bench.target.published = bench.corpus.only("train").with_vectors(
+        np.zeros((bench.corpus.where("train").sum(), 2))
     )
-    found = here.found()
-    assert found.metrics == {}
-    assert found.details["notes"] == [VECTORS]
+    leakage = bench.leakage()
+    assert leakage.metrics == {}
+    assert leakage.details["notes"] == [VECTORS]
 
 
 def test_nothing_is_seen_where_nothing_leaks(lab):
-    found = lab(gain=0.0).found()
-    for score in found.details["scores"].values():
+    leakage = lab(gain=0.0).leakage()
+    for score in leakage.details["scores"].values():
         assert score["auc"]["low"] < 0.52
         assert score["auc"]["high"] > 0.48
 
@@ -222,13 +224,13 @@ def test_shadow_models_of_a_run_are_trained_once_and_paid_for(tmp_path: Path) ->
         model={"name": "bilstm", "params": {"vocabulary_size": 200, "units": 8}},
         attacks=[{"name": "membership", "params": {"held_out_users": 20, "shadow_models": 2}}],
     )
-    found = [execute(spec, Execution(tmp_path, "cpu", keep_release=False)) for _ in range(2)]
-    for result in found:
+    results = [execute(spec, Execution(tmp_path, "cpu", keep_release=False)) for _ in range(2)]
+    for result in results:
         assert result.error is None
         assert result.cost.model_dump()["reference_models"] == 2
     assert len(list(tmp_path.glob("cache/retrain-*/done.json"))) == 2
-    assert found[0].leakage == found[1].leakage
-    details = found[0].details["membership"]
+    assert results[0].leakage == results[1].leakage
+    details = results[0].details["membership"]
     assert details["main_score"] == "lira_shrunk"
     assert 0.0 <= details["shadows"]["rmia_a"] <= 1.0
 
@@ -245,10 +247,10 @@ def scored(logp: np.ndarray, right: np.ndarray) -> TokenScores:
 def test_scores_have_their_worked_values() -> None:
     gains = TARGET - BASE
     records = Records(np.array([0]), ["x"], np.array([0]), np.array([True]))
-    found = base_scores(records, [scored(TARGET, RIGHT)], [scored(BASE, RIGHT)])
-    assert found["ratio_base"].records[0] == pytest.approx(0.325)
-    assert found["ez"].records[0] == pytest.approx(2.077257, abs=1e-6)
-    assert found["wbc"].records[0] == pytest.approx(0.965278, abs=1e-6)
+    scores = base_scores(records, [scored(TARGET, RIGHT)], [scored(BASE, RIGHT)])
+    assert scores["ratio_base"].records[0] == pytest.approx(0.325)
+    assert scores["ez"].records[0] == pytest.approx(2.077257, abs=1e-6)
+    assert scores["wbc"].records[0] == pytest.approx(0.965278, abs=1e-6)
     shares = [wbc(gains, (width,)) for width in (1, 2, 3, 4)]
     assert shares == pytest.approx([0.6, 0.777778, 0.875, 1.0], abs=1e-6)
 
@@ -263,9 +265,9 @@ def test_users_pool_their_tokens() -> None:
     halves = [scored(TARGET[:7], RIGHT[:7]), scored(TARGET[7:], RIGHT[7:])]
     bases = [scored(BASE[:7], RIGHT[:7]), scored(BASE[7:], RIGHT[7:])]
     records = Records(np.arange(2), ["x", "y"], np.array([4, 4]), np.array([True, True]))
-    found = base_scores(records, halves, bases)
-    assert found["ratio_base"].users == pytest.approx([0.325])
-    assert found["ez"].users == pytest.approx([2.077257], abs=1e-6)
+    scores = base_scores(records, halves, bases)
+    assert scores["ratio_base"].users == pytest.approx([0.325])
+    assert scores["ez"].users == pytest.approx([2.077257], abs=1e-6)
 
 
 def test_a_base_of_other_tokens_is_refused() -> None:

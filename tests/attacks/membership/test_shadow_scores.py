@@ -28,17 +28,17 @@ from uedp_bench.statistics.roc import Scores, auc, auc_estimate
 def ragged(rows):
     """(models, records) values and which of them are there, of lists by record."""
     size = max(map(len, rows))
-    values, there = np.zeros((size, len(rows))), np.zeros((size, len(rows)), dtype=bool)
+    values, mask = np.zeros((size, len(rows))), np.zeros((size, len(rows)), dtype=bool)
     for i, row in enumerate(rows):
-        values[: len(row), i], there[: len(row), i] = row, True
-    return values, there
+        values[: len(row), i], mask[: len(row), i] = row, True
+    return values, mask
 
 
 def test_densities_are_those_of_tensorflow_privacy():
     """Its variant `in`: minus the log density, a record without models gets mean parameters."""
     law = fit_normal(*ragged([[-1, 1], [0, 2], [0, 20], []]), own_variance=True)
-    found = -law.logpdf(np.array([1.0, 0.0, 0.0, 0.0]))
-    assert found == pytest.approx([1.41893853, 1.41893853, 3.72152363, 2.72537178], abs=1e-8)
+    losses = -law.logpdf(np.array([1.0, 0.0, 0.0, 0.0]))
+    assert losses == pytest.approx([1.41893853, 1.41893853, 3.72152363, 2.72537178], abs=1e-8)
 
 
 def test_rmia_is_that_of_the_reference_implementation():
@@ -53,12 +53,12 @@ def test_rmia_is_that_of_the_reference_implementation():
     member = np.array([[1, 0, 1, 0], [0, 1, 0, 1], [1, 0, 1, 0], [0, 1, 0, 1]], dtype=bool)
     # Model 0 is attacked, 1 its complement; of 2 and 3, each record's reference did not see it.
     outside = confidence[:, 2:][~member[:, 2:]]
-    found = rmia(
+    scores = rmia(
         Confidence(confidence[:, 0], outside),
         Confidence(population[:, 0], population[:, 2:].mean(axis=1)),
         slope=0.3,
     )
-    assert found == pytest.approx([1.0, 0.2, 1.0, 0.6])
+    assert scores == pytest.approx([1.0, 0.2, 1.0, 0.6])
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=9), st.integers(1, 5))
@@ -66,10 +66,10 @@ def test_ties_of_rmia_are_ordered_by_the_likelihood_ratio(ratios, size):
     ratio = np.array(ratios)
     records = Confidence(ratio / 2.0, np.zeros(len(ratio)))  # p is 1/2 at a = 0
     shares = rmia(records, Confidence(np.arange(size) / 2.0, np.zeros(size)), 0.0)
-    found = without_ties(shares, records.ratio(0.0), size)
-    assert (np.abs(found - shares) * size < 1).all()
+    scores = without_ties(shares, records.ratio(0.0), size)
+    assert (np.abs(scores - shares) * size < 1).all()
     order = np.argsort(ratio)
-    assert (np.diff(found[order]) >= -1e-12).all()
+    assert (np.diff(scores[order]) >= -1e-12).all()
     two = without_ties(np.ones(2), np.array([1.5, 2.0]), size)
     assert two[0] < two[1]
 
@@ -105,16 +105,16 @@ def test_the_slope_is_found_where_it_holds_exactly():
 
 def test_confidence_keeps_its_digits_near_one():
     logprobs = np.array([[-1e-30, -69.0, -np.inf], [-1.0, -0.5, -3.0]])
-    found = logit_confidence(logprobs, np.array([0, 2]))
-    assert found[0] == pytest.approx(69.0)
-    assert found[1] == pytest.approx(-3.0 - np.log(np.exp(-1.0) + np.exp(-0.5)))
+    logits = logit_confidence(logprobs, np.array([0, 2]))
+    assert logits[0] == pytest.approx(69.0)
+    assert logits[1] == pytest.approx(-3.0 - np.log(np.exp(-1.0) + np.exp(-0.5)))
     sure = np.array([[0.0, -np.inf], [-np.inf, 0.0]])
     assert logit_confidence(sure, np.array([0, 0])) == pytest.approx([100.0, -100.0])
     assert true_logprobs(sure, np.array([0, 0])) == pytest.approx([0.0, -100.0])
 
 
 @pytest.mark.parametrize(
-    ("logprobs", "labels", "said"),
+    ("logprobs", "labels", "message"),
     [
         (np.zeros((2, 1)), [0, 0], "1 classes"),
         (np.zeros((2, 3)), [0], "membership: 1 labels.*2 rows"),
@@ -123,8 +123,8 @@ def test_confidence_keeps_its_digits_near_one():
         (np.array([[0.0, 0.0], [np.nan, 0.0]]), [0, 0], "record 1 are NaN"),
     ],
 )
-def test_what_tells_nothing_is_refused(logprobs, labels, said):
-    with pytest.raises(InputError, match=said):
+def test_what_tells_nothing_is_refused(logprobs, labels, message):
+    with pytest.raises(InputError, match=message):
         logit_confidence(logprobs, np.array(labels))
 
 
@@ -179,19 +179,19 @@ def simulated(rng, users, leak, models=4):
 
 def test_intervals_hold_one_half_where_training_data_are_ignored():
     trials = 200
-    found = [simulated(np.random.default_rng([7, t]), 50, leak=0.0) for t in range(trials)]
+    simulations = [simulated(np.random.default_rng([7, t]), 50, leak=0.0) for t in range(trials)]
     for name in ("lira", "lira_offline", "rmia"):
-        held = sum(trial[name].low <= 0.5 <= trial[name].high for trial in found)
+        held = sum(trial[name].low <= 0.5 <= trial[name].high for trial in simulations)
         # An interval that holds in 95 % of trials holds in fewer than 183 of 200 once in 100.
         assert held >= 183, name
 
 
 def test_shadow_models_see_more_than_the_loss():
-    found = [simulated(np.random.default_rng([8, t]), 200, leak=1.0) for t in range(10)]
-    loss = np.mean([trial["loss"] for trial in found])
+    simulations = [simulated(np.random.default_rng([8, t]), 200, leak=1.0) for t in range(10)]
+    loss = np.mean([trial["loss"] for trial in simulations])
     for name in ("lira", "lira_offline", "rmia"):
-        assert np.mean([trial[name].value for trial in found]) > loss + 0.03, name
-        assert all(trial[name].low > 0.5 for trial in found), name
+        assert np.mean([trial[name].value for trial in simulations]) > loss + 0.03, name
+        assert all(trial[name].low > 0.5 for trial in simulations), name
 
 
 SHADOWS = np.array(
@@ -202,19 +202,19 @@ RELEASE = np.array([-4.05, -5.9, -3.05, -2.05])
 
 
 def test_shrunk_lira_has_its_worked_values():
-    found = lira_shrunk(RELEASE, SHADOWS, INSIDE, np.ones(4))
-    assert found == pytest.approx([5.307347, -22.878093, -0.073327, 0.0], abs=1e-6)
+    scores = lira_shrunk(RELEASE, SHADOWS, INSIDE, np.ones(4))
+    assert scores == pytest.approx([5.307347, -22.878093, -0.073327, 0.0], abs=1e-6)
     # Scores have no unit: not even what a value is the mean of changes one that all share.
-    assert lira_shrunk(RELEASE, SHADOWS, INSIDE, np.full(4, 7.0)) == pytest.approx(found)
+    assert lira_shrunk(RELEASE, SHADOWS, INSIDE, np.full(4, 7.0)) == pytest.approx(scores)
 
 
 def test_shrunk_lira_reads_a_common_gap_where_no_model_saw_a_unit():
     inside = INSIDE.copy()
     inside[:, 3] = False
-    found = lira_shrunk(RELEASE, SHADOWS, inside, np.ones(4))
-    assert np.isfinite(found).all()
+    scores = lira_shrunk(RELEASE, SHADOWS, inside, np.ones(4))
+    assert np.isfinite(scores).all()
     raised = lira_shrunk(RELEASE + np.eye(4)[3], SHADOWS, inside, np.ones(4))
-    assert raised[3] > found[3]
+    assert raised[3] > scores[3]
 
 
 def _simulated(gap: float, spread: float, noise: float, models: int, rng: np.random.Generator):
@@ -243,10 +243,10 @@ def test_shrunk_lira_keeps_its_power_where_gaps_are_noise_and_where_they_are_not
 
 def test_shrunk_lira_tells_nobody_apart_where_nothing_leaks():
     rng = np.random.default_rng(0)
-    found = [_simulated(0.0, 0.0, 1.0, 4, rng)[0] for _ in range(20)]
-    assert np.mean(found) == pytest.approx(0.5, abs=0.01)
+    areas = [_simulated(0.0, 0.0, 1.0, 4, rng)[0] for _ in range(20)]
+    assert np.mean(areas) == pytest.approx(0.5, abs=0.01)
 
 
 def test_calibrated_compares_with_models_that_did_not_see_the_record():
-    found = calibrated(RELEASE, SHADOWS, ~INSIDE)
-    assert found == pytest.approx([0.4, 0.1, -0.05, 0.05])
+    scores = calibrated(RELEASE, SHADOWS, ~INSIDE)
+    assert scores == pytest.approx([0.4, 0.1, -0.05, 0.05])

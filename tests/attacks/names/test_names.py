@@ -68,11 +68,11 @@ def inferred(release: Release, **params):
 
 
 def test_a_model_that_knows_its_text_by_heart_infers_its_names_alone():
-    found = inferred(Writer(corpus().texts[:EACH]))
-    assert found["accuracy"].value == 1.0
-    assert found["exposure"].value == pytest.approx(np.log2(20))
-    assert found["accuracy_floor"].value == 0.0  # all alike: ties count against the adversary
-    assert found["auc"].value == 1.0
+    metrics = inferred(Writer(corpus().texts[:EACH]))
+    assert metrics["accuracy"].value == 1.0
+    assert metrics["exposure"].value == pytest.approx(np.log2(20))
+    assert metrics["accuracy_floor"].value == 0.0  # all alike: ties count against the adversary
+    assert metrics["auc"].value == 1.0
 
 
 def test_a_model_that_knows_nothing_infers_no_more_than_the_floor():
@@ -93,8 +93,8 @@ def test_what_the_model_before_training_prefers_is_deducted():
 
     class After(Writer):
         def filler_losses(self, old, after, fillers):
-            known = np.array([old + one + after in learnt for one in fillers])
-            return before.filler_losses(old, after, fillers) - 0.5 * known
+            hits = np.array([old + one + after in learnt for one in fillers])
+            return before.filler_losses(old, after, fillers) - 0.5 * hits
 
     attack, rows = PIIInference.create({"candidates": 20}), corpus()
     alone = attack.run(After(), None, rows, toy_run()).metrics
@@ -135,10 +135,10 @@ def extracted(texts, base=None, **params):
 
 def test_names_that_a_model_writes_are_of_members_alone():
     texts = corpus().texts
-    found = extracted(texts[: EACH // 2])
-    assert found["recall"].value == pytest.approx(0.5, abs=0.05)
-    assert found["recall_floor"].value == 0.0
-    assert found["precision"].value == 1.0
+    metrics = extracted(texts[: EACH // 2])
+    assert metrics["recall"].value == pytest.approx(0.5, abs=0.05)
+    assert metrics["recall_floor"].value == 0.0
+    assert metrics["precision"].value == 1.0
     both = extracted(texts, base=texts[: EACH // 4])
     assert abs(both["recall"].value - both["recall_floor"].value) < 0.15
     assert both["recall_base"].value == pytest.approx(0.25, abs=0.03)
@@ -146,6 +146,6 @@ def test_names_that_a_model_writes_are_of_members_alone():
 
 
 def test_a_model_that_writes_no_name_has_no_precision():
-    found = extracted(["nobody at all"])
-    assert found["recall"].value == 0.0 < found["recall"].high
-    assert "precision" not in found
+    metrics = extracted(["nobody at all"])
+    assert metrics["recall"].value == 0.0 < metrics["recall"].high
+    assert "precision" not in metrics

@@ -60,12 +60,12 @@ def small(make_corpus: Callable[..., Corpus]) -> Corpus:
 def test_planted_signatures_are_found(small: Corpus, make_run: RunMaker) -> None:
     corpus = signed(small)
     visible = corpus.only("train", "valid", "public")
-    found = attacked(publication(visible), corpus, make_run(1), authors=30)
+    leakage = attacked(publication(visible), corpus, make_run(1), authors=30)
     for name in ("recall_at_1", "recall_at_1_unprotected"):
-        assert found.metrics[name].value > 0.95
-    assert found.metrics["recall_at_10"].value == 1.0
-    assert found.metrics["recall_at_1_chance"].value == pytest.approx(1 / 30)
-    assert found.details["authors"] == 30
+        assert leakage.metrics[name].value > 0.95
+    assert leakage.metrics["recall_at_10"].value == 1.0
+    assert leakage.metrics["recall_at_1_chance"].value == pytest.approx(1 / 30)
+    assert leakage.details["authors"] == 30
 
 
 def test_random_text_is_linked_by_chance(small: Corpus, make_run: RunMaker) -> None:
@@ -75,10 +75,10 @@ def test_random_text_is_linked_by_chance(small: Corpus, make_run: RunMaker) -> N
     for seed in range(20):
         rng = np.random.default_rng(seed)
         noise = train.with_texts([" ".join(rng.choice(words, 8)) for _ in train.texts])
-        found = attacked(publication(noise), corpus, make_run(seed))
-        assert found.metrics["recall_at_1_unprotected"].value > 0.95
+        leakage = attacked(publication(noise), corpus, make_run(seed))
+        assert leakage.metrics["recall_at_1_unprotected"].value > 0.95
         for k, of_rank in values.items():
-            of_rank.append(found.metrics[f"recall_at_{k}"].value)
+            of_rank.append(leakage.metrics[f"recall_at_{k}"].value)
     # Of 2,400 queries; four standard errors if they were independent.
     assert np.mean(values[1]) == pytest.approx(1 / 40, abs=0.013)
     assert np.mean(values[10]) == pytest.approx(10 / 40, abs=0.035)
@@ -86,9 +86,9 @@ def test_random_text_is_linked_by_chance(small: Corpus, make_run: RunMaker) -> N
 
 def test_nothing_published_is_chance_exactly(small: Corpus, make_run: RunMaker) -> None:
     train = small.only("train")
-    found = attacked(publication(train.with_texts([""] * len(train))), small, make_run(1))
-    assert found.metrics["recall_at_1"].value == pytest.approx(1 / 40)
-    assert found.metrics["recall_at_10"].value == pytest.approx(10 / 40)
+    leakage = attacked(publication(train.with_texts([""] * len(train))), small, make_run(1))
+    assert leakage.metrics["recall_at_1"].value == pytest.approx(1 / 40)
+    assert leakage.metrics["recall_at_10"].value == pytest.approx(10 / 40)
 
 
 def test_rows_are_joined_by_origin_whatever_their_order_and_number(
@@ -99,14 +99,14 @@ def test_rows_are_joined_by_origin_whatever_their_order_and_number(
     kept = rng.permutation(train)[: len(train) // 2]
     published = corpus.take(np.concatenate([kept, kept]))
     stripped = replace(published, groups={"user": np.full(len(published), -1)})
-    found = attacked(publication(stripped), corpus, make_run(1))
-    metrics, details = found.metrics, found.details
+    leakage = attacked(publication(stripped), corpus, make_run(1))
+    metrics, details = leakage.metrics, leakage.details
     assert metrics["recall_at_1_unprotected"].value > 0.95
     # A row that was published twice counts once, and one that was dropped is a miss.
     assert details["known_rows"] + details["queries"] == len(train)
-    there = 1 - details["not_published"] / details["queries"]
-    assert 0.3 < there < 0.7
-    assert metrics["recall_at_1"].value == pytest.approx(there, abs=0.02)
+    share = 1 - details["not_published"] / details["queries"]
+    assert 0.3 < share < 0.7
+    assert metrics["recall_at_1"].value == pytest.approx(share, abs=0.02)
 
 
 def test_who_is_drawn_and_the_ceiling_are_the_same_for_all_mechanisms(
@@ -115,11 +115,11 @@ def test_who_is_drawn_and_the_ceiling_are_the_same_for_all_mechanisms(
     everything = small.only("train", "valid", "test", "public")
     kept = np.random.default_rng(0).permutation(np.flatnonzero(small.where("train")))
     releases = [small.only("train"), everything, small.take(kept[: len(kept) // 2])]
-    found = [attacked(publication(each), small, make_run(1), authors=20) for each in releases]
+    leakages = [attacked(publication(each), small, make_run(1), authors=20) for each in releases]
     for name in ("recall_at_1_unprotected", "recall_at_1_chance"):
-        assert found[0].metrics[name] == found[1].metrics[name] == found[2].metrics[name]
+        assert leakages[0].metrics[name] == leakages[1].metrics[name] == leakages[2].metrics[name]
     for name in ("authors", "known_rows", "queries"):
-        assert found[0].details[name] == found[1].details[name] == found[2].details[name]
+        assert leakages[0].details[name] == leakages[1].details[name] == leakages[2].details[name]
 
 
 def test_nothing_to_link_is_refused(small: Corpus, make_run: RunMaker) -> None:
@@ -135,10 +135,10 @@ def test_canaries_public_rows_and_authors_of_one_row_are_left_out(
     gone = planted.origin < 0
     assert gone.sum() > 10
     published = planted.only("train", "public")
-    found = attacked(publication(published), planted, make_run(1))
+    leakage = attacked(publication(published), planted, make_run(1))
     left = np.bincount(planted.users[planted.where("train") & ~gone])
-    assert found.details["authors"] == (left >= 2).sum()
-    assert found.details["known_rows"] + found.details["queries"] == left[left >= 2].sum()
+    assert leakage.details["authors"] == (left >= 2).sum()
+    assert leakage.details["known_rows"] + leakage.details["queries"] == left[left >= 2].sum()
 
 
 def test_the_same_seed_gives_the_same_result_and_another_does_not(
@@ -158,10 +158,10 @@ def test_representations_link_what_words_do_not(small: Corpus, make_run: RunMake
     release = PublishedAndEncoder(table, small.user_count)
     release.published = published
     assert isinstance(release, Encoder)
-    found = attacked(release, small, make_run(1))
-    assert found.details["compared"] == "text"
-    assert found.metrics["recall_at_1_representation"].value > 0.95
-    assert found.metrics["recall_at_1"].value < 0.2
+    leakage = attacked(release, small, make_run(1))
+    assert leakage.details["compared"] == "text"
+    assert leakage.metrics["recall_at_1_representation"].value > 0.95
+    assert leakage.metrics["recall_at_1"].value < 0.2
 
 
 def test_published_vectors_are_compared_with_those_of_known_rows(
@@ -172,9 +172,9 @@ def test_published_vectors_are_compared_with_those_of_known_rows(
     mean = rng.normal(size=(train.user_count, 20))[train.users]
     for noise, least, most in ((0.01, 1.0, 1.0), (1e6, 0.0, 0.1)):
         vectors = mean + noise * rng.normal(size=mean.shape)
-        found = attacked(publication(train.with_vectors(vectors)), small, make_run(1))
-        assert found.details["compared"] == "representation"
-        assert least <= found.metrics["recall_at_1"].value <= most
+        leakage = attacked(publication(train.with_vectors(vectors)), small, make_run(1))
+        assert leakage.details["compared"] == "representation"
+        assert least <= leakage.metrics["recall_at_1"].value <= most
 
 
 def test_one_author_is_refused(small: Corpus, make_run: RunMaker) -> None:
@@ -208,7 +208,7 @@ def test_deidentification_lowers_it_end_to_end(tmp_path: Path) -> None:
     )})  # fmt: skip
     result = execute(spec, Execution(tmp_path, "cpu", keep_release=False))
     assert result.error is None
-    found = result.leakage["reidentify"]
-    assert found["recall_at_1"].high < found["recall_at_1_unprotected"].low
-    assert found["recall_at_1_unprotected"].low > 4 * found["recall_at_1_chance"].value
+    metrics = result.leakage["reidentify"]
+    assert metrics["recall_at_1"].high < metrics["recall_at_1_unprotected"].low
+    assert metrics["recall_at_1_unprotected"].low > 4 * metrics["recall_at_1_chance"].value
     assert result.details["reidentify"]["authors"] == 60

@@ -30,16 +30,16 @@ def corpus_of(rows_of_user: list[int]) -> Corpus:
 def test_every_author_has_something_known_and_something_hidden(sizes, share, seed):
     corpus = corpus_of(sizes)
     usable = np.ones(len(corpus), dtype=bool)
-    found = divide(corpus, usable, share, (5, 6), np.random.default_rng(seed))
+    division = divide(corpus, usable, share, (5, 6), np.random.default_rng(seed))
     able = [user for user, rows in enumerate(sizes) if rows >= 2]
-    assert len(found.authors) == min(5, len(able))
-    assert set(found.authors.tolist()) <= set(able)
-    assert not set(found.known_rows.tolist()) & set(found.hidden.tolist())
-    for author in found.authors:
-        known, hidden = (int((corpus.users[rows] == author).sum()) for rows in found[1:])
+    assert len(division.authors) == min(5, len(able))
+    assert set(division.authors.tolist()) <= set(able)
+    assert not set(division.known_rows.tolist()) & set(division.hidden.tolist())
+    for author in division.authors:
+        visible, hidden = (int((corpus.users[rows] == author).sum()) for rows in division[1:])
         used = min(6, sizes[author])
-        assert known + hidden == used
-        assert known == min(max(1, round(share * used)), used - 1)
+        assert visible + hidden == used
+        assert visible == min(max(1, round(share * used)), used - 1)
 
 
 def test_what_is_drawn_for_a_row_does_not_depend_on_other_rows():
@@ -54,15 +54,15 @@ def test_what_is_drawn_for_a_row_does_not_depend_on_other_rows():
 
 @given(st.integers(2, 40), st.integers(1, 12))
 def test_recall_is_chance_where_nothing_differs(authors, k):
-    (found,) = recalls(iter([np.zeros((1, authors))]), np.array([authors - 1]), (k,))
-    assert found[0] == pytest.approx(min(1.0, k / authors))
+    (recall,) = recalls(iter([np.zeros((1, authors))]), np.array([authors - 1]), (k,))
+    assert recall[0] == pytest.approx(min(1.0, k / authors))
 
 
 def test_ties_are_broken_by_chance_and_ranks_count_from_the_best():
     block = np.array([[0.9, 0.5, 0.5, 0.1], [0.9, 0.5, 0.5, 0.1]])
-    found = recalls(iter([block[:1], block[1:]]), np.array([1, 3]), (1, 2, 3, 4))
-    assert found[0] == pytest.approx([0.0, 0.5, 1.0, 1.0])
-    assert found[1] == pytest.approx([0.0, 0.0, 0.0, 1.0])
+    recall = recalls(iter([block[:1], block[1:]]), np.array([1, 3]), (1, 2, 3, 4))
+    assert recall[0] == pytest.approx([0.0, 0.5, 1.0, 1.0])
+    assert recall[1] == pytest.approx([0.0, 0.0, 0.0, 1.0])
 
 
 def test_blocks_change_nothing(monkeypatch):
@@ -70,14 +70,14 @@ def test_blocks_change_nothing(monkeypatch):
     words = [f"w{i}" for i in range(50)]
     texts = [" ".join(rng.choice(words, 6)) for _ in range(40)]
     owner, vectors = np.arange(40) % 8, rng.normal(size=(40, 5))
-    found = []
+    by_block = []
     for size in (7, 512):
         monkeypatch.setattr(_linking, "BLOCK", size)
-        found.append([
+        by_block.append([
             recalls(TextProfiles(texts, owner, 8).similarities(texts[::-1]), owner, (1, 3)),
             recalls(VectorProfiles(vectors, owner, 8).similarities(vectors[::-1]), owner, (1, 3)),
         ])  # fmt: skip
-    assert np.array_equal(found[0], found[1])
+    assert np.array_equal(by_block[0], by_block[1])
 
 
 def test_similarity_is_the_mean_of_two_cosines():
@@ -88,8 +88,8 @@ def test_similarity_is_the_mean_of_two_cosines():
 
 
 def test_vectors_compare_by_direction_and_zero_has_none():
-    known = np.array([[1.0, 0.0], [0.0, 5.0], [0.0, 0.1]])
-    profiles = VectorProfiles(known, np.array([0, 1, 1]), 2)
+    vectors = np.array([[1.0, 0.0], [0.0, 5.0], [0.0, 0.1]])
+    profiles = VectorProfiles(vectors, np.array([0, 1, 1]), 2)
     (block,) = profiles.similarities(np.array([[9.0, 0.0], [3.0, 4.0], [0.0, 0.0]]))
     assert block == pytest.approx(np.array([[1.0, 0.0], [0.6, 0.8], [0.0, 0.0]]))
 

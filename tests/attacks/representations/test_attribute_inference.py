@@ -45,21 +45,21 @@ def presence(corpus: Corpus, *columns: IntArray) -> Corpus:
 def test_an_attribute_in_one_coordinate_is_found_and_the_other_is_not() -> None:
     corpus = authors(0)
     table = with_coordinate(noise(corpus, 1), corpus.attributes["sex"])
-    found = attack(TableEncoder(table), corpus)
-    assert found.metrics["accuracy_sex"].value > 0.98
+    leakage = attack(TableEncoder(table), corpus)
+    assert leakage.metrics["accuracy_sex"].value > 0.98
     test = corpus.where("test")
     for name in ("sex", "age"):
         counts = np.bincount(corpus.attributes[name][test])
-        assert found.metrics[f"majority_{name}"].value == pytest.approx(counts.max() / test.sum())
-    assert found.metrics["accuracy_age"].low < found.metrics["majority_age"].value
-    mean = (found.metrics["accuracy_sex"].value + found.metrics["accuracy_age"].value) / 2
-    assert found.metrics["empirical_privacy"].value == pytest.approx(1 - mean)
-    by_class = found.details["attributes"]["sex"]["by_class"]
+        assert leakage.metrics[f"majority_{name}"].value == pytest.approx(counts.max() / test.sum())
+    assert leakage.metrics["accuracy_age"].low < leakage.metrics["majority_age"].value
+    mean = (leakage.metrics["accuracy_sex"].value + leakage.metrics["accuracy_age"].value) / 2
+    assert leakage.metrics["empirical_privacy"].value == pytest.approx(1 - mean)
+    by_class = leakage.details["attributes"]["sex"]["by_class"]
     assert by_class["f"]["share"] + by_class["m"]["share"] == pytest.approx(1.0)
-    confusion = np.array(found.details["attributes"]["age"]["confusion"])
+    confusion = np.array(leakage.details["attributes"]["age"]["confusion"])
     assert confusion.sum() == test.sum()
     recalls = np.diag(confusion) / confusion.sum(axis=1)
-    balanced = found.details["attributes"]["age"]["balanced_accuracy"]["value"]
+    balanced = leakage.details["attributes"]["age"]["balanced_accuracy"]["value"]
     assert balanced == pytest.approx(recalls.mean())
 
 
@@ -80,10 +80,10 @@ def test_noise_says_no_more_than_the_majority() -> None:
     for seed in range(trials):
         corpus = authors(seed)
         quick = {"hidden": 16, "epochs": 4, "attributes": ["sex"]}
-        found = attack(TableEncoder(noise(corpus, 1000 + seed)), corpus, seed, **quick).metrics
-        low = found["accuracy_sex"].low
+        metrics = attack(TableEncoder(noise(corpus, 1000 + seed)), corpus, seed, **quick).metrics
+        low = metrics["accuracy_sex"].low
         assert low is not None
-        above += low > found["majority_sex"].value
+        above += low > metrics["majority_sex"].value
     assert above <= 0.05 * trials
 
 
@@ -93,17 +93,17 @@ def test_empirical_privacy_of_entities_is_one_minus_pooled_f1() -> None:
     often, rare = rng.random(len(corpus)) < 0.7, rng.random(len(corpus)) < 0.2
     corpus = presence(corpus, often.astype(np.int64), rare.astype(np.int64))
     table = with_coordinate(noise(corpus, 1), corpus.attributes["person0"])
-    found = attack(TableEncoder(table), corpus)
+    leakage = attack(TableEncoder(table), corpus)
     truth = np.stack([often, rare])[:, corpus.where("test")]
     # The majority finds every mention of the first, wrongly in some rows, and none of the second.
     hits, wrong, missed = truth[0].sum(), (~truth[0]).sum(), truth[1].sum()
     majority = 1 - 2 * hits / (2 * hits + wrong + missed)
-    assert found.metrics["empirical_privacy_majority"].value == pytest.approx(majority)
-    tables = [np.array(one["confusion"]) for one in found.details["attributes"].values()]
+    assert leakage.metrics["empirical_privacy_majority"].value == pytest.approx(majority)
+    tables = [np.array(one["confusion"]) for one in leakage.details["attributes"].values()]
     pooled = sum(tables)
     f1 = 2 * pooled[1, 1] / (2 * pooled[1, 1] + pooled[0, 1] + pooled[1, 0])
-    assert found.metrics["empirical_privacy"].value == pytest.approx(1 - f1)
-    assert found.details["empirical_privacy_is"] == "1 - F1"
+    assert leakage.metrics["empirical_privacy"].value == pytest.approx(1 - f1)
+    assert leakage.details["empirical_privacy_is"] == "1 - F1"
     as_accuracy = attack(TableEncoder(table), corpus, empirical="accuracy")
     right = sum(np.trace(one) for one in tables) / pooled.sum()
     assert as_accuracy.metrics["empirical_privacy"].value == pytest.approx(1 - right)
@@ -112,16 +112,16 @@ def test_empirical_privacy_of_entities_is_one_minus_pooled_f1() -> None:
 def test_rows_of_unknown_attribute_are_left_out_and_counted() -> None:
     corpus = authors(0)
     table = with_coordinate(noise(corpus, 1), corpus.attributes["sex"])
-    known = attack(TableEncoder(table), corpus, attributes=["sex"])
+    complete_leakage = attack(TableEncoder(table), corpus, attributes=["sex"])
     hidden = corpus.attributes["sex"].copy()
     hidden[::5] = -1
     partly = replace(corpus, attributes={"sex": hidden}, attribute_names={"sex": ("f", "m")})
-    found = attack(TableEncoder(table), partly)
-    about = found.details["attributes"]["sex"]
+    leakage = attack(TableEncoder(table), partly)
+    about = leakage.details["attributes"]["sex"]
     unknown = int((hidden[corpus.where("test")] < 0).sum())
     assert about["rows_unknown"] == unknown > 0
-    assert about["rows"] == known.details["attributes"]["sex"]["rows"] - unknown
-    assert found.metrics["accuracy_sex"].value > 0.98
+    assert about["rows"] == complete_leakage.details["attributes"]["sex"]["rows"] - unknown
+    assert leakage.metrics["accuracy_sex"].value > 0.98
 
 
 def test_the_order_of_rows_does_not_matter_and_a_seed_gives_the_same_numbers() -> None:
@@ -151,13 +151,13 @@ def test_published_rows_are_joined_with_the_truth_by_origin() -> None:
         table[order][: 9 * len(order) // 10]
     )
     shown = replace(shown, attributes={}, attribute_names={}, labels=None)
-    found = attack(VectorEncoder(shown), corpus)
-    assert found.metrics["accuracy_sex"].value > 0.98
-    assert found.details["rows"]["train"] == int(shown.where("train").sum()) < 600
+    leakage = attack(VectorEncoder(shown), corpus)
+    assert leakage.metrics["accuracy_sex"].value > 0.98
+    assert leakage.details["rows"]["train"] == int(shown.where("train").sum()) < 600
     # A planted row has no author.
     extra = replace(shown.take(np.array([0])), origin=np.array([-1]))
     planted = attack(VectorEncoder(concatenate(shown, extra)), corpus)
-    assert planted.metrics == found.metrics
+    assert planted.metrics == leakage.metrics
 
 
 def test_test_rows_that_were_not_published_are_asked_for_as_they_are() -> None:
@@ -175,28 +175,28 @@ def test_fairness_is_the_accuracy_of_the_main_task_by_group() -> None:
     sex, test = corpus.attributes["sex"], corpus.where("test")
     # Right for all of one sex, and for 60 % of the other.
     right = (sex == 0) | (np.arange(len(corpus)) % 10 < 6)
-    said = np.where(right, corpus.labels, (corpus.labels + 1) % 3)
-    release = TableClassifier(noise(corpus, 1), np.log(0.1 + np.eye(3)[said]))
-    found = attack(release, corpus)
+    predictions = np.where(right, corpus.labels, (corpus.labels + 1) % 3)
+    release = TableClassifier(noise(corpus, 1), np.log(0.1 + np.eye(3)[predictions]))
+    leakage = attack(release, corpus)
     low = right[test & (sex == 1)].mean()
-    gap = found.metrics["fairness_gap_sex"]
+    gap = leakage.metrics["fairness_gap_sex"]
     assert gap.value == pytest.approx(1 - low)
     assert gap.low > 0.2
-    groups = found.details["main_task_by_group"]["sex"]
+    groups = leakage.details["main_task_by_group"]["sex"]
     assert groups["f"]["accuracy"]["value"] == 1.0
     assert groups["m"]["accuracy"]["value"] == pytest.approx(low)
     assert groups["m"]["difference"]["value"] == pytest.approx(low - 1)
     assert groups["m"]["share"] == pytest.approx(sex[test].mean())
-    assert found.details["main_task_accuracy"]["value"] == pytest.approx(right[test].mean())
+    assert leakage.details["main_task_accuracy"]["value"] == pytest.approx(right[test].mean())
     assert "fairness_gap_sex" not in attack(TableEncoder(release.table), corpus).metrics
 
 
 def test_an_attacker_who_finds_nothing_decides_by_the_prior() -> None:
     corpus = authors(0, share=0.2)
     constant = np.ones((len(corpus), 5))
-    found = attack(TableEncoder(constant), corpus)
-    assert found.metrics["accuracy_sex"].value == found.metrics["majority_sex"].value
-    assert math.isfinite(found.details["attributes"]["sex"]["valid_loss"]["released"][0])
+    leakage = attack(TableEncoder(constant), corpus)
+    assert leakage.metrics["accuracy_sex"].value == leakage.metrics["majority_sex"].value
+    assert math.isfinite(leakage.details["attributes"]["sex"]["valid_loss"]["released"][0])
 
 
 def one_class(corpus: Corpus, split: str) -> Corpus:
@@ -238,12 +238,12 @@ def test_noise_that_all_coordinates_share_hides_nothing_from_a_centring_attacker
     table = rng.normal(size=(len(corpus), 6))
     table[:, 0] += 4.0 * corpus.attributes["sex"]
     shared = table + rng.laplace(scale=400.0, size=(len(corpus), 1))
-    found = attack(TableEncoder(shared), corpus)
-    assert found.metrics["accuracy_sex"].value > 0.9
-    assert found.details["attributes"]["sex"]["view"] == "row-centred"
+    leakage = attack(TableEncoder(shared), corpus)
+    assert leakage.metrics["accuracy_sex"].value > 0.9
+    assert leakage.details["attributes"]["sex"]["view"] == "row-centred"
     plain = attack(TableEncoder(shared), corpus, views=["released"])
     assert plain.metrics["accuracy_sex"].value < 0.75
-    kept = found.metrics["empirical_privacy_released"].value
+    kept = leakage.metrics["empirical_privacy_released"].value
     assert kept == plain.metrics["empirical_privacy"].value
 
 
@@ -263,17 +263,17 @@ def test_rows_of_a_person_together_single_the_person_out() -> None:
     )
     hints = np.stack([users % 2, *(facts["age"] == age for age in range(3))], axis=1)
     table = 2.0 * hints + np.random.default_rng(0).normal(size=hints.shape)
-    found = attack(TableEncoder(table), corpus)
-    assert found.details["people"] == 12
+    leakage = attack(TableEncoder(table), corpus)
+    assert leakage.details["people"] == 12
     for name in facts:
         assert (
-            found.details["accuracy_of_people"][name]
+            leakage.details["accuracy_of_people"][name]
             == 1.0
-            > found.metrics[f"accuracy_{name}"].value
+            > leakage.metrics[f"accuracy_{name}"].value
         )
-    assert found.metrics["reidentification_risk"].value == pytest.approx(6 / people)
-    assert found.metrics["reidentification_risk_chance"].value == 1 / people
-    shuffled = found.metrics["reidentification_risk_shuffled"].value
+    assert leakage.metrics["reidentification_risk"].value == pytest.approx(6 / people)
+    assert leakage.metrics["reidentification_risk_chance"].value == 1 / people
+    shuffled = leakage.metrics["reidentification_risk_shuffled"].value
     assert 1 / people < shuffled < 3 / people
     blind = attack(TableEncoder(noise(corpus, 1)), corpus)
     assert blind.metrics["reidentification_risk"].value < 3 / people
@@ -285,6 +285,6 @@ def test_attributes_of_rows_single_nobody_out() -> None:
     nobody = replace(corpus, groups={"user": np.full(len(corpus), -1)})
     assert "reidentification_risk" in attack(TableEncoder(noise(corpus, 1)), corpus).metrics
     for other in (by_row, nobody):
-        found = attack(TableEncoder(noise(other, 1)), other)
-        assert not [name for name in found.metrics if name.startswith("reidentification")]
-        assert "people" not in found.details
+        leakage = attack(TableEncoder(noise(other, 1)), other)
+        assert not [name for name in leakage.metrics if name.startswith("reidentification")]
+        assert "people" not in leakage.details

@@ -44,7 +44,7 @@ def library(seed: int, by_label: bool = False) -> tuple[Corpus, FloatArray]:
     p = rng.uniform(0.1, 0.5, size=(3, len(WORDS)))
     chance = p[corpus.labels] if by_label else np.broadcast_to(p[0], (len(corpus), len(WORDS)))
     present = rng.random((len(corpus), len(WORDS))) < chance
-    texts = tuple(" ".join(w for w, there in zip(WORDS, row, strict=True) if there)
+    texts = tuple(" ".join(w for w, bit in zip(WORDS, row, strict=True) if bit)
                   for row in present.tolist())  # fmt: skip
     return replace(corpus, texts=texts), present.astype(np.float64)
 
@@ -57,18 +57,18 @@ def test_words_in_the_representation_are_found() -> None:
         assert one.private in corpus.texts
         assert 3 <= len(one.read.split(", ")) <= 5
         assert set(one.read.split(", ")) <= set(one.private.split())
-    found = leakage.metrics
-    assert found["average_precision"].value > 0.98
-    assert found["f1"].value > 0.98
-    assert found["gain_average_precision"].low > 0.2
+    metrics = leakage.metrics
+    assert metrics["average_precision"].value > 0.98
+    assert metrics["f1"].value > 0.98
+    assert metrics["gain_average_precision"].low > 0.2
     test = present[corpus.where("test")]
     hits = np.minimum(test.sum(axis=1), 5).sum()
-    assert found["recall_at_5"].value == pytest.approx(hits / test.sum(), rel=0.01)
-    assert found["precision_at_5"].value == pytest.approx(hits / (5 * len(test)), rel=0.01)
+    assert metrics["recall_at_5"].value == pytest.approx(hits / test.sum(), rel=0.01)
+    assert metrics["precision_at_5"].value == pytest.approx(hits / (5 * len(test)), rel=0.01)
     # Nearly all of the entropy that is left given word frequencies is gained.
-    assert 0.8 * found["bits_prior"].value < found["gain_bits"].value
-    assert found["gain_bits"].value == pytest.approx(
-        found["bits_prior"].value - found["bits"].value
+    assert 0.8 * metrics["bits_prior"].value < metrics["gain_bits"].value
+    assert metrics["gain_bits"].value == pytest.approx(
+        metrics["bits_prior"].value - metrics["bits"].value
     )
 
 
@@ -77,10 +77,10 @@ def test_noise_says_no_more_than_the_prior() -> None:
     for seed in range(trials):
         corpus, _ = library(seed)
         table = noise(corpus, 1000 + seed)
-        found = attack(TableEncoder(table), corpus, seed, hidden=8, epochs=3).metrics
-        lows = [found[name].low for name in ("gain_bits", "gain_average_precision")]
+        metrics = attack(TableEncoder(table), corpus, seed, hidden=8, epochs=3).metrics
+        lows = [metrics[name].low for name in ("gain_bits", "gain_average_precision")]
         above += [low is not None and low > 0 for low in lows]
-        assert abs(found["gain_average_precision"].value) < 0.03
+        assert abs(metrics["gain_average_precision"].value) < 0.03
     assert (above <= 0.05 * trials).all()
 
 
@@ -88,9 +88,9 @@ def test_a_representation_of_the_label_gains_nothing_over_the_label() -> None:
     corpus, _ = library(3, by_label=True)
     assert corpus.labels is not None
     table = np.eye(3)[corpus.labels]
-    found = attack(TableEncoder(table), corpus).metrics
-    assert found["gain_bits"].low < 0 < found["gain_bits"].high + 0.1
-    assert abs(found["gain_average_precision"].value) < 0.02
+    metrics = attack(TableEncoder(table), corpus).metrics
+    assert metrics["gain_bits"].low < 0 < metrics["gain_bits"].high + 0.1
+    assert abs(metrics["gain_average_precision"].value) < 0.02
     # Without the label as prior, the same representation does gain: words depend on it.
     unlabelled = replace(corpus, labels=None, label_names=())
     assert attack(TableEncoder(table), unlabelled).metrics["gain_bits"].low > 0.3
@@ -131,16 +131,16 @@ def test_scores_are_those_of_scikit_learn(seed: int) -> None:
     logits = rng.normal(size=(30, 7))
     present = rng.random((30, 7)) < 0.4
     present[:, 0] |= ~present.any(axis=1)
-    found = score_words(lambda rows: logits[rows], csr_matrix(present.astype(float)), 3, 0.6)
+    scores = score_words(lambda rows: logits[rows], csr_matrix(present.astype(float)), 3, 0.6)
     expected = label_ranking_average_precision_score(present, logits)
-    assert found.average_precision.mean() == pytest.approx(expected)
+    assert scores.average_precision.mean() == pytest.approx(expected)
     p = 1 / (1 + np.exp(-logits))
     nats = [log_loss(present[:, k], p[:, k], labels=[0, 1]) for k in range(7)]
-    assert found.bits.mean() == pytest.approx(sum(nats) / math.log(2))
-    f1 = 2 * found.right.sum() / (found.chosen.sum() + found.words.sum())
+    assert scores.bits.mean() == pytest.approx(sum(nats) / math.log(2))
+    f1 = 2 * scores.right.sum() / (scores.chosen.sum() + scores.words.sum())
     assert f1 == pytest.approx(f1_score(present, p >= 0.6, average="micro", zero_division=0))
     top = np.argsort(-logits, axis=1)[:, :3]
-    assert (found.hits == np.take_along_axis(present, top, 1).sum(1)).all()
+    assert (scores.hits == np.take_along_axis(present, top, 1).sum(1)).all()
 
 
 def test_the_threshold_is_the_best_one_for_f1() -> None:

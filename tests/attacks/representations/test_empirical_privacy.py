@@ -42,8 +42,8 @@ def attack(release: Release, corpus: Corpus, seed: int = 1, **params: Any) -> Le
 
 
 def the_map(release: Release, corpus: Corpus, seed: int = 1, **params: Any) -> dict[str, Any]:
-    found: dict[str, Any] = attack(release, corpus, seed, **params).details["projection"]
-    return found
+    drawing: dict[str, Any] = attack(release, corpus, seed, **params).details["projection"]
+    return drawing
 
 
 def numbered(corpus: Corpus) -> FloatArray:
@@ -53,10 +53,10 @@ def numbered(corpus: Corpus) -> FloatArray:
     return table
 
 
-def rows_of(found: dict[str, Any], corpus: Corpus) -> list[int]:
+def rows_of(drawing: dict[str, Any], corpus: Corpus) -> list[int]:
     """Rows of the corpus that the points of a map of `numbered` are."""
     test = np.flatnonzero(corpus.where("test"))
-    first = np.array(found["points"])[:, 0]
+    first = np.array(drawing["points"])[:, 0]
     return [int(row) for row in np.round(first - first.max() + test.max())]
 
 
@@ -65,44 +65,44 @@ def test_pca_finds_the_plane_in_which_the_rows_vary() -> None:
     plane = rng.normal(size=(400, 2)) * (5.0, 2.0)
     turn, _ = np.linalg.qr(rng.normal(size=(20, 20)))
     rows = np.hstack([plane, 0.1 * rng.normal(size=(400, 18))]) @ turn + 7.0
-    found = drawn(rows, "pca")
+    drawing = drawn(rows, "pca")
     order = np.random.default_rng(0).permutation(400)
-    points = np.array(found["points"])
+    points = np.array(drawing["points"])
     for axis in (0, 1):
         together = np.corrcoef(points[:, axis], plane[order, axis])[0, 1]
         assert abs(together) > 0.995
         assert points[:, axis].std() == pytest.approx(plane[:, axis].std(), rel=0.02)
     values = np.sort(np.linalg.eigvalsh(np.cov(rows.T)))[::-1]
-    assert found["explained_variance"] == pytest.approx(values[:2] / values.sum(), rel=1e-3)
-    assert "perplexity" not in found
+    assert drawing["explained_variance"] == pytest.approx(values[:2] / values.sum(), rel=1e-3)
+    assert "perplexity" not in drawing
 
 
 def test_tsne_keeps_groups_together() -> None:
     rng = np.random.default_rng(3)
     group = np.repeat([0, 1, 2], 60)
     rows = rng.normal(size=(180, 16)) + 12.0 * np.eye(16)[group]
-    found = drawn(rows, "tsne")
-    points, group = np.array(found["points"]), group[np.random.default_rng(0).permutation(180)]
+    drawing = drawn(rows, "tsne")
+    points, group = np.array(drawing["points"]), group[np.random.default_rng(0).permutation(180)]
     apart = np.linalg.norm(points[:, None] - points, axis=2) + 1e9 * np.eye(180)
     assert (group[apart.argmin(axis=1)] == group).all()
-    assert found["perplexity"] == 30.0
-    assert "explained_variance" not in found
+    assert drawing["perplexity"] == 30.0
+    assert "explained_variance" not in drawing
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_seed_gives_the_same_map_whatever_else_is_asked(method: Method) -> None:
     corpus = authors(3)
     table = noise(corpus, 1)
-    asked = {"projection": method, "projection_rows": 80}
-    first = the_map(TableEncoder(table), corpus, **asked)
+    params = {"projection": method, "projection_rows": 80}
+    first = the_map(TableEncoder(table), corpus, **params)
     mixed = corpus.take(np.random.default_rng(9).permutation(len(corpus)))
-    assert the_map(TableEncoder(table), mixed, **asked) == first
-    fewer = the_map(TableEncoder(table), corpus, attributes=["age"], train_rows=50, **asked)
+    assert the_map(TableEncoder(table), mixed, **params) == first
+    fewer = the_map(TableEncoder(table), corpus, attributes=["age"], train_rows=50, **params)
     assert fewer["points"] == first["points"]
     assert fewer["attributes"] == {"age": first["attributes"]["age"]}
     # Rows that were published as vectors are the same rows.
-    assert the_map(VectorEncoder(mixed.with_vectors(table[mixed.origin])), mixed, **asked) == first
-    assert the_map(TableEncoder(table), corpus, seed=2, **asked)["points"] != first["points"]
+    assert the_map(VectorEncoder(mixed.with_vectors(table[mixed.origin])), mixed, **params) == first
+    assert the_map(TableEncoder(table), corpus, seed=2, **params)["points"] != first["points"]
 
 
 def test_points_have_the_classes_of_their_rows() -> None:
@@ -110,17 +110,17 @@ def test_points_have_the_classes_of_their_rows() -> None:
     assert corpus.labels is not None
     hidden = np.where(np.arange(len(corpus)) % 5 == 0, -1, corpus.attributes["sex"])
     corpus = replace(corpus, attributes=corpus.attributes | {"sex": hidden})
-    found = the_map(TableEncoder(numbered(corpus)), corpus, projection="pca")
-    rows = rows_of(found, corpus)
+    drawing = the_map(TableEncoder(numbered(corpus)), corpus, projection="pca")
+    rows = rows_of(drawing, corpus)
     assert sorted(rows) == np.flatnonzero(corpus.where("test")).tolist()
     assert rows != sorted(rows), "the order of points must not tell the row"
-    assert found["attributes"] == {
+    assert drawing["attributes"] == {
         "sex": {"classes": ["f", "m"], "labels": hidden[rows].tolist()},
         "age": {"classes": ["20", "30", "40"], "labels": corpus.attributes["age"][rows].tolist()},
     }
-    assert -1 in found["attributes"]["sex"]["labels"]
-    assert found["labels"] == {"classes": ["a", "b", "c"], "labels": corpus.labels[rows].tolist()}
-    assert (found["method"], found["view"], found["rows"]) == ("pca", "released", 300)
+    assert -1 in drawing["attributes"]["sex"]["labels"]
+    assert drawing["labels"] == {"classes": ["a", "b", "c"], "labels": corpus.labels[rows].tolist()}
+    assert (drawing["method"], drawing["view"], drawing["rows"]) == ("pca", "released", 300)
     without = replace(corpus, labels=None, label_names=())
     assert "labels" not in the_map(TableEncoder(numbered(corpus)), without, projection="pca")
 
@@ -129,18 +129,18 @@ def test_what_the_task_predicts_are_the_labels_also_where_it_is_an_attribute() -
     corpus = authors(2)
     release = TableEncoder(numbered(corpus))
     release.target = "age"  # type: ignore[attr-defined]
-    found = the_map(release, corpus, projection="pca")
-    assert list(found["attributes"]) == ["sex"]
-    ages = corpus.attributes["age"][rows_of(found, corpus)]
-    assert found["labels"] == {"classes": ["20", "30", "40"], "labels": ages.tolist()}
+    drawing = the_map(release, corpus, projection="pca")
+    assert list(drawing["attributes"]) == ["sex"]
+    ages = corpus.attributes["age"][rows_of(drawing, corpus)]
+    assert drawing["labels"] == {"classes": ["20", "30", "40"], "labels": ages.tolist()}
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_no_more_rows_than_asked_for_are_drawn(method: Method) -> None:
     rows = np.random.default_rng(1).normal(size=(90, 3))
     for most in (1, 40, 5000):
-        found = drawn(rows, method, most)
-        assert found["rows"] == len(found["points"]) == min(most, 90)
+        drawing = drawn(rows, method, most)
+        assert drawing["rows"] == len(drawing["points"]) == min(most, 90)
     corpus = authors(0)
     table = numbered(corpus)
     few = {"projection": "pca", "projection_rows": 30}
@@ -168,16 +168,16 @@ DEGENERATE: dict[str, FloatArray] = {
 @pytest.mark.parametrize("case", DEGENERATE)
 def test_degenerate_representations_have_a_map_of_finite_numbers(case: str, method: Method) -> None:
     rows = DEGENERATE[case]
-    found = drawn(rows, method)
-    points = np.array(found["points"])
+    drawing = drawn(rows, method)
+    points = np.array(drawing["points"])
     assert points.shape == (len(rows), 2)
     assert np.isfinite(points).all()
     differ = bool((rows != rows[0]).any())
     assert bool(points.any()) == differ
     if method == "tsne":
-        assert found["perplexity"] == min(30.0, max(1.0, (len(rows) - 1) / 3))
+        assert drawing["perplexity"] == min(30.0, max(1.0, (len(rows) - 1) / 3))
         return
-    explained = sum(found["explained_variance"])
+    explained = sum(drawing["explained_variance"])
     assert (0.3 < explained <= 1.0 + 1e-12) if differ else explained == 0.0
     if differ and min(rows.shape) <= 2:
         assert explained == pytest.approx(1.0)
@@ -208,9 +208,9 @@ def test_a_map_that_diverges_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_numbers_have_four_digits() -> None:
     rows = np.array([[-2.0, 0.0], [2.0, 0.0], [1 / 3, 0.0]])
-    found = drawn(rows, "pca")
-    assert found["points"] == json.loads(json.dumps(found["points"]))
-    assert {abs(x) for x, _ in found["points"]} == {2.111, 1.889, 0.2222}
+    drawing = drawn(rows, "pca")
+    assert drawing["points"] == json.loads(json.dumps(drawing["points"]))
+    assert {abs(x) for x, _ in drawing["points"]} == {2.111, 1.889, 0.2222}
 
 
 def test_results_without_a_map_keep_their_identity_and_their_numbers() -> None:
@@ -233,9 +233,9 @@ def test_results_without_a_map_keep_their_identity_and_their_numbers() -> None:
 
 
 def test_specs_name_a_map_and_its_rows_only_where_they_differ_from_the_default() -> None:
-    def params(**given: Any) -> dict[str, Any]:
-        found = AttributeInference.create(given).params.model_dump(mode="json")
-        return {key: found[key] for key in found if key.startswith("projection")}
+    def params(**fields: Any) -> dict[str, Any]:
+        values = AttributeInference.create(fields).params.model_dump(mode="json")
+        return {key: values[key] for key in values if key.startswith("projection")}
 
     assert params() == params(projection="none", projection_rows=500) == {}
     assert params(projection="tsne") == {"projection": "tsne"}
@@ -276,12 +276,12 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Result:
 @pytest.mark.parametrize("method", METHODS)
 def test_a_run_keeps_its_map_in_the_result(method: Method, plain: Result, tmp_path: Path) -> None:
     result = benchmark(tmp_path, projection=method, projection_rows=60)
-    found = read_result(tmp_path / result.id / "result.json").details["attribute-inference"]
-    kept = found["projection"]
+    details = read_result(tmp_path / result.id / "result.json").details["attribute-inference"]
+    kept = details["projection"]
     assert kept == result.details["attribute-inference"]["projection"]
     assert (kept["method"], kept["rows"], len(kept["points"])) == (method, 60, 60)
     assert np.array(kept["points"]).std(axis=0).min() > 0
-    assert set(kept["attributes"]) == set(found["attributes"])
+    assert set(kept["attributes"]) == set(details["attributes"])
     for legend in (*kept["attributes"].values(), kept["labels"]):
         assert len(legend["labels"]) == 60
         assert set(legend["labels"]) <= set(range(-1, len(legend["classes"])))

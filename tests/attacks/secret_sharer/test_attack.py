@@ -30,20 +30,20 @@ SMALL = {"p_u": (0.02, 0.1), "p_e": (0.5,), "references": 256, "word_pool": 60}
 class FakeCompleter(Release):
     """Gives every text a random loss that depends on it, and known texts a low one."""
 
-    def __init__(self, known: Sequence[str] = (), seed: int = 0) -> None:
-        self.known, self.seed, self.asked = set(known), seed, 0
+    def __init__(self, texts: Sequence[str] = (), seed: int = 0) -> None:
+        self.texts, self.seed, self.calls = set(texts), seed, 0
 
     def filler_losses(self, before: str, after: str, fillers: Sequence[str]) -> np.ndarray:
-        self.asked += 1
-        out = np.random.default_rng([self.seed, self.asked]).normal(30, 3, len(fillers))
-        return np.where([before + f + after in self.known for f in fillers], 0.5, out)
+        self.calls += 1
+        out = np.random.default_rng([self.seed, self.calls]).normal(30, 3, len(fillers))
+        return np.where([before + f + after in self.texts for f in fillers], 0.5, out)
 
 
 class FakeGenerator(FakeCompleter):
     """Word-level: the next word of a known text is likely, all others are equally unlikely."""
 
-    def __init__(self, words: Sequence[str], known: Sequence[str]) -> None:
-        super().__init__(known)
+    def __init__(self, words: Sequence[str], texts: Sequence[str]) -> None:
+        super().__init__(texts)
         self.words = ["<end>", *words]
 
     def encode(self, text: str) -> list[int]:
@@ -56,7 +56,7 @@ class FakeGenerator(FakeCompleter):
         weights = np.ones((len(prefixes), len(self.words)))
         weights[:, 0] = 1000.0  # a model that likes to end must not hide what it knows
         for i, prefix in enumerate(prefixes):
-            for text in self.known:
+            for text in self.texts:
                 tokens = self.encode(text)
                 if tokens[: len(prefix)] == list(prefix) and len(prefix) < len(tokens):
                     weights[i, tokens[len(prefix)]] = 500.0
@@ -155,9 +155,9 @@ def test_without_entity_types_there_are_no_entity_canaries(
     bare = replace(development_corpus, entities=Spans.none(), entity_types=())
     attack, after, what = planted(bare, SMALL)
     assert {c.kind for c in what.canaries} == {"word"}
-    found = attack.run(FakeCompleter(), what, after, make_run(1))
-    assert "exposure_entity" not in found.metrics
-    assert any("types" in note for note in found.details["notes"])
+    leakage = attack.run(FakeCompleter(), what, after, make_run(1))
+    assert "exposure_entity" not in leakage.metrics
+    assert any("types" in note for note in leakage.details["notes"])
 
 
 SPREADS = {**SMALL, "entity_canaries": 3, "entity_spreads": (0, 1, 3, 10)}
@@ -165,13 +165,13 @@ SPREADS = {**SMALL, "entity_canaries": 3, "entity_spreads": (0, 1, 3, 10)}
 
 def spread_of(corpus: Corpus, name: str) -> int:
     """Users that mention an entity besides one, by the spans of the corpus."""
-    found = {
+    spreads = {
         int(corpus.spread[corpus.entities.entity[i]])
         for i in range(len(corpus.entities))
         if corpus.surface(i) == name
     }
-    assert len(found) == 1
-    return found.pop()
+    assert len(spreads) == 1
+    return spreads.pop()
 
 
 @pytest.mark.parametrize("sentences", [1, 2])
@@ -245,16 +245,16 @@ def test_exposure_is_reported_for_each_spread(
 ) -> None:
     attack, after, what = planted(development_corpus, SPREADS)
     wide = [c.text for c in what.canaries if c.spread is not None and c.spread >= 3]
-    found = attack.run(FakeCompleter(wide), what, after, make_run(1))
+    leakage = attack.run(FakeCompleter(wide), what, after, make_run(1))
     for spread in (3, 10):
-        assert found.metrics[f"exposure_entity_spread_{spread}"].value == 8.0
+        assert leakage.metrics[f"exposure_entity_spread_{spread}"].value == 8.0
     for spread in (0, 1):
-        assert found.metrics[f"exposure_entity_spread_{spread}"].value < 6.0
-    values = [found.metrics[f"exposure_entity_spread_{k}"].value for k in (0, 1, 3, 10)]
-    assert found.metrics["exposure_entity"].value == pytest.approx(np.mean(values))
-    rows = [row for row in found.details["canaries"] if row["kind"] == "entity"]
+        assert leakage.metrics[f"exposure_entity_spread_{spread}"].value < 6.0
+    values = [leakage.metrics[f"exposure_entity_spread_{k}"].value for k in (0, 1, 3, 10)]
+    assert leakage.metrics["exposure_entity"].value == pytest.approx(np.mean(values))
+    rows = [row for row in leakage.details["canaries"] if row["kind"] == "entity"]
     assert [row["sentences"] for row in rows] == [row["spread"] for row in rows]
-    assert any("rows" in note for note in found.details["notes"])
+    assert any("rows" in note for note in leakage.details["notes"])
     assert PlantedCanaries.model_validate_json(what.model_dump_json()) == what
 
 
@@ -350,15 +350,15 @@ def test_a_memorising_release_reaches_the_limit(
     development_corpus: Corpus, make_run: RunMaker
 ) -> None:
     attack, after, what = planted(development_corpus, SMALL)
-    known = [c.text for c in what.canaries]
-    found = attack.run(FakeGenerator(what.words, known), what, after, make_run(1))
-    assert found.metrics["exposure_limit"].value == 8.0
+    texts = [c.text for c in what.canaries]
+    leakage = attack.run(FakeGenerator(what.words, texts), what, after, make_run(1))
+    assert leakage.metrics["exposure_limit"].value == 8.0
     for name in ("exposure_max_repeats", "exposure_mean", "exposure_entity"):
-        assert found.metrics[name].value == 8.0
-    assert found.metrics["extracted_random_sampling"].value == 1.0
-    assert found.metrics["extracted_beam_search"].value == 1.0
-    assert all(row["extrapolated_exposure"] > 20 for row in found.details["canaries"])
-    histogram = found.details["reference_losses"]
+        assert leakage.metrics[name].value == 8.0
+    assert leakage.metrics["extracted_random_sampling"].value == 1.0
+    assert leakage.metrics["extracted_beam_search"].value == 1.0
+    assert all(row["extrapolated_exposure"] > 20 for row in leakage.details["canaries"])
+    histogram = leakage.details["reference_losses"]
     assert sum(histogram["counts"]) == 256
     assert histogram["loss"] < histogram["edges"][0]
 
@@ -366,13 +366,13 @@ def test_a_memorising_release_reaches_the_limit(
 def test_only_what_is_memorised_counts(development_corpus: Corpus, make_run: RunMaker) -> None:
     attack, after, what = planted(development_corpus, SMALL)
     words = [c for c in what.canaries if c.kind == "word"]
-    known = [c.text for c in words if c.p_u == 0.1]
-    found = attack.run(FakeGenerator(what.words, known), what, after, make_run(1))
-    assert found.metrics["exposure_max_repeats"].value == 8.0
-    assert found.metrics["exposure_entity"].value < 6.0
-    assert found.metrics["exposure_mean"].value < 7.0
-    assert found.metrics["extracted_beam_search"].value == pytest.approx(0.5)
-    assert found.metrics["extracted_random_sampling"].value == pytest.approx(0.5)
+    texts = [c.text for c in words if c.p_u == 0.1]
+    leakage = attack.run(FakeGenerator(what.words, texts), what, after, make_run(1))
+    assert leakage.metrics["exposure_max_repeats"].value == 8.0
+    assert leakage.metrics["exposure_entity"].value < 6.0
+    assert leakage.metrics["exposure_mean"].value < 7.0
+    assert leakage.metrics["extracted_beam_search"].value == pytest.approx(0.5)
+    assert leakage.metrics["extracted_random_sampling"].value == pytest.approx(0.5)
 
 
 def test_exposure_under_the_null_is_that_of_chance(
@@ -382,11 +382,11 @@ def test_exposure_under_the_null_is_that_of_chance(
     bits: list[float] = []
     covered = 0
     for seed in range(12):
-        found = attack.run(FakeCompleter(seed=seed), what, after, make_run(seed))
-        mean = found.metrics["exposure_mean"]
+        leakage = attack.run(FakeCompleter(seed=seed), what, after, make_run(seed))
+        mean = leakage.metrics["exposure_mean"]
         covered += mean.low <= NULL_MEAN <= mean.high
-        bits += [row["exposure"] for row in found.details["canaries"]]
-        assert found.metrics["extracted_random_sampling"].low < 1 / 257
+        bits += [row["exposure"] for row in leakage.details["canaries"]]
+        assert leakage.metrics["extracted_random_sampling"].low < 1 / 257
     assert covered >= 10  # fewer of 12 intervals at 95 % hold with probability 0.02
     assert np.mean(bits) == pytest.approx(NULL_MEAN, abs=4 * 1.44 / math.sqrt(len(bits)))
 
@@ -395,9 +395,9 @@ def test_a_release_that_does_not_generate_has_no_beam_search(
     development_corpus: Corpus, make_run: RunMaker
 ) -> None:
     attack, after, what = planted(development_corpus, SMALL)
-    found = attack.run(FakeCompleter(), what, after, make_run(1))
-    assert "extracted_beam_search" not in found.metrics
-    assert any("beam" in note for note in found.details["notes"])
+    leakage = attack.run(FakeCompleter(), what, after, make_run(1))
+    assert "extracted_beam_search" not in leakage.metrics
+    assert any("beam" in note for note in leakage.details["notes"])
 
 
 SMALL_SPACE = {
@@ -417,28 +417,30 @@ def test_a_small_space_is_ranked_exactly(development_corpus: Corpus, make_run: R
     attack, after, what = planted(development_corpus, {**SMALL_SPACE, "exact_up_to": 343})
     assert len(what.words) == 7
     release = ByLetters()
-    found = attack.run(release, what, after, make_run(1))
+    leakage = attack.run(release, what, after, make_run(1))
     every = [" ".join(words) for words in product(what.words, repeat=3)]
     losses = release.filler_losses("", "", every)
-    for row in found.details["canaries"]:
+    for row in leakage.details["canaries"]:
         own = " ".join(row["text"].split()[2:])
         (loss,) = release.filler_losses("", "", [own])
         assert row["rank"] == int((losses <= loss).sum())
         assert row["exposure"] == pytest.approx(math.log2(343) - math.log2(row["rank"]))
-    assert found.metrics["exposure_limit"].value == pytest.approx(math.log2(343))
-    assert "exact ranks: each canary among all 343 suffixes of the words" in found.details["notes"]
+    assert leakage.metrics["exposure_limit"].value == pytest.approx(math.log2(343))
+    assert (
+        "exact ranks: each canary among all 343 suffixes of the words" in leakage.details["notes"]
+    )
     # The fit and the histogram have all the others: fewer than `references`.
-    assert sum(found.details["reference_losses"]["counts"]) == 342
+    assert sum(leakage.details["reference_losses"]["counts"]) == 342
 
 
 def test_a_space_above_the_bound_is_sampled(development_corpus: Corpus, make_run: RunMaker) -> None:
     sampled = {**SMALL_SPACE, "references": 64}
     attack, after, what = planted(development_corpus, {**sampled, "exact_up_to": 342})
-    found = attack.run(ByLetters(), what, after, make_run(1))
-    assert found.metrics["exposure_limit"].value == 6.0
-    assert not any("exact" in note for note in found.details["notes"])
+    leakage = attack.run(ByLetters(), what, after, make_run(1))
+    assert leakage.metrics["exposure_limit"].value == 6.0
+    assert not any("exact" in note for note in leakage.details["notes"])
     same, _, _ = planted(development_corpus, sampled)
-    assert same.run(ByLetters(), what, after, make_run(1)) == found
+    assert same.run(ByLetters(), what, after, make_run(1)) == leakage
     # Specs from before the parameter keep their identity.
     assert "exact_up_to" not in same.params.model_dump()
     assert attack.params.model_dump()["exact_up_to"] == 342
@@ -450,9 +452,9 @@ def test_only_some_losses_of_many_references_are_kept(
     attack, after, what = planted(development_corpus, SMALL)
     whole = attack.run(ByLetters(), what, after, make_run(1))
     monkeypatch.setattr("uedp_bench.attacks.secret_sharer.attack.KEPT", 20)
-    found = attack.run(ByLetters(), what, after, make_run(1))
-    assert found.metrics == whole.metrics
-    assert sum(found.details["reference_losses"]["counts"]) == 20
+    leakage = attack.run(ByLetters(), what, after, make_run(1))
+    assert leakage.metrics == whole.metrics
+    assert sum(leakage.details["reference_losses"]["counts"]) == 20
 
 
 def test_losses_that_are_nan_are_an_error(development_corpus: Corpus, make_run: RunMaker) -> None:

@@ -68,18 +68,18 @@ def test_searches_side_by_side_find_what_each_finds_alone() -> None:
     starts = [("a", 2), ("b", 3), ("a b", 3), ("c", 1), ("b c a", 4)]
     search = BeamSearch(model, (1,), width=4)
     alone = [search.run(prefix, words) for prefix, words in starts]
-    asked: list[int] = []
+    sizes: list[int] = []
 
     class Counted(Bigrams):
         def next_logprobs(self, prefixes: Sequence[Sequence[int]]) -> np.ndarray:
             assert len({len(prefix) for prefix in prefixes}) == 1
-            asked.append(len(prefixes))
+            sizes.append(len(prefixes))
             return super().next_logprobs(prefixes)
 
     ended: list[int] = []
     counted = Counted(["a", "b", "##x", "##y", "c"], 3)
     assert BeamSearch(counted, (1,), width=4).run_all(starts, ended.append) == alone
-    assert max(asked) > 4
+    assert max(sizes) > 4
     assert ended == sorted(ended)
     assert ended[-1] == len(starts)
 

@@ -26,13 +26,13 @@ class NoisyCounts(Release):
     def __init__(self, corpus: Corpus, unit: str) -> None:
         train = corpus.only("train")
         ids = train.users if unit == "user" else np.arange(len(train))
-        self.said = {(text, unit) for text, unit in zip(train.texts, ids.tolist(), strict=True)}
+        self.pairs = {(text, unit) for text, unit in zip(train.texts, ids.tolist(), strict=True)}
         self.rng = np.random.default_rng(11)
 
     def filler_losses(self, before: str, after: str, fillers: Sequence[str]) -> np.ndarray:
         wanted = {f"{before}{filler}{after}": at for at, filler in enumerate(fillers)}
         counts = self.rng.laplace(scale=1.0 / EPSILON, size=len(fillers))
-        units = {(wanted[text], unit) for text, unit in self.said if text in wanted}
+        units = {(wanted[text], unit) for text, unit in self.pairs if text in wanted}
         np.add.at(counts, [at for at, _ in units], 1.0)
         return -counts
 
@@ -55,9 +55,9 @@ def test_a_guarantee_bounds_what_one_unit_holds(
     }  # fmt: skip
     attack = SecretSharer.create(params)
     after, planted = attack.plant(corpus, np.random.default_rng(3))
-    found = attack.run(NoisyCounts(after, unit), planted, after, make_run(1))
-    limit = found.metrics["exposure_limit"].value
-    one, many = (row for row in found.details["by_occurrences"])
+    leakage = attack.run(NoisyCounts(after, unit), planted, after, make_run(1))
+    limit = leakage.metrics["exposure_limit"].value
+    one, many = (row for row in leakage.details["by_occurrences"])
     assert (one["rows"], many["rows"]) == (1, HELD)
     # Forty secrets: the mean strays by half a bit at most, almost always.
     assert one["exposure"] < exposure_ceiling(EPSILON, 0.0, limit) + 0.5

@@ -25,19 +25,19 @@ ALL = {"layout": ["HS", "HSH", "HHSHH"], "occurrences": [0, 1, 20], "word_pool":
 class FakeFiller(Release):
     """Knows some texts, and gives all others random losses."""
 
-    def __init__(self, known: Sequence[str] = (), ties: bool = False) -> None:
-        self.known, self.ties, self.asked = set(known), ties, []  # type: ignore[var-annotated]
+    def __init__(self, texts: Sequence[str] = (), ties: bool = False) -> None:
+        self.texts, self.ties, self.questions = set(texts), ties, []  # type: ignore[var-annotated]
 
     def filler_losses(self, before: str, after: str, fillers: Sequence[str]) -> np.ndarray:
-        self.asked.append((before, after, tuple(fillers)))
-        rng = np.random.default_rng([7, len(self.asked)])
+        self.questions.append((before, after, tuple(fillers)))
+        rng = np.random.default_rng([7, len(self.questions)])
         out = np.zeros(len(fillers)) if self.ties else rng.normal(30, 3, len(fillers))
-        return np.where([before + f + after in self.known for f in fillers], -1.0, out)
+        return np.where([before + f + after in self.texts for f in fillers], -1.0, out)
 
 
 class WithVocabulary(FakeFiller):
-    def __init__(self, words: Sequence[str], known: Sequence[str] = ()) -> None:
-        super().__init__(known)
+    def __init__(self, words: Sequence[str], texts: Sequence[str] = ()) -> None:
+        super().__init__(texts)
         self.vocabulary = WordVocabulary(words, origin="test")
 
 
@@ -108,10 +108,10 @@ def test_annotations_move_with_their_words(development_corpus: Corpus) -> None:
         np.ones(len(development_corpus), dtype=bool),
     )
     _, after, _ = planted(replace(development_corpus, layers={"gold": gold}), ALL)
-    for found in (after.entities, after.layers["gold"].spans):
-        assert isinstance(found, Spans)
-        assert len(found.row) == len(spans.row)
-        columns = zip(found.row, found.start, found.end, strict=True)
+    for moved in (after.entities, after.layers["gold"].spans):
+        assert isinstance(moved, Spans)
+        assert len(moved.row) == len(spans.row)
+        columns = zip(moved.row, moved.start, moved.end, strict=True)
         assert {after.texts[row][start:end] for row, start, end in columns} == {"Anna"}
 
 
@@ -120,8 +120,8 @@ def test_copies_are_held_by_as_many_users_as_asked(
     make_corpus: Callable[..., Corpus], sharers: int
 ) -> None:
     corpus = make_corpus(users=60, rows=20)
-    asked = {"layout": "HSH", "occurrences": [1, 7, 20], "sharers": sharers, "planting": "rows"}
-    _, after, what = planted(corpus, asked)
+    params = {"layout": "HSH", "occurrences": [1, 7, 20], "sharers": sharers, "planting": "rows"}
+    _, after, what = planted(corpus, params)
     for secret in what.secrets:
         rows = rows_with(after, secret.text)
         assert len(rows) == secret.occurrences
@@ -130,7 +130,7 @@ def test_copies_are_held_by_as_many_users_as_asked(
         assert times.max() - times.min() <= 1
         assert {after.texts[row] for row in rows.tolist()} == {secret.text}
     with pytest.raises(InputError, match=r"sharers.* rows .* 20$"):
-        planted(corpus, asked | {"occurrences": [100]})
+        planted(corpus, params | {"occurrences": [100]})
 
 
 def test_shares_of_rows_are_numbers_of_rows(development_corpus: Corpus) -> None:
@@ -150,16 +150,16 @@ def test_what_was_not_learnt_has_the_exposure_of_chance(
 ) -> None:
     bits = []
     for seed in range(4):
-        asked = ALL | {"canaries": 25, "occurrences": [0]}
-        attack, corpus, what = planted(development_corpus, asked, seed)
-        found = attack.run(FakeFiller(), what, corpus, make_run(1))
-        bits += [row["exposure"] for row in found.details["canaries"]]
+        params = ALL | {"canaries": 25, "occurrences": [0]}
+        attack, corpus, what = planted(development_corpus, params, seed)
+        leakage = attack.run(FakeFiller(), what, corpus, make_run(1))
+        bits += [row["exposure"] for row in leakage.details["canaries"]]
     # A uniform rank among 80 words: a little below 1/ln 2.
     exact = math.log2(80) - np.mean(np.log2(np.arange(1, 81)))
     assert abs(exact - NULL_MEAN) < 0.07
     assert abs(np.mean(bits) - exact) < 4 * 1.4 / math.sqrt(300)
-    assert found.metrics["exposure_HS_0"].value == pytest.approx(np.mean(bits[-75:-50]))
-    assert "extracted_filling" not in found.metrics
+    assert leakage.metrics["exposure_HS_0"].value == pytest.approx(np.mean(bits[-75:-50]))
+    assert "extracted_filling" not in leakage.metrics
 
 
 def test_what_is_known_reaches_the_limit_and_is_extracted(
@@ -167,43 +167,43 @@ def test_what_is_known_reaches_the_limit_and_is_extracted(
 ) -> None:
     attack, corpus, what = planted(development_corpus, ALL)
     release = FakeFiller([s.text for s in what.secrets if s.copies == 20])
-    found = attack.run(release, what, corpus, make_run(1))
-    limit = found.metrics["exposure_limit"].value
+    leakage = attack.run(release, what, corpus, make_run(1))
+    limit = leakage.metrics["exposure_limit"].value
     assert limit == math.log2(80)
-    assert found.metrics["exposure_max_repeats"].value == pytest.approx(limit)
-    assert found.metrics["exposure_HSH_20"].value == pytest.approx(limit)
-    assert found.metrics["exposure_HSH_1"].value < limit - 2
-    assert found.metrics["secrets_scored"].value == 1.0
-    by = {(row["layout"], row["copies"]): row for row in found.details["by_occurrences"]}
+    assert leakage.metrics["exposure_max_repeats"].value == pytest.approx(limit)
+    assert leakage.metrics["exposure_HSH_20"].value == pytest.approx(limit)
+    assert leakage.metrics["exposure_HSH_1"].value < limit - 2
+    assert leakage.metrics["secrets_scored"].value == 1.0
+    by = {(row["layout"], row["copies"]): row for row in leakage.details["by_occurrences"]}
     assert by["HHSHH", 20]["extracted"] == 1.0
     assert by["HHSHH", 20]["rows"] == 20
     assert 15 < by["HHSHH", 20]["users"] <= 20
     # The gap is asked about with what stands around it, all candidates at once.
-    asked = {(before, after) for before, after, _ in release.asked}
-    assert asked == {(f"{s.before} ", f" {s.after}" if s.after else "") for s in what.secrets}
-    assert {len(fillers) for *_, fillers in release.asked} == {80}
+    questions = {(before, after) for before, after, _ in release.questions}
+    assert questions == {(f"{s.before} ", f" {s.after}" if s.after else "") for s in what.secrets}
+    assert {len(fillers) for *_, fillers in release.questions} == {80}
 
 
 def test_ties_count_against_the_attack(development_corpus: Corpus, make_run: RunMaker) -> None:
     attack, corpus, what = planted(development_corpus, ALL)
-    found = attack.run(FakeFiller(ties=True), what, corpus, make_run(1))
-    assert {row["rank"] for row in found.details["canaries"]} == {80}
-    assert found.metrics["exposure_mean"].value == 0.0
+    leakage = attack.run(FakeFiller(ties=True), what, corpus, make_run(1))
+    assert {row["rank"] for row in leakage.details["canaries"]} == {80}
+    assert leakage.metrics["exposure_mean"].value == 0.0
 
 
 def test_secrets_outside_the_vocabulary_are_counted_and_not_ranked(
     development_corpus: Corpus, make_run: RunMaker
 ) -> None:
     attack, corpus, what = planted(development_corpus, ALL)
-    known = what.words[:30]
-    found = attack.run(WithVocabulary(known), what, corpus, make_run(1))
-    inside = [s for s in what.secrets if s.secret in known]
+    vocabulary = what.words[:30]
+    leakage = attack.run(WithVocabulary(vocabulary), what, corpus, make_run(1))
+    inside = [s for s in what.secrets if s.secret in vocabulary]
     assert 0 < len(inside) < len(what.secrets)
-    assert found.metrics["secrets_scored"].value == len(inside) / len(what.secrets)
-    assert found.metrics["exposure_limit"].value == math.log2(30)
-    assert len(found.details["canaries"]) == len(inside)
-    assert len(found.details["not_scored"]) == len(what.secrets) - len(inside)
-    assert any("token" in note for note in found.details["notes"])
+    assert leakage.metrics["secrets_scored"].value == len(inside) / len(what.secrets)
+    assert leakage.metrics["exposure_limit"].value == math.log2(30)
+    assert len(leakage.details["canaries"]) == len(inside)
+    assert len(leakage.details["not_scored"]) == len(what.secrets) - len(inside)
+    assert any("token" in note for note in leakage.details["notes"])
     none = attack.run(WithVocabulary(["zzz"]), what, corpus, make_run(1))
     assert set(none.metrics) == {"secrets_scored"}
     assert none.metrics["secrets_scored"].value == 0.0
@@ -228,13 +228,13 @@ def test_words_of_one_token_are_one_candidate(
     )
     release = WithVocabulary(())
     release.vocabulary = WithoutAccents([*what.words, twins[0]], origin="test")
-    release.known = {f"{secret.before} {twins[0]}" + (f" {secret.after}" if secret.after else "")}
-    found = attack.run(release, two, corpus, make_run(1))
-    ((_, _, asked),) = release.asked
-    assert len(asked) == len(set(asked)) == len(what.words) + 1
-    (row,) = found.details["canaries"]
+    release.texts = {f"{secret.before} {twins[0]}" + (f" {secret.after}" if secret.after else "")}
+    leakage = attack.run(release, two, corpus, make_run(1))
+    ((_, _, candidates),) = release.questions
+    assert len(candidates) == len(set(candidates)) == len(what.words) + 1
+    (row,) = leakage.details["canaries"]
     assert (row["secret"], row["rank"]) == (twins[1], 1)
-    assert found.metrics["exposure_limit"].value == math.log2(len(asked))
+    assert leakage.metrics["exposure_limit"].value == math.log2(len(candidates))
 
 
 def test_no_other_secret_stands_for_those_of_most_rows(
@@ -243,9 +243,9 @@ def test_no_other_secret_stands_for_those_of_most_rows(
     attack, corpus, what = planted(development_corpus, ALL)
     often = {secret.secret for secret in what.secrets if secret.copies == 20}
     release = WithVocabulary([word for word in what.words if word not in often])
-    found = attack.run(release, what, corpus, make_run(1))
-    assert "exposure_HSH_1" in found.metrics
-    assert "exposure_max_repeats" not in found.metrics
+    leakage = attack.run(release, what, corpus, make_run(1))
+    assert "exposure_HSH_1" in leakage.metrics
+    assert "exposure_max_repeats" not in leakage.metrics
 
 
 @pytest.mark.parametrize(

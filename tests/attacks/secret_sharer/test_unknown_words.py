@@ -44,8 +44,8 @@ def test_words_that_the_vocabulary_does_not_know_are_told(
     assert notes(what.words) == []
     held = [set(c.text.split()[attack.params.prefix_words :]) for c in what.canaries]
     gone = sorted(held[0])[0]
-    known = [word for word in what.words if word != gone]
-    assert notes(known, "public split") == []
-    (said,) = notes(known)
-    assert said.startswith(f"1 of {len(what.words)}")
-    assert f"{sum(gone in one for one in held)} of {len(held)}" in said
+    vocabulary = [word for word in what.words if word != gone]
+    assert notes(vocabulary, "public split") == []
+    (note,) = notes(vocabulary)
+    assert note.startswith(f"1 of {len(what.words)}")
+    assert f"{sum(gone in one for one in held)} of {len(held)}" in note

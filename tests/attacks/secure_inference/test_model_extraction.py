@@ -25,10 +25,10 @@ class Rule(Release):
     classes = ("low", "high")
 
     def __init__(self, vectors: np.ndarray) -> None:
-        self.vectors, self.asked = vectors, 0
+        self.vectors, self.queries = vectors, 0
 
     def labels(self, corpus: Corpus) -> Any:
-        self.asked += len(corpus)
+        self.queries += len(corpus)
         return (self.vectors[corpus.origin][:, 0] > 0).astype(np.int64)
 
 
@@ -48,7 +48,9 @@ def setting() -> tuple[Corpus, np.ndarray]:
                   label_names=("low", "high")), vectors  # fmt: skip
 
 
-def found(release: Release, corpus: Corpus, **params: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def extraction(
+    release: Release, corpus: Corpus, **params: Any
+) -> tuple[dict[str, Any], dict[str, Any]]:
     attack = ModelExtraction.create(params)
     leakage = attack.run(release, attack.plant(corpus, np.random.default_rng(0))[1], corpus, RUN)
     return leakage.metrics, leakage.details
@@ -57,7 +59,7 @@ def found(release: Release, corpus: Corpus, **params: Any) -> tuple[dict[str, An
 @pytest.mark.parametrize("kind", [Rule, Told])
 def test_answers_make_a_copy_that_public_labels_do_not(kind: type[Rule]) -> None:
     corpus, vectors = setting()
-    metrics, details = found(kind(vectors), corpus)
+    metrics, details = extraction(kind(vectors), corpus)
     assert metrics["agreement"].value > 0.95
     assert metrics["agreement"].value > metrics["agreement_public_labels"].high
     assert metrics["agreement"].value > metrics["agreement_majority"].high
@@ -69,13 +71,13 @@ def test_answers_make_a_copy_that_public_labels_do_not(kind: type[Rule]) -> None
 def test_it_asks_about_so_many_rows() -> None:
     corpus, vectors = setting()
     release = Told(vectors)
-    _, details = found(release, corpus, queries=20, test_rows=50)
-    assert (details["queries"], details["test_rows"], release.asked) == (20, 50, 70)
+    _, details = extraction(release, corpus, queries=20, test_rows=50)
+    assert (details["queries"], details["test_rows"], release.queries) == (20, 50, 70)
 
 
 def test_answers_of_one_class_are_copied_by_it() -> None:
     corpus, vectors = setting()
-    metrics, _ = found(Told(np.abs(vectors)), corpus)
+    metrics, _ = extraction(Told(np.abs(vectors)), corpus)
     assert metrics["agreement"].value == metrics["agreement_majority"].value == 1.0
 
 
@@ -93,4 +95,4 @@ def test_what_it_cannot_attack() -> None:
         attack.plant(untested, np.random.default_rng(1))
     assert attack.plant(corpus, np.random.default_rng(1))[0] is corpus
     with pytest.raises(InputError, match=r"model-extraction: .*test row"):
-        found(Told(vectors), untested)
+        extraction(Told(vectors), untested)

@@ -37,7 +37,7 @@ def served(seed: int = 1) -> Any:
     return mechanisms.create("mpc", {}).serve(learner.release(learner.module), run)
 
 
-def found(release: Any, retrain: Any = None, **params: Any) -> dict[str, Any]:
+def leakage_of(release: Any, retrain: Any = None, **params: Any) -> dict[str, Any]:
     attack = attacks.create("transcript", {"executions": 40, "bytes": 512, **params})
     run = Run(1, STATS, retrainer=retrain)
     corpus, planted = attack.plant(corpus_of(), np.random.default_rng(0))
@@ -46,18 +46,18 @@ def found(release: Any, retrain: Any = None, **params: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("randomness", [False, True])
 def test_neither_inputs_nor_models_are_told_apart(randomness: bool) -> None:
-    asked: list[str] = []
+    retrainings: list[str] = []
 
     def retrain(users: Any, *, mechanism: str, seed: int, **_: Any) -> Any:
-        asked.append(mechanism)
+        retrainings.append(mechanism)
         return served(seed=2)
 
-    metrics = found(served(), retrain, models=True, randomness=randomness, bytes=256)
+    metrics = leakage_of(served(), retrain, models=True, randomness=randomness, bytes=256)
     for name in ("inputs", "models"):
         assert metrics[f"auc_{name}"].low < 0.5 < metrics[f"auc_{name}"].high
         assert metrics[f"p_{name}"].value > 1e-3
     assert metrics["p_uniform"].value > 1e-3
-    assert asked == ["same"]
+    assert retrainings == ["same"]
 
 
 @pytest.mark.parametrize("randomness", [False, True])
@@ -65,7 +65,7 @@ def test_masks_that_are_used_twice_tell_everything(randomness: bool) -> None:
     release = served()
     once = release._draw("the dealer")
     release._draw = lambda question: once
-    metrics = found(release, randomness=randomness, executions=24, bytes=256)
+    metrics = leakage_of(release, randomness=randomness, executions=24, bytes=256)
     assert metrics["auc_inputs"].value == 1.0
     assert metrics["p_inputs"].value < 1e-6
 
@@ -93,9 +93,9 @@ def test_a_mask_of_one_share_is_found_by_who_holds_it(monkeypatch: pytest.Monkey
     monkeypatch.setattr(Expansion, "draw", draw)
     for module in (compiling, dealer):
         monkeypatch.setattr(module, "seeds_of", seeds)
-    opened = found(served())["auc_inputs"]
+    opened = leakage_of(served())["auc_inputs"]
     assert opened.low < 0.5 < opened.high
-    shares = found(served(), randomness=True, executions=24)["auc_inputs"]
+    shares = leakage_of(served(), randomness=True, executions=24)["auc_inputs"]
     assert shares.value > 0.9
 
 
@@ -103,10 +103,10 @@ def test_words_that_are_not_uniform_are_found() -> None:
     release = served()
     opened = release.opened
     # Every eighth byte loses its top bit, as if a mask ended below the ring.
-    release.opened = lambda *given, **more: (
-        opened(*given, **more) & np.resize(np.array([255] * 7 + [127], dtype=np.uint8), 512)
+    release.opened = lambda *arguments, **more: (
+        opened(*arguments, **more) & np.resize(np.array([255] * 7 + [127], dtype=np.uint8), 512)
     )
-    assert found(release, executions=16)["p_uniform"].value < 1e-6
+    assert leakage_of(release, executions=16)["p_uniform"].value < 1e-6
 
 
 def test_two_rows_that_are_equal_cannot_be_told_apart() -> None:

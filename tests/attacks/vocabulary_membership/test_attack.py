@@ -27,8 +27,8 @@ def corpus(users=True) -> Corpus:
     who = np.repeat(np.arange(USERS), 3) if users else np.full(3 * USERS, -1)
     split = np.zeros(3 * USERS, dtype=np.int64)
     split[-6:] = 2
-    made = Corpus(texts=texts, groups={"user": who}, split=split)
-    return made.take(np.arange(len(made)))
+    whole = Corpus(texts=texts, groups={"user": who}, split=split)
+    return whole.take(np.arange(len(whole)))
 
 
 def attack(**params) -> VocabularyMembership:
@@ -55,40 +55,42 @@ def leakage(vocabulary, names, **params):
 
 @pytest.mark.parametrize("owned", [True, False])
 def test_every_name_is_in_one_row_of_as_many_users_and_controls_are_in_none(owned):
-    there, names = planted(owned)
-    counts = Counter(word for text in there.texts for word in text.split())
-    owners = there.users if owned else np.arange(len(there))
+    planted_corpus, names = planted(owned)
+    counts = Counter(word for text in planted_corpus.texts for word in text.split())
+    owners = planted_corpus.users if owned else np.arange(len(planted_corpus))
     for count, group in names.names.items():
         for name in group:
-            rows = [i for i, text in enumerate(there.texts) if name in text.split()]
+            rows = [i for i, text in enumerate(planted_corpus.texts) if name in text.split()]
             assert counts[name] == count == len({int(owners[i]) for i in rows})
-            assert there.where("train")[rows].all()
+            assert planted_corpus.where("train")[rows].all()
     assert not set(names.controls) & set(counts)
     assert len(names.controls) == 30
     again, _ = planted(owned)
-    assert again.texts == there.texts
+    assert again.texts == planted_corpus.texts
     assert PlantedNames.model_validate_json(names.model_dump_json()) == names
 
 
 def test_a_vocabulary_of_all_private_words_tells_every_name():
-    there, names = planted()
-    vocabulary = WordVocabulary.build(there.only("train").texts, 10_000, origin="train split")
-    found = leakage(vocabulary, names)
+    planted_corpus, names = planted()
+    vocabulary = WordVocabulary.build(
+        planted_corpus.only("train").texts, 10_000, origin="train split"
+    )
+    metrics = leakage(vocabulary, names)
     for count in (1, 10):
-        assert found[f"vocabulary_advantage_{count}"].value == 1.0
-        assert found[f"vocabulary_auc_{count}"].value == 1.0
-    assert found["vocabulary_false_alarms"].value == 0.0
-    assert next(iter(found)) == "vocabulary_advantage_10"
+        assert metrics[f"vocabulary_advantage_{count}"].value == 1.0
+        assert metrics[f"vocabulary_auc_{count}"].value == 1.0
+    assert metrics["vocabulary_false_alarms"].value == 0.0
+    assert next(iter(metrics)) == "vocabulary_advantage_10"
 
 
 def test_a_public_vocabulary_tells_nothing():
     _, names = planted()
     vocabulary = WordVocabulary.build(corpus().texts, 10_000, origin="public split")
-    found = leakage(vocabulary, names)
+    metrics = leakage(vocabulary, names)
     for count in (1, 10):
-        advantage = found[f"vocabulary_advantage_{count}"]
+        advantage = metrics[f"vocabulary_advantage_{count}"]
         assert advantage.value == 0.0 and advantage.low < 0.0 < advantage.high
-        assert found[f"vocabulary_auc_{count}"].value == 0.5
+        assert metrics[f"vocabulary_auc_{count}"].value == 0.5
 
 
 @pytest.mark.parametrize(
@@ -97,14 +99,14 @@ def test_a_public_vocabulary_tells_nothing():
 )
 def test_names_become_pieces_of_a_tokenizer_the_more_often_they_occur(name, params):
     """Words of rows are no rarer than the names, so that a name of ten rows is joined sooner."""
-    there, names = planted(users=[1, 30])
-    made = models.create(name, params).vocabulary(
-        there.only("train").texts, origin="train split", private=True
+    planted_corpus, names = planted(users=[1, 30])
+    vocabulary = models.create(name, params).vocabulary(
+        planted_corpus.only("train").texts, origin="train split", private=True
     )
-    found = leakage(made, names, users=[1, 30])
-    assert found["vocabulary_advantage_30"].value == 1.0
-    assert found["vocabulary_auc_30"].value >= found["vocabulary_auc_1"].value > 0.6
-    assert pieces_of(["some"], made)[0] == 1
+    metrics = leakage(vocabulary, names, users=[1, 30])
+    assert metrics["vocabulary_advantage_30"].value == 1.0
+    assert metrics["vocabulary_auc_30"].value >= metrics["vocabulary_auc_1"].value > 0.6
+    assert pieces_of(["some"], vocabulary)[0] == 1
 
 
 def test_what_cannot_be_planted_or_attacked_is_said():

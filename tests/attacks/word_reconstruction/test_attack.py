@@ -30,9 +30,9 @@ def attack(corpus, channel, published=None, seed=1, **params):
     if channel is not None:
         release.word_channel = channel
     release.published = corpus if published is None else published
-    found = WordReconstruction.create(params)
-    planted = found.plant(corpus, np.random.default_rng(0))[1]
-    return found.run(release, planted, corpus, Run(seed, STATS))
+    reconstruction = WordReconstruction.create(params)
+    planted = reconstruction.plant(corpus, np.random.default_rng(0))[1]
+    return reconstruction.run(release, planted, corpus, Run(seed, STATS))
 
 
 def exact(prior, matrix):

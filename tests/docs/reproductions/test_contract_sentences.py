@@ -28,8 +28,8 @@ def test_roles_are_no_names_wherever_a_lawyer_took_them_for_one(script: dict[str
         answer('Acme, Inc. ("Supplier"); an individual'),
         answer("Supplier; Acme", "Ohio, US"),
     ]
-    found = script["names_of"](listed)
-    assert found == {"acme": [("acme, inc", "PARTY"), ("acme", "PARTY")], "ohio": [("ohio", "LAW")]}
+    names = script["names_of"](listed)
+    assert names == {"acme": [("acme, inc", "PARTY"), ("acme", "PARTY")], "ohio": [("ohio", "LAW")]}
 
 
 def test_the_longest_whole_name_is_marked_in_any_case(script: dict[str, Any]) -> None:

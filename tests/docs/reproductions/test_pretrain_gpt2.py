@@ -35,13 +35,13 @@ def folder(script: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> 
 
 def test_every_row_is_in_one_batch_and_no_batch_is_too_large(script: dict[str, Any]) -> None:
     lengths = np.array([3, 9, 1, 9, 70, 2, 5, 5])
-    found = script["batches"](lengths, 20, np.random.default_rng(0))
-    assert sorted(np.concatenate(found)) == list(range(8))
-    for batch in found:
+    batches = script["batches"](lengths, 20, np.random.default_rng(0))
+    assert sorted(np.concatenate(batches)) == list(range(8))
+    for batch in batches:
         padded = len(batch) * lengths[batch].max()
         assert padded <= 20 or len(batch) == 1
     again = script["batches"](lengths, 20, np.random.default_rng(1))
-    assert [list(batch) for batch in again] != [list(batch) for batch in found]
+    assert [list(batch) for batch in again] != [list(batch) for batch in batches]
 
 
 def test_rows_are_the_sentences_with_their_end(script: dict[str, Any], folder: Path) -> None:
@@ -56,16 +56,16 @@ def test_rows_are_the_sentences_with_their_end(script: dict[str, Any], folder: P
 
 
 def test_it_says_what_it_learnt_from_and_loads_as_a_model(folder: Path) -> None:
-    said = json.loads((folder / "pretraining.json").read_text(encoding="utf-8"))
-    assert list(said["texts"].values()) == [len(LINES)]
-    assert said["sentences"] == len(LINES)
-    assert said["tokens_seen"] == 30 * said["tokens"]
-    assert said["last_loss"] < np.log(said["vocabulary"])
+    record = json.loads((folder / "pretraining.json").read_text(encoding="utf-8"))
+    assert list(record["texts"].values()) == [len(LINES)]
+    assert record["sentences"] == len(LINES)
+    assert record["tokens_seen"] == 30 * record["tokens"]
+    assert record["last_loss"] < np.log(record["vocabulary"])
     model = models.create("gpt2", {"pretrained": str(folder)})
     vocabulary = model.vocabulary([], origin="not used", private=True)
-    assert vocabulary.size == said["vocabulary"]
+    assert vocabulary.size == record["vocabulary"]
     module = model.build(vocabulary, seed=1)
-    assert sum(weight.numel() for weight in module.parameters()) == said["weights"]
+    assert sum(weight.numel() for weight in module.parameters()) == record["weights"]
     ids = torch.tensor([[vocabulary.begin, *vocabulary.encode(["the cat sat on the mat"])[0]]])
     losses = torch.nn.functional.cross_entropy(module(ids)[0, :-1], ids[0, 1:])
     assert losses < np.log(vocabulary.size) / 2, "the weights are those that were learnt"

@@ -181,17 +181,17 @@ def test_sigterm_leaves_the_cluster_and_ends_the_command_by_the_signal(head, tmp
                       "spy-training", "--set", "mechanism.does=hang")  # fmt: skip
     with subprocess.Popen([sys.executable, "-m", "uedp_bench", *line], stderr=subprocess.PIPE,
                           text=True, env=environment) as running:  # fmt: skip
-        said = ""
+        output = ""
         for row in running.stderr:
-            said += row
+            output += row
             if "spy-training, seed 1: train" in row:
                 running.send_signal(signal.SIGTERM)
                 break
-        said += running.stderr.read()
-    assert running.returncode == -signal.SIGTERM, said
-    assert "sys.exit" not in said
-    assert "Traceback" not in said
-    assert "error" not in said
+        output += running.stderr.read()
+    assert running.returncode == -signal.SIGTERM, output
+    assert "sys.exit" not in output
+    assert "Traceback" not in output
+    assert "error" not in output
     assert not list(tmp_path.glob("*/result.json"))
     assert nothing_left()
     assert not [name for name in commands() if str(tmp_path) in name or "SpyTraining" in name]

@@ -64,11 +64,16 @@ def files(out):
     }
 
 
-def run_all(cluster, specs, out, timeout=None, heard=lambda message: None, **how):
+def run_all(cluster, specs, out, timeout=None, heard=lambda message: None, **options):
     running = run_jobs(
-        jobs_of(specs, out), Execution(out, "cpu", **how), workers=1, plugins=(SPIES, LOST_ONCE),
-        timeout=timeout, listen=heard, executor=OnRay(cluster.address),
-    )  # fmt: skip
+        jobs_of(specs, out),
+        Execution(out, "cpu", **options),
+        workers=1,
+        plugins=(SPIES, LOST_ONCE),
+        timeout=timeout,
+        listen=heard,
+        executor=OnRay(cluster.address),
+    )
     return {job.label: result for job, result in running}
 
 
@@ -93,10 +98,10 @@ def test_numbers_and_files_are_those_of_one_machine(cluster, tmp_path, monkeypat
     ]  # fmt: skip
     assert run_cli([*line, "--out", "one", "--workers", "1", "--no-tracking"]) == 0
     capsys.readouterr()
-    asked = ["--on", cluster.address, "--no-tracking", "--json"]
+    options = ["--on", cluster.address, "--no-tracking", "--json"]
     # Nodes do not see this folder of results.
     several = "/proc/self/cwd/several"
-    assert run_cli([*line, "--out", several, *asked, "--releases"]) == 0
+    assert run_cli([*line, "--out", several, *options, "--releases"]) == 0
     assert numbers(Path("several")) == numbers(Path("one"))
     assert len(numbers(Path("one"))) == 4
     assert files(Path("several")) == files(Path("one"))
@@ -106,7 +111,7 @@ def test_numbers_and_files_are_those_of_one_machine(cluster, tmp_path, monkeypat
     assert "uedp-bench-grid" not in text
     assert nothing_left()
     # Without being asked for, releases stay where they were made.
-    assert run_cli([*line, "--seeds", "3", "--out", "alone", *asked]) == 0
+    assert run_cli([*line, "--seeds", "3", "--out", "alone", *options]) == 0
     assert {path.name for path in Path("alone").glob("*/*")} == {"result.json"}
     assert all(result["stored"] == {} for result in numbers(Path("alone")).values())
 
@@ -116,11 +121,11 @@ def test_a_process_that_dies_is_a_failure_and_others_go_on(cluster, tmp_path):
                       "spy-training", "--seeds", "1,2", "--quiet", "--set",
                       "mechanism.seed=2", "--set", "mechanism.does=exit")  # fmt: skip
     assert run_cli(line) == 1
-    found = {each["spec"]["seed"]: each for each in numbers(tmp_path).values()}
-    assert found[1]["status"] == "finished"
-    assert found[2]["error"]["type"] == DIED
-    assert "exit code 9" in found[2]["error"]["message"]
-    assert found[2]["error"]["failures"] == 1
+    by_seed = {each["spec"]["seed"]: each for each in numbers(tmp_path).values()}
+    assert by_seed[1]["status"] == "finished"
+    assert by_seed[2]["error"]["type"] == DIED
+    assert "exit code 9" in by_seed[2]["error"]["message"]
+    assert by_seed[2]["error"]["failures"] == 1
 
 
 def test_a_run_that_hangs_is_ended_and_others_go_on(cluster, tmp_path):
@@ -130,9 +135,9 @@ def test_a_run_that_hangs_is_ended_and_others_go_on(cluster, tmp_path):
         took = time.monotonic() - began
     heard = []
     specs = runs({"name": "spy-training", "params": {"does": "hang"}}, USER_DP)
-    found = run_all(cluster, specs, tmp_path, timeout=5 + 10 * took, heard=heard.append)
-    assert found["spy-training, seed 1"].error.type == TIMEOUT
-    assert found["user-dp, seed 1"].status == "finished"
+    results = run_all(cluster, specs, tmp_path, timeout=5 + 10 * took, heard=heard.append)
+    assert results["spy-training, seed 1"].error.type == TIMEOUT
+    assert results["user-dp, seed 1"].status == "finished"
     phases = {message.phase for message in heard}
     assert phases >= {"load", "plant", "train", "score"}
     assert any(message.points for message in heard)
@@ -151,26 +156,26 @@ def test_a_node_that_dies_loses_its_runs_which_go_on_elsewhere(cluster, tmp_path
 
     def end_its_node():
         deadline = time.monotonic() + 300
-        while not (told := list(marks.glob("*"))) or not told[0].read_text():
+        while not (marks_left := list(marks.glob("*"))) or not marks_left[0].read_text():
             assert time.monotonic() < deadline, "no task begins"
             time.sleep(0.1)
         for node in doomed.values():
             raylet = node.all_processes["raylet"][0].process.pid
-            if raylet in ancestors(int(told[0].read_text())):
+            if raylet in ancestors(int(marks_left[0].read_text())):
                 if way == "remove":
                     cluster.remove_node(node, allow_graceful=False)
                 else:
                     os.kill(raylet, signal.SIGKILL)
-                    end_task(int(told[0].read_text()))
+                    end_task(int(marks_left[0].read_text()))
 
     killer = threading.Thread(target=end_its_node, daemon=True)
     killer.start()
     from uedp_bench.contracts.checkpoints import Pace
 
-    found = run_all(cluster, specs, out, heard=heard.append, state=out, pace=Pace(steps=1))
+    results = run_all(cluster, specs, out, heard=heard.append, state=out, pace=Pace(steps=1))
     killer.join(60)
-    lost = found["lost-once, seed 1"]
-    assert [result.error for result in found.values() if result.error] == []
+    lost = results["lost-once, seed 1"]
+    assert [result.error for result in results.values() if result.error] == []
     assert LOST in {message.phase for message in heard}
     assert lost.diagnostics["sums"] == 6.0
     assert lost.cost.model_extra["resumed"] == 1  # nodes of one machine share its disk
@@ -181,12 +186,12 @@ def test_a_node_that_dies_loses_its_runs_which_go_on_elsewhere(cluster, tmp_path
 
 def ancestors(process):
     """Ids of the processes above one."""
-    found = []
+    processes = []
     while process > 1:
-        found.append(process)
+        processes.append(process)
         text = Path(f"/proc/{process}/stat").read_text()
         process = int(text.rpartition(")")[2].split()[1])
-    return found
+    return processes
 
 
 def end_task(process):
@@ -223,10 +228,10 @@ def test_ctrl_c_ends_the_cluster_of_the_command_which_then_resumes(tmp_path):
     environment = {**os.environ, "SPY_SECONDS": "300", "HOME": str(tmp_path)}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment,
                           start_new_session=True) as running:  # fmt: skip
-        said = []
+        lines = []
         for row in running.stderr:
-            said.append(row)
-            text = "".join(said)
+            lines.append(row)
+            text = "".join(lines)
             if "finished: spy-training, seed 1" in text and "spy-training, seed 2: train" in text:
                 running.send_signal(signal.SIGINT)
                 break

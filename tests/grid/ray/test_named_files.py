@@ -35,11 +35,11 @@ def chunks(monkeypatch):
 @pytest.fixture
 def folder(tmp_path):
     """Holds files of several sizes, an empty one among them, two of them below."""
-    made = tmp_path / "made"
-    (made / "below").mkdir(parents=True)
+    root = tmp_path / "made"
+    (root / "below").mkdir(parents=True)
     for name, size in (("a", 3), ("b", 0), ("below/c", 21), ("below/d", 5)):
-        (made / name).write_bytes(bytes(range(size)))
-    return made
+        (root / name).write_bytes(bytes(range(size)))
+    return root
 
 
 def sent(named):
@@ -58,13 +58,13 @@ def elsewhere(named):
 
 def test_files_arrive_as_they_were_whatever_their_size(folder, tmp_path):
     named = elsewhere(NamedFiles.from_path(str(folder), MARK))
-    there = place(named, tmp_path / "0", sent(replace(named, root=folder.parent)))
-    assert there != folder
-    assert there.name == "made"
-    assert {path.relative_to(there): path.read_bytes() for path in there.rglob("?")} == {
+    copy = place(named, tmp_path / "0", sent(replace(named, root=folder.parent)))
+    assert copy != folder
+    assert copy.name == "made"
+    assert {path.relative_to(copy): path.read_bytes() for path in copy.rglob("?")} == {
         path.relative_to(folder): path.read_bytes() for path in folder.rglob("?")
     }
-    assert place(named, tmp_path / "0", None) == there
+    assert place(named, tmp_path / "0", None) == copy
 
 
 def test_files_that_changed_on_the_way_are_refused(folder, tmp_path):
@@ -91,9 +91,9 @@ def test_a_release_travels_with_its_result_and_nothing_else(tmp_path):
         named = NamedFiles.from_path(str(name), MayBePath(of_a_run=True))
         assert {path.name for path in named.files()} == {"weights", "result.json"}
         content = sent(named)
-        there = place(elsewhere(named), tmp_path / f"of {name.name}", content)
-        assert (there / "weights").read_text() == "release/weights"
-        assert (there.parent / "result.json").read_text() == "result.json"
+        copy = place(elsewhere(named), tmp_path / f"of {name.name}", content)
+        assert (copy / "weights").read_text() == "release/weights"
+        assert (copy.parent / "result.json").read_text() == "result.json"
 
 
 def test_a_spec_names_its_files_and_no_other_text_changes(tmp_path):

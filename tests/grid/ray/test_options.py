@@ -14,13 +14,13 @@ from uedp_bench.python_api.run_grid import Options, run_grid
 
 
 @pytest.fixture
-def there(monkeypatch):
+def cluster(monkeypatch):
     """Ray is installed."""
     monkeypatch.setattr(grid_on_ray, "find_spec", lambda name: object())
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["--on", "rya"], "--on 'rya':"),
         (["--on", "http://here:1"], "ray"),
@@ -34,16 +34,16 @@ def there(monkeypatch):
         (["--gpus-per-run", "1"], "--gpus-per-run"),
     ],
 )
-def test_what_cannot_be_is_refused(options, said, there, capsys, tmp_path):
+def test_what_cannot_be_is_refused(options, message, cluster, capsys, tmp_path):
     assert run_cli(["run", "--mechanism", "user-dp", "--out", str(tmp_path), *options]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_a_missing_ray_names_its_extra(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(grid_on_ray, "find_spec", lambda name: None)
     assert run_cli(["run", "--mechanism", "user-dp", "--out", str(tmp_path), "--on", "ray"]) == 2
-    assert "--on: Ray is not installed" in (said := capsys.readouterr().err)
-    assert "uedp-bench[cluster]" in said
+    assert "--on: Ray is not installed" in (error_text := capsys.readouterr().err)
+    assert "uedp-bench[cluster]" in error_text
 
 
 def test_nodes_with_another_package_are_told_apart():
