@@ -103,8 +103,8 @@ def says(name: str, value: object) -> bool:
     value = value.missing if isinstance(value, AccountantTable) else value
     if inspect.isclass(value) or inspect.isfunction(value):
         assert value.__module__ == HOMES[name], f"{name} is imported from where it is not defined"
-        said = (value.__doc__ or "").strip()
-        return bool(said) and not said.startswith(f"{name}(")  # what a dataclass says by itself
+        text = (value.__doc__ or "").strip()
+        return bool(text) and not text.startswith(f"{name}(")  # what a dataclass says by itself
     return documented(HOMES[name], name)
 
 
@@ -137,8 +137,8 @@ def annotations(node: ast.AST) -> Iterator[str]:
         yield ast.unparse(node.annotation)
     if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
         every = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-        found = [argument.annotation for argument in every] + [node.returns]
-        yield from (ast.unparse(hint).strip("'\"") for hint in found if hint is not None)
+        hints = [argument.annotation for argument in every] + [node.returns]
+        yield from (ast.unparse(hint).strip("'\"") for hint in hints if hint is not None)
 
 
 @pytest.mark.parametrize("contract", CONTRACTS)

@@ -23,15 +23,17 @@ SLOW = (
 def test_names_are_those_that_type_checkers_see() -> None:
     body = ast.parse((ROOT / "uedp_bench" / "__init__.py").read_text(encoding="utf-8")).body
     (seen,) = (node for node in body if isinstance(node, ast.If))
-    told = {
+    declared = {
         name.name: part.module
         for part in seen.body
         if isinstance(part, ast.ImportFrom)
         for name in part.names
         if name.name == name.asname
     }
-    assert told == {name: module for module, names in ub._ON_FIRST_USE.items() for name in names}
-    assert sorted(told) == ub.__all__
+    assert declared == {
+        name: module for module, names in ub._ON_FIRST_USE.items() for name in names
+    }
+    assert sorted(declared) == ub.__all__
 
 
 def test_every_name_is_there_where_it_is_defined_and_says_what_it_is() -> None:
@@ -84,9 +86,9 @@ def test_guarantees_and_lists_import_nothing_slow() -> None:
 def test_users_are_told_of_no_other_place() -> None:
     """Documents import from the package or from `uedp_bench.api`, and never from the workbench."""
     files = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
-    told = [
-        f"{path.relative_to(ROOT)}: {found}"
+    mentions = [
+        f"{path.relative_to(ROOT)}: {mention}"
         for path in files
-        for found in re.findall(r"uedp_bench\.workbench\S*", path.read_text(encoding="utf-8"))
+        for mention in re.findall(r"uedp_bench\.workbench\S*", path.read_text(encoding="utf-8"))
     ]
-    assert not told
+    assert not mentions

@@ -50,14 +50,14 @@ HARNESS = {"spec", "store", "one_run", "grid", "tracking", "leaderboard", "testi
 @cache
 def modules() -> dict[str, Path]:
     """Files by the names of their modules, without the package's name."""
-    found = {}
+    paths = {}
     for folder, _, files in os.walk(ROOT, followlinks=True):
         for file in sorted(files):
             if file.endswith(".py"):
                 path = Path(folder) / file
                 parts = path.relative_to(ROOT).with_suffix("").parts
-                found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found
+                paths[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return paths
 
 
 def room(name: str) -> str:
@@ -93,15 +93,15 @@ def graph(types: bool = False) -> dict[str, frozenset[str]]:
     Args:
         types: count modules that only type checkers see.
     """
-    found = {}
+    arrows = {}
     for name, path in modules().items():
         tree = ast.parse(path.read_text(encoding="utf-8"))
         named = {full for full in imported(tree, late=types or name == "")
                  if full == "uedp_bench" or full.startswith("uedp_bench.")}  # fmt: skip
         inside = {full.removeprefix("uedp_bench").removeprefix(".") for full in named}
-        there = {one if one in modules() else one.rpartition(".")[0] for one in inside}
-        found[name] = frozenset(there - {name})
-    return found
+        targets = {one if one in modules() else one.rpartition(".")[0] for one in inside}
+        arrows[name] = frozenset(targets - {name})
+    return arrows
 
 
 def circles(edges: dict[str, frozenset[str]]) -> list[list[str]]:

@@ -154,8 +154,8 @@ def requirements(*extras: str) -> dict[str, Requirement]:
     lines = [*project["dependencies"]]
     for extra in extras or project["optional-dependencies"]:
         lines += project["optional-dependencies"][extra]
-    found = [Requirement(line) for line in lines]
-    return {canonicalize_name(r.name): r for r in found if r.name != "uedp-bench"}
+    parsed = [Requirement(line) for line in lines]
+    return {canonicalize_name(r.name): r for r in parsed if r.name != "uedp-bench"}
 
 
 def test_constraints_pin_every_requirement_to_one_public_version():
@@ -225,14 +225,14 @@ def test_every_import_is_a_declared_requirement():
 def test_no_tracked_file_names_a_folder_of_some_machine():
     # Written so that this file does not match itself.
     pattern = re.compile(r"(?<![\w.~])/" + r"(?:work|root|home|Users|tmp)/(?!\$|<)\w")
-    found = []
+    places = []
     for name in tracked_files():
         try:
             text = (ROOT / name).read_text(encoding="utf-8")
         except UnicodeDecodeError:
             continue
-        found += [f"{name}: {m.group()}" for m in pattern.finditer(text)]
-    assert not found
+        places += [f"{name}: {m.group()}" for m in pattern.finditer(text)]
+    assert not places
 
 
 # ---------------------------------------------------------------------------- what importing costs
@@ -346,32 +346,34 @@ def test_an_installed_package_registers_as_built_ins_do(installed_plugin):
 
 @pytest.mark.long
 def test_a_plugin_that_does_not_import_says_so_when_asked_for(installed_plugin):
-    listed, asked = command_lines(installed_plugin, "list attacks", "describe broken-words")
+    listed, description = command_lines(installed_plugin, "list attacks", "describe broken-words")
     assert listed.returncode == 0
     assert "broken-words" in listed.stdout
-    assert asked.returncode == 2
-    assert "attack 'broken-words' (broken_words:Broken (uedp-bench-words 0.3))" in asked.stderr
-    assert "a_module_that_nobody_has" in asked.stderr
-    assert "Traceback" not in asked.stderr
+    assert description.returncode == 2
+    assert (
+        "attack 'broken-words' (broken_words:Broken (uedp-bench-words 0.3))" in description.stderr
+    )
+    assert "a_module_that_nobody_has" in description.stderr
+    assert "Traceback" not in description.stderr
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("class Other: pass", "is not a Mechanism"),
         ("", "AttributeError"),
         (PLUGIN.replace('"shuffle-words"', '"others-words"'), "'others-words'"),
     ],
 )
-def test_an_entry_point_must_be_what_it_says(tmp_path, text, said):
+def test_an_entry_point_must_be_what_it_says(tmp_path, text, message):
     points = "[uedp_bench.mechanisms]\nwords = some_words:%s\n"
     name = "Shuffle" if "Shuffle" in text else "Other"
     site = pip_free_site(tmp_path / "site", "some-words", points % name, some_words=text)
-    (asked,) = command_lines(site, "describe mechanism/words")
-    assert asked.returncode == 2
-    assert "'words' (some_words:" in asked.stderr
-    assert said in asked.stderr
+    (description,) = command_lines(site, "describe mechanism/words")
+    assert description.returncode == 2
+    assert "'words' (some_words:" in description.stderr
+    assert message in description.stderr
 
 
 @pytest.mark.long
@@ -412,8 +414,8 @@ def test_a_lone_file_registers_and_may_not_take_a_name(tmp_path, alone):
     thief.write_text(lone("uedp"))
     done = alone(file, file)
     assert done.returncode == 0, done.stderr
-    said = " ".join(done.stdout.split())
-    assert re.search(rf"lone-words Puts the words [^\[]* \[{re.escape(str(file))}\]", said)
+    output = " ".join(done.stdout.split())
+    assert re.search(rf"lone-words Puts the words [^\[]* \[{re.escape(str(file))}\]", output)
     both = alone(file, twin)
     assert both.returncode == 2
     assert f"{file}:Shuffle and {twin}:Shuffle" in both.stderr

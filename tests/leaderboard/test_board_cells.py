@@ -37,8 +37,8 @@ def test_intervals_go_no_further_than_the_metric_or_say_too_few_seeds():
     leakage = [{"membership": {"auc": Estimate(value=value)}} for value in (0.31, 0.71)]
     utility = [{"perplexity": Estimate(value=value)} for value in (2.0, 8.0)]
     rows = aggregate([
-        result("uedp", seed, leakage=found, utility=said)
-        for seed, (found, said) in enumerate(zip(leakage, utility, strict=True), 1)
+        result("uedp", seed, leakage=leakages, utility=utilities)
+        for seed, (leakages, utilities) in enumerate(zip(leakage, utility, strict=True), 1)
     ])  # fmt: skip
     (auc, perplexity) = rows[0].leakage["membership"]["auc"], rows[0].utility["perplexity"]
     assert (auc.low, auc.high) == (0.0, 1.0)
@@ -112,8 +112,8 @@ def test_one_refutation_has_the_same_numbers_in_the_table_and_in_its_explanation
     reason = "lower bound 1.004 for user ... (m, confidence 1 - 1e-06) exceeds it"
     claim = guarantee("claimed", 0.41, status="refuted", reason=reason)
     (sheet, _) = sheets(aggregate([result("m", 1, guarantees=(claim,), lower_bounds=(bound,))]))
-    told = dict(zip(sheet.columns, sheet.cells[0], strict=True))["ε at least"]
-    assert told == "2.30 user (85 %), 1.00 (99.9999 %)"
+    bound_text = dict(zip(sheet.columns, sheet.cells[0], strict=True))["ε at least"]
+    assert bound_text == "2.30 user (85 %), 1.00 (99.9999 %)"
     calm = guarantee("claimed", 8.0)
     (sheet, _) = sheets(aggregate([result("m", 1, guarantees=(calm,), lower_bounds=(bound,))]))
     assert dict(zip(sheet.columns, sheet.cells[0], strict=True))["ε at least"] == "2.30 user (85 %)"
@@ -122,9 +122,9 @@ def test_one_refutation_has_the_same_numbers_in_the_table_and_in_its_explanation
 @pytest.mark.parametrize("width", [80, 100, 120, 200])
 def test_no_column_of_a_table_is_cut(width):
     params = {"entity_rate": 0.1, "a_very_long_parameter_that_does_not_end": 3}
-    found = {f"exposure_entity_spread_{k}": Estimate(value=k) for k in range(12)}
+    exposures = {f"exposure_entity_spread_{k}": Estimate(value=k) for k in range(12)}
     rows = aggregate([
-        result("uedp", 1, params=params, leakage={"secret-sharer": found}),
+        result("uedp", 1, params=params, leakage={"secret-sharer": exposures}),
         result("uedp", 1, 60.0, params={**params, "entity_rate": 0.2}),
     ])  # fmt: skip
     text = to_text(rows, width)

@@ -43,17 +43,21 @@ def pages(*results: Result) -> dict[str, str]:
 def test_an_attack_of_a_stranger_stands_on_the_board_as_ours(path):
     result = read_result(path)
     assert "counting" not in attacks
-    made = pages(result)
+    site_pages = pages(result)
     text = re.search(
-        r'<script[^>]*"application/json"[^>]*>(.*?)</script>', made["table.html"], re.S
+        r'<script[^>]*"application/json"[^>]*>(.*?)</script>', site_pages["table.html"], re.S
     )
     columns = {one["key"]: one for one in json.loads(text[1])["columns"]}
-    told, tries = columns["counting.names_told"], columns["counting.tries_rare"]
-    assert (told["heading"], told["better"], told["floor"]) == ("names told %", "lower", "2.00 %")
-    assert (told["main"], told["low"], told["high"]) == (True, 0.0, 1.0)
+    names_column, tries = columns["counting.names_told"], columns["counting.tries_rare"]
+    assert (names_column["heading"], names_column["better"], names_column["floor"]) == (
+        "names told %",
+        "lower",
+        "2.00 %",
+    )
+    assert (names_column["main"], names_column["low"], names_column["high"]) == (True, 0.0, 1.0)
     assert (tries["heading"], tries["main"]) == ("tries for rare (kQ)", False)
-    assert "share of planted names that a stranger reads" in made["glossary.html"]
-    run = unescape(made[f"runs/{result.id}.html"])
+    assert "share of planted names that a stranger reads" in site_pages["glossary.html"]
+    run = unescape(site_pages[f"runs/{result.id}.html"])
     assert "names told 30.0 %, where 2.00 % is expected if nothing leaks: it finds" in run
     (_, leakage) = sheets(aggregate([result]))
     assert leakage.cells[0][leakage.columns.index("names told %")].startswith("30.0")

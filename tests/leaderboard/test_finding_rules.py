@@ -20,7 +20,7 @@ def bare(**more):
     return seeds("noiseless", 50.0, 9.0, guarantees=(NOTHING,), **more)
 
 
-def found(rule, *rows):
+def findings_of(rule, *rows):
     board_list = boards(aggregate([run for row in rows for run in row]))
     return [one for board in board_list for one in rule(board)]
 
@@ -35,7 +35,7 @@ def refuted(claimed, least, **more):
 
 
 def test_a_refuted_claim_has_its_number_and_the_bound_that_no_chance_fails():
-    (one,) = found(finding_rules.refuted_claims, refuted(0.5, 1.5))
+    (one,) = findings_of(finding_rules.refuted_claims, refuted(0.5, 1.5))
     assert one.sentence == (
         "uedp claims ε = 0.50 for a person. The attack audit shows that ε is at least 1.50 "
         "(99.9999 % sure): the claim does not hold."
@@ -51,14 +51,14 @@ def test_a_refuted_claim_has_its_number_and_the_bound_that_no_chance_fails():
 def test_a_claim_that_a_user_declared_is_no_claim_of_a_paper():
     claim = promise("claimed", 0.5, status="refuted", reason="audit", accountant=DECLARED)
     row = seeds("it", 60.0, guarantees=(claim,), lower_bounds=(bound(3.0, 1.5),))
-    (one,) = found(finding_rules.refuted_claims, row)
+    (one,) = findings_of(finding_rules.refuted_claims, row)
     assert "for a person (declared by the user). The attack" in one.sentence
 
 
 def test_a_claim_that_stands_is_none_whatever_attacks_found():
     stands = seeds("uedp", 500.0, guarantees=(promise("claimed", 0.5),),
                    lower_bounds=(bound(2.0, 1.5),))  # fmt: skip
-    assert found(finding_rules.refuted_claims, stands) == []
+    assert findings_of(finding_rules.refuted_claims, stands) == []
 
 
 def test_best_for_persons_is_between_public_text_and_no_protection():
@@ -69,63 +69,68 @@ def test_best_for_persons_is_between_public_text_and_no_protection():
         for score, epsilon in ((60.0, 9.0), (70.0, 8.0))
     )  # fmt: skip
     board = (bare(floors=floors), one, other)
-    (best,) = found(finding_rules.best_for_persons, *board)
+    (best,) = findings_of(finding_rules.best_for_persons, *board)
     # Better rows promise too little.
     assert best.rows[0].spec.mechanism[0].params == {"z": 8.0}
     assert best.strength == pytest.approx(0.5, abs=0.01)
     assert "at a proven ε of 8.00 for a person, user-dp reaches perplexity 70.0" in best.sentence
     assert "Public text alone gives 90.0, ordinary training 50.0" in best.sentence
     records = seeds("dp-sgd", 60.0, guarantees=(promise("proven", 1.0, "record"),), floors=floors)
-    assert found(finding_rules.best_for_persons, bare(floors=floors), records) == []
+    assert findings_of(finding_rules.best_for_persons, bare(floors=floors), records) == []
     assert (
-        found(finding_rules.best_for_persons, bare(), one) == []
+        findings_of(finding_rules.best_for_persons, bare(), one) == []
     )  # nothing says what public text gives
 
 
 def test_the_cheapest_row_at_the_floor_of_exposure_proves_something_and_learned_something():
-    def row(name, score, exposure, *given):
-        return seeds(name, score, exposure, guarantees=given)
+    def row(name, score, exposure, *guarantees):
+        return seeds(name, score, exposure, guarantees=guarantees)
 
     proven = promise("proven", 4.0)
     cheap, dear = row("user-dp", 60.0, 1.6, proven), row("uedp-group", 80.0, 1.5, proven)
     unproven, idle = row("deidentify", 55.0, 1.5), row("uedp", 500.0, 1.4, proven)
     leaky = row("dp-sgd", 52.0, 2.5, proven)
-    (one,) = found(finding_rules.leak_at_the_floor, bare(), cheap, dear, unproven, idle, leaky)
+    (one,) = findings_of(
+        finding_rules.leak_at_the_floor, bare(), cheap, dear, unproven, idle, leaky
+    )
     assert one.rows[0].label == "user-dp"
     assert "1.62 bits (proven ε = 4.00 for a person), where ordinary training has 9.02 bits" in (
         one.sentence
     )
     assert "It costs perplexity 60.0 instead of 50.0." in one.sentence
     assert [mark.label for mark in one.plot.marks] == ["where nothing leaks"]
-    assert found(finding_rules.leak_at_the_floor, bare(), unproven, idle, leaky) == []
+    assert findings_of(finding_rules.leak_at_the_floor, bare(), unproven, idle, leaky) == []
     quiet = seeds("noiseless", 50.0, 1.5, guarantees=(NOTHING,))
-    assert found(finding_rules.leak_at_the_floor, quiet, cheap) == []  # there was nothing to stop
+    assert (
+        findings_of(finding_rules.leak_at_the_floor, quiet, cheap) == []
+    )  # there was nothing to stop
 
 
 def test_a_protection_without_a_proof_leaks_where_it_surely_does():
     entity = (NOTHING, promise("proven", math.inf, "entity"))
     leaky = seeds("deidentify + noiseless", 55.0, 8.0, guarantees=entity)
-    (one,) = found(finding_rules.unproven_leaks, bare(), leaky)
+    (one,) = findings_of(finding_rules.unproven_leaks, bare(), leaky)
     assert "(secret-sharer) is 8.02 bits, where ordinary training has 9.02 bits and 1.44" in (
         one.sentence
     )
     quiet = seeds("deidentify", 55.0, 1.5, guarantees=entity)
-    assert found(finding_rules.unproven_leaks, bare(), quiet) == []
+    assert findings_of(finding_rules.unproven_leaks, bare(), quiet) == []
     both = (promise("proven", 8.0), entity[1])
     assert (
-        found(finding_rules.unproven_leaks, bare(), seeds("it", 60.0, 8.0, guarantees=both)) == []
+        findings_of(finding_rules.unproven_leaks, bare(), seeds("it", 60.0, 8.0, guarantees=both))
+        == []
     )
     trained = seeds("fedavg", 60.0, 8.0, guarantees=(NOTHING,))
     assert (
-        found(finding_rules.unproven_leaks, bare(), trained) == []
+        findings_of(finding_rules.unproven_leaks, bare(), trained) == []
     )  # promises no more than training
-    assert found(finding_rules.unproven_leaks, leaky) == []
+    assert findings_of(finding_rules.unproven_leaks, leaky) == []
 
 
 def test_learned_nothing_has_the_floor_that_is_hardest_to_beat():
     claim = promise("claimed", 0.5, "user-entity")
     idle = seeds("uedp", 400.0, guarantees=(claim,), floors={"unigrams": 200.0, "bigrams": 100.0})
-    (one,) = found(finding_rules.learned_nothing, idle)
+    (one,) = findings_of(finding_rules.learned_nothing, idle)
     assert one.sentence == (
         "At the ε = 0.50 that it claims for a person with an entity, uedp learns nothing of "
         "next-word on CoNLL-2003: perplexity 400, where counting pairs of words reaches 100."
@@ -134,18 +139,18 @@ def test_learned_nothing_has_the_floor_that_is_hardest_to_beat():
     able = seeds("uedp", 80.0, guarantees=(claim,))
     hardly = seeds("uedp", 400.0, guarantees=(promise("claimed", 500.0),))
     assert (
-        found(finding_rules.learned_nothing, able)
-        == found(finding_rules.learned_nothing, hardly)
+        findings_of(finding_rules.learned_nothing, able)
+        == findings_of(finding_rules.learned_nothing, hardly)
         == []
     )
-    assert found(finding_rules.learned_nothing, seeds("public-only", 400.0)) == []
+    assert findings_of(finding_rules.learned_nothing, seeds("public-only", 400.0)) == []
 
 
 def test_a_private_row_above_the_unprotected_one_is_no_price_of_privacy():
     floors = {"public-only": 90.0}
     private = seeds("user-dp", 40.0, 1.6, guarantees=(promise("proven", 4.0),), floors=floors)
-    assert found(finding_rules.best_for_persons, bare(floors=floors), private) == []
-    (one,) = found(finding_rules.under_trained, bare(floors=floors), private)
+    assert findings_of(finding_rules.best_for_persons, bare(floors=floors), private) == []
+    (one,) = findings_of(finding_rules.under_trained, bare(floors=floors), private)
     assert one.sentence == (
         "next-word on CoNLL-2003: user-dp reaches perplexity 40.0, ordinary training 50.0. It is "
         "better than the unprotected row: the unprotected row is under-trained, and nothing there "
@@ -153,9 +158,9 @@ def test_a_private_row_above_the_unprotected_one_is_no_price_of_privacy():
     )
     assert [row.label for row in one.rows] == ["user-dp", "noiseless"]
     near = seeds("user-dp", 50.0, guarantees=(promise("proven", 4.0),))
-    assert found(finding_rules.under_trained, bare(), near) == []  # within the interval
+    assert findings_of(finding_rules.under_trained, bare(), near) == []  # within the interval
     assert (
-        found(finding_rules.under_trained, bare(), seeds("deidentify", 40.0)) == []
+        findings_of(finding_rules.under_trained, bare(), seeds("deidentify", 40.0)) == []
     )  # promises nothing
 
 
@@ -166,17 +171,17 @@ def test_the_card_of_the_price_says_what_attacks_still_find():
         seeds("user-dp", 60.0, exposure, guarantees=proven, floors=floors)
         for exposure in (1.6, None)
     )
-    (one,) = found(finding_rules.best_for_persons, bare(floors=floors), attacked)
+    (one,) = findings_of(finding_rules.best_for_persons, bare(floors=floors), attacked)
     assert "Attacks still find: secret-sharer: exposure 1.62 ±0.02 bits; 1.44 where" in one.sentence
-    (one,) = found(finding_rules.best_for_persons, bare(floors=floors), alone)
+    (one,) = findings_of(finding_rules.best_for_persons, bare(floors=floors), alone)
     assert one.sentence.endswith("No attack was run on it.")
 
 
 @pytest.mark.parametrize("score", [math.inf, 3.46e30, 100.1 * 100.0])
 def test_a_model_that_diverged_is_no_finding(score):
     claim = promise("claimed", 0.5)
-    known = boards(aggregate(seeds("uedp", score, guarantees=(claim,))))
-    assert finding_rules.findings(known) == []
+    all_boards = boards(aggregate(seeds("uedp", score, guarantees=(claim,))))
+    assert finding_rules.findings(all_boards) == []
 
 
 def test_one_seed_is_no_finding():
@@ -192,14 +197,14 @@ def test_one_seed_is_no_finding():
 
 
 def test_every_rule_gives_its_strongest_finding_and_real_text_comes_first():
-    known = boards(aggregate([
+    all_boards = boards(aggregate([
         *refuted(0.5, 1.5, apart={"z": 1}), *refuted(0.5, 1.0, apart={"z": 2}),
         *refuted(0.01, 5.0, source=INVENTED),
         *seeds("uedp", 500.0, guarantees=(promise("claimed", 0.5),), apart={"z": 3}),
     ]))  # fmt: skip
-    found = finding_rules.findings(known)
-    assert [one.key for one in found] == ["refuted-claim", "learned-nothing"]
-    assert (found[0].generated, found[0].strength) == (False, pytest.approx(3.0))
+    findings = finding_rules.findings(all_boards)
+    assert [one.key for one in findings] == ["refuted-claim", "learned-nothing"]
+    assert (findings[0].generated, findings[0].strength) == (False, pytest.approx(3.0))
     only = boards(aggregate(refuted(0.01, 5.0, source=INVENTED)))
     assert finding_rules.findings(only)[0].generated
     assert finding_rules.findings([]) == []
@@ -208,7 +213,7 @@ def test_every_rule_gives_its_strongest_finding_and_real_text_comes_first():
 def test_numbers_of_sentences_are_those_at_odd_places():
     floors = {"unigrams": 100.0, "public-only": 90.0}
     proven, unproven = promise("proven", 4.0), promise("proven", math.inf, "entity")
-    known = boards(aggregate([
+    all_boards = boards(aggregate([
         *bare(floors=floors), *seeds("user-dp", 60.0, 1.6, guarantees=(proven,), floors=floors),
         *seeds("deidentify", 55.0, 8.0, floors=floors,
                guarantees=(unproven,)),
@@ -217,9 +222,9 @@ def test_numbers_of_sentences_are_those_at_odd_places():
         *bare(floors=floors, source=INVENTED),
         *seeds("user-dp", 40.0, guarantees=(proven,), floors=floors, source=INVENTED),
     ]))  # fmt: skip
-    found = finding_rules.findings(known)
-    assert len(found) == len(finding_rules.RULES)
-    for one in found:
+    findings = finding_rules.findings(all_boards)
+    assert len(findings) == len(finding_rules.RULES)
+    for one in findings:
         numbers = one.parts[1::2]
         assert 2 <= len(numbers) <= 3
         assert all(any(sign.isdigit() for sign in text) for text in numbers)

@@ -24,18 +24,18 @@ def test_rows_that_prove_something_stand_with_their_least_epsilon_of_every_unit(
         *seeds("refused", 55.0, guarantees=(
             promise("proven", math.inf, status="refused", reason="sizes"),)),
     ])  # fmt: skip
-    found = choices(boards(rows))
-    json.dumps(found, allow_nan=False)
-    assert [row["name"] for row in found["rows"]] == ["user-dp", "vickrey"]
-    protected, words = found["rows"]
+    answers = choices(boards(rows))
+    json.dumps(answers, allow_nan=False)
+    assert [row["name"] for row in answers["rows"]] == ["user-dp", "vickrey"]
+    protected, words = answers["rows"]
     assert protected["e"] == {"user": (8.0, "8.00 user")}
     # Per unit of distance: it compares with no epsilon that somebody asks for.
     assert words["e"]["word"][0] is None
     assert protected["leaks"] == [
         ("secret-sharer: exposure", "1.62 ±0.02 bits; 1.44 where nothing leaks")
     ]
-    assert found["units"] == [["user", "a person"], ["word", "a word"]]
-    assert found["tasks"] == ["next-word"]
+    assert answers["units"] == [["user", "a person"], ["word", "a word"]]
+    assert answers["tasks"] == ["next-word"]
 
 
 def test_sets_of_real_text_come_first_and_empty_results_make_a_page():
@@ -125,7 +125,7 @@ def test_data_are_called_by_a_name_that_says_something(source, name):
 
 def test_links_are_those_that_the_package_declares():
     assert named({}) == {"repository": "", "docs": "", "submit": ""}
-    found = named({"repository": "https://example.org/x/"})
-    assert found["docs"] == "https://example.org/x/tree/HEAD/docs"
-    assert found["submit"] == "https://example.org/x/blob/HEAD/CONTRIBUTING.md"
+    addresses = named({"repository": "https://example.org/x/"})
+    assert addresses["docs"] == "https://example.org/x/tree/HEAD/docs"
+    assert addresses["submit"] == "https://example.org/x/blob/HEAD/CONTRIBUTING.md"
     assert named({"repository": "javascript:alert(1)"})["repository"] == ""

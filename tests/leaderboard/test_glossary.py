@@ -21,9 +21,9 @@ from uedp_bench.leaderboard.table_columns import metric_columns
 
 
 def test_every_mechanism_of_ours_has_summary_code_page_and_threat_model():
-    found = entries(mechanisms.names(), mechanisms, "docs/mechanisms")
-    assert len(found) > 20
-    for one in found:
+    glossary = entries(mechanisms.names(), mechanisms, "docs/mechanisms")
+    assert len(glossary) > 20
+    for one in glossary:
         assert one.summary and one.source and one.threat, one.name
         assert one.code.startswith("mechanisms/") or not one.code
     (row,) = entries(["dp-sgd"], mechanisms, "docs/mechanisms")
@@ -41,8 +41,8 @@ def test_papers_stand_in_the_order_of_the_source():
 
 
 def test_places_are_told_apart_and_are_ids():
-    found = places([{"key": "a.b"}, {"key": "a-b"}, {"key": "A b"}, {"key": "</x>"}])
-    assert found == ["metric-a-b", "metric-a-b-x", "metric-a-b-x-x", "metric-x"]
+    anchors = places([{"key": "a.b"}, {"key": "a-b"}, {"key": "A b"}, {"key": "</x>"}])
+    assert anchors == ["metric-a-b", "metric-a-b-x", "metric-a-b-x-x", "metric-x"]
     assert len({term.key for term in TERMS}) == len(TERMS)
 
 

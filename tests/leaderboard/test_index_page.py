@@ -45,24 +45,24 @@ def run(mechanism="uedp", seed=1, perplexity=50.0, *, corpus="c1", source="embed
 
 
 def data(*results):
-    found = page_data(aggregate(results), {result.id: result for result in results})
-    json.dumps(found, allow_nan=False)  # what the page embeds
-    return found
+    page = page_data(aggregate(results), {result.id: result for result in results})
+    json.dumps(page, allow_nan=False)  # what the page embeds
+    return page
 
 
-def values(found, at=0):
+def values(page, at=0):
     """{key: [mean, low, high, n, text]} of a row."""
-    columns = [column["key"] for column in found["columns"]]
-    return {columns[place]: rest for place, *rest in found["rows"][at]["values"]}
+    columns = [column["key"] for column in page["columns"]]
+    return {columns[place]: rest for place, *rest in page["rows"][at]["values"]}
 
 
 def test_means_and_intervals_have_six_digits_and_seeds_their_own_values():
-    found = data(run(seed=1, perplexity=1 / 3), run(seed=2, perplexity=2 / 3))
-    mean, low, high, n, text = values(found)["utility.perplexity"]
+    page = data(run(seed=1, perplexity=1 / 3), run(seed=2, perplexity=2 / 3))
+    mean, low, high, n, text = values(page)["utility.perplexity"]
     assert (mean, n, text) == (0.5, 2, "0.50 ±2.12")
     assert low < mean < high
     assert all(number == float(f"{number:.6g}") for number in (low, high))
-    (row,) = found["rows"]
+    (row,) = page["rows"]
     assert row["n"] == 2
     assert row["seeds"]["1"][0] == 0.333333
     assert row["seeds"]["2"][0] == 0.666667
@@ -76,18 +76,18 @@ def test_one_seed_has_no_interval_and_infinity_is_a_string():
         kind="proven", notion="none", unit="user", adjacency="add-or-remove", epsilon=math.inf,
         delta=1e-5, accountant="pld",
     )  # fmt: skip
-    found = data(run(perplexity=math.inf, guarantees=(endless,)))
-    assert values(found)["utility.perplexity"] == ["inf", None, None, 1, "∞ (n = 1)"]
-    (guarantee,) = found["rows"][0]["guarantees"]
+    page = data(run(perplexity=math.inf, guarantees=(endless,)))
+    assert values(page)["utility.perplexity"] == ["inf", None, None, 1, "∞ (n = 1)"]
+    (guarantee,) = page["rows"][0]["guarantees"]
     assert (guarantee["epsilon"], guarantee["text"]) == ("inf", "∞ user")
 
 
 def test_columns_are_what_rows_have_with_what_is_known_of_them():
-    found = data(run(leakage={
+    page = data(run(leakage={
         "membership": {"tpr_at_1pct_fpr": Estimate(value=0.5), "auc": Estimate(value=0.6)},
         "novel": {"odd": Estimate(value=1.0), "other": Estimate(value=2.0)},
     }))  # fmt: skip
-    columns = {column["key"]: column for column in found["columns"]}
+    columns = {column["key"]: column for column in page["columns"]}
     assert list(columns)[:6] == [
         "utility.perplexity", "membership.auc", "membership.tpr_at_1pct_fpr", "novel.odd",
         "novel.other", "cost.train_seconds",
@@ -114,23 +114,23 @@ def test_sets_keep_their_names_where_other_sets_come():
 
 
 def test_rows_of_one_mechanism_are_told_apart_by_what_differs():
-    found = data(
+    page = data(
         run(perplexity=60.0, params={"epsilon": 2.0, "t": 1}),
         run(perplexity=50.0, params={"epsilon": 16.0, "t": 1}),
     )
-    assert [row["mechanism"] for row in found["rows"]] == ["uedp (epsilon=16)", "uedp (epsilon=2)"]
-    assert [row["differs"] for row in found["rows"]] == [
+    assert [row["mechanism"] for row in page["rows"]] == ["uedp (epsilon=16)", "uedp (epsilon=2)"]
+    assert [row["differs"] for row in page["rows"]] == [
         {"mechanism0.uedp.epsilon": "16.0"}, {"mechanism0.uedp.epsilon": "2.0"},
     ]  # fmt: skip
-    assert [row["label"] for row in found["rows"]] == ["uedp", "uedp"]
+    assert [row["label"] for row in page["rows"]] == ["uedp", "uedp"]
 
 
 def test_failures_are_counted_and_linked():
     broken = run(seed=2, status="failed", utility={}, provenance={},
                  error=RunError(type="InputError", message="it broke", phase="train"))  # fmt: skip
-    found = data(run(), broken)
-    (row,) = found["rows"]
-    assert (row["n"], row["failed"], found["runs"], found["failed"]) == (1, 1, 2, 1)
+    page = data(run(), broken)
+    (row,) = page["rows"]
+    assert (row["n"], row["failed"], page["runs"], page["failed"]) == (1, 1, 2, 1)
     assert [part["error"] for part in row["runs"]] == ["", "train: it broke"]
 
 
@@ -139,22 +139,22 @@ def test_bounds_name_their_point():
         unit="user-entity", adjacency="add-or-remove", epsilon=1.5, delta=1e-5, confidence=0.95,
         strict_epsilon=None, spread=3, sentences=3, method="one-run", attack="audit",
     )  # fmt: skip
-    (found,) = data(run(lower_bounds=(bound,)))["rows"][0]["bounds"]
-    assert (found["spread"], found["sentences"], found["attack"]) == (3, 3, "audit")
-    assert found["text"] == "1.50 user-entity (3 others' sentences; 95 %)"
+    (bound_cell,) = data(run(lower_bounds=(bound,)))["rows"][0]["bounds"]
+    assert (bound_cell["spread"], bound_cell["sentences"], bound_cell["attack"]) == (3, 3, "audit")
+    assert bound_cell["text"] == "1.50 user-entity (3 others' sentences; 95 %)"
 
 
 def test_readers_first_see_where_most_mechanisms_are():
-    found = data(run(), run(source="conll2003"), run("user-dp", source="conll2003"))
-    (most,) = {row["set"] for row in found["rows"] if row["label"] == "user-dp"}
-    assert found["initial"] == {
-        "task": "next-word", "source": "conll2003", "set": found["sets"][most]["id"]
+    page = data(run(), run(source="conll2003"), run("user-dp", source="conll2003"))
+    (most,) = {row["set"] for row in page["rows"] if row["label"] == "user-dp"}
+    assert page["initial"] == {
+        "task": "next-word", "source": "conll2003", "set": page["sets"][most]["id"]
     }  # fmt: skip
 
 
 def test_no_results_make_an_empty_page():
-    found = data()
-    assert (found["rows"], found["columns"], found["initial"]) == ([], [], {})
+    page = data()
+    assert (page["rows"], page["columns"], page["initial"]) == ([], [], {})
 
 
 @pytest.mark.parametrize("name", ["../x", "a/b", "", "a b", "x" * 65, "<b>"])
@@ -164,21 +164,21 @@ def test_an_id_that_is_no_name_of_a_file_is_refused(name):
 
 
 def test_no_attack_takes_the_place_of_utility_or_of_another_attack():
-    found = data(run(perplexity=10.0, leakage={
+    page = data(run(perplexity=10.0, leakage={
         "utility": {"perplexity": Estimate(value=99.0)},
         "cost": {"train_seconds": Estimate(value=98.0)},
         "a.b": {"c": Estimate(value=1.0)},
         "a": {"b.c": Estimate(value=2.0)},
         "__proto__": {"__proto__": Estimate(value=3.0)},
     }))  # fmt: skip
-    shown = values(found)
+    shown = values(page)
     assert shown["utility.perplexity"][0] == 10.0
     assert shown["cost.train_seconds"][0] == 12.0
-    names = {(one["attack"], one["name"]): one["key"] for one in found["columns"]}
-    assert len(set(names.values())) == len(found["columns"])
+    names = {(one["attack"], one["name"]): one["key"] for one in page["columns"]}
+    assert len(set(names.values())) == len(page["columns"])
     assert shown[names["utility", "perplexity"]][0] == 99.0
     assert [shown[names[pair]][0] for pair in (("a.b", "c"), ("a", "b.c"))] == [1.0, 2.0]
-    (row,) = found["rows"]
+    (row,) = page["rows"]
     of_run = {value for value in row["seeds"]["1"] if value is not None}
     assert of_run == {10.0, 99.0, 98.0, 1.0, 2.0, 3.0}
 
@@ -187,12 +187,12 @@ def test_numbers_beyond_floats_and_seeds_beyond_javascript_are_kept():
     many = {"diagnostics": {"signal_to_noise": 10**400}}
     runs = [run(seed=seed, perplexity=value, **many) for seed, value in
             ((2**60 + 1, 1.7e308), (-5, 1.7e308), (3, 1.6e308))]  # fmt: skip
-    found = data(*runs)
-    mean, low, high, n, _ = values(found)["utility.perplexity"]
+    page = data(*runs)
+    mean, low, high, n, _ = values(page)["utility.perplexity"]
     assert mean == pytest.approx(1.66667e308) and n == 3
     assert low is None and high is None  # its upper end is no float
-    assert values(found)["diagnostics.signal_to_noise"][0] == "inf"
-    assert [one["seed"] for one in found["rows"][0]["runs"]] == [-5, 3, str(2**60 + 1)]
+    assert values(page)["diagnostics.signal_to_noise"][0] == "inf"
+    assert [one["seed"] for one in page["rows"][0]["runs"]] == [-5, 3, str(2**60 + 1)]
     # Infinities of both signs have no mean; the runs still have their pages.
     both = data(run(seed=1, perplexity=math.inf), run(seed=2, perplexity=-math.inf))
     assert "utility.perplexity" not in values(both)

@@ -83,25 +83,25 @@ def recorded(result: Result) -> object:
     return result.provenance.get("identity")
 
 
-def made(mechanism: str = "user-dp") -> Result:
+def make_result(mechanism: str = "user-dp") -> Result:
     return seeds(mechanism, 50.0)[0]
 
 
 @pytest.mark.parametrize("identity", OLDER_IDENTITIES.values(), ids=OLDER_IDENTITIES)
 def test_an_earlier_version_is_older_code(identity):
-    result = with_identity(made(), identity)
+    result = with_identity(make_result(), identity)
     assert is_older(recorded(result))
 
 
 @pytest.mark.parametrize("mechanism", [PRESENT["mechanism"], [["a-strangers", 1, {}, "digest"]]])
 def test_present_versions_are_not(mechanism):
-    result = with_identity(made(), {**PRESENT, "mechanism": mechanism})
+    result = with_identity(make_result(), {**PRESENT, "mechanism": mechanism})
     assert not is_older(recorded(result))
 
 
 def test_rows_are_marked_where_a_board_has_both():
-    old = with_identity(made("uedp"), OLDER_IDENTITIES["engine"])
-    new = with_identity(made(), PRESENT)
+    old = with_identity(make_result("uedp"), OLDER_IDENTITIES["engine"])
+    new = with_identity(make_result(), PRESENT)
     rows = aggregate([old, new])
     (utility, *_) = sheets(rows)
     assert [cells[0].endswith(f"({OLDER})") for cells in utility.cells[:2]] == [
@@ -115,7 +115,7 @@ def test_rows_are_marked_where_a_board_has_both():
 
 
 def test_nothing_is_marked_without_an_identity():
-    assert not is_older(recorded(made()))
+    assert not is_older(recorded(make_result()))
 
 
 def test_versions_hold_no_parameters():

@@ -44,12 +44,12 @@ def many(results: list[Result], count: int) -> list[Row]:
 
 def rows_in(site: Path) -> list[dict[str, object]]:
     """The rows that the scripts of pieces give to the page of the table."""
-    found: list[dict[str, object]] = []
+    rows: list[dict[str, object]] = []
     for piece in sorted(site.glob("assets/rows-*.js")):
         begin, _, rest = piece.read_text(encoding="utf-8").partition("JSON.parse(")
         assert begin == "(window.uedpRows ||= []).push("
-        found += json.loads(json.loads(rest.removesuffix("));\n")))
-    return found
+        rows += json.loads(json.loads(rest.removesuffix("));\n")))
+    return rows
 
 
 def test_text_in_parts_is_the_text(results: list[Result]) -> None:
@@ -116,9 +116,9 @@ def test_another_version_of_a_component_is_other_code(
     """The glossary shows what components say of themselves, those of other packages too."""
     before = code_digest()
     assert code_digest() == before
-    known = registry.attacks
-    told = dict.fromkeys(known.names(), "another (package 2.0)")
-    monkeypatch.setattr(known, what, told.__getitem__)
+    attacks = registry.attacks
+    versions = dict.fromkeys(attacks.names(), "another (package 2.0)")
+    monkeypatch.setattr(attacks, what, versions.__getitem__)
     assert code_digest() != before
 
 

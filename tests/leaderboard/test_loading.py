@@ -25,7 +25,7 @@ from uedp_bench.leaderboard.sources import Experiment, Folder
 from uedp_bench.tracking.runs import log_result
 
 
-def made(identifier="aa01", *, day=1, perplexity=50.0, group="g", **more):
+def make_result(identifier="aa01", *, day=1, perplexity=50.0, group="g", **more):
     spec = RunSpec(
         task=ComponentSpec(name="next-word"),
         source=ComponentSpec(name="embedded"),
@@ -53,12 +53,12 @@ def put(result, folder):
 
 def test_results_are_found_at_any_depth_once_and_not_among_mlflow_copies(tmp_path):
     for place in ("a", "b/c"):
-        put(made(), tmp_path / place)
+        put(make_result(), tmp_path / place)
     logged = tmp_path / "mlartifacts" / "1" / "x" / "artifacts" / "result.json"
     logged.parent.mkdir(parents=True)
-    write_result(made(), logged)
+    write_result(make_result(), logged)
     (tmp_path / "mlartifacts" / "result.json").write_text("not a result")
-    assert [found.id for found in load_results([tmp_path])] == ["aa01"]
+    assert [result.id for result in load_results([tmp_path])] == ["aa01"]
     loaded = Loader([Folder(tmp_path)]).load()
     assert loaded.notes == ()
     # Even where MLflow's own folder is what is asked for, its copies are the results.
@@ -70,9 +70,9 @@ def test_broken_files_are_all_named(tmp_path):
     for name, text in texts.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "result.json").write_bytes(text)
-    path = put(made(), tmp_path / "five")
+    path = put(make_result(), tmp_path / "five")
     path.write_text(path.read_text().replace('"g"', '"\\uD83D"'))
-    put(made(), tmp_path / "whole")
+    put(make_result(), tmp_path / "whole")
     with pytest.raises(InputError) as caught:
         load_results([tmp_path])
     assert all(
@@ -84,10 +84,10 @@ def test_broken_files_are_all_named(tmp_path):
 
 def test_which_of_several_results_counts_does_not_depend_on_where_they_are(tmp_path):
     copies = [
-        made(day=1, perplexity=2.0 + 1e-9),
-        made(day=2, perplexity=2.0),
-        made(day=2, perplexity=2.0 - 1e-9),
-        made(day=3, perplexity=3.0, status="failed"),
+        make_result(day=1, perplexity=2.0 + 1e-9),
+        make_result(day=2, perplexity=2.0),
+        make_result(day=2, perplexity=2.0 - 1e-9),
+        make_result(day=3, perplexity=3.0, status="failed"),
     ]
     for names in itertools.permutations("abcd"):
         root = tmp_path / "".join(names)
@@ -101,28 +101,28 @@ def test_which_of_several_results_counts_does_not_depend_on_where_they_are(tmp_p
 
 
 def test_one_id_for_two_different_runs_is_refused(tmp_path):
-    put(made(), tmp_path / "a")
-    put(made(group="h"), tmp_path / "b")
+    put(make_result(), tmp_path / "a")
+    put(make_result(group="h"), tmp_path / "b")
     with pytest.raises(InputError, match=r"/[ab]/aa01/result.json.*/[ab]/aa01/result.json: .*aa01"):
         load_results([tmp_path])
 
 
 def test_one_id_with_two_utilities_is_refused(tmp_path):
-    put(made(perplexity=60.3), tmp_path / "a")
-    put(made(day=2, perplexity=54.2), tmp_path / "b")
+    put(make_result(perplexity=60.3), tmp_path / "a")
+    put(make_result(day=2, perplexity=54.2), tmp_path / "b")
     with pytest.raises(InputError, match=r"aa01.*perplexity"):
         load_results([tmp_path])
 
 
 def test_devices_of_one_id_may_differ_in_rounding(tmp_path):
-    put(made(perplexity=60.3), tmp_path / "a")
-    put(made(day=2, perplexity=60.2, cost=Cost(device="cuda")), tmp_path / "b")
+    put(make_result(perplexity=60.3), tmp_path / "a")
+    put(make_result(day=2, perplexity=60.2, cost=Cost(device="cuda")), tmp_path / "b")
     assert load_results([tmp_path])[0].utility["perplexity"].value == 60.2
 
 
 def test_only_what_has_changed_is_read_again(tmp_path, monkeypatch):
     for name in "abc":
-        put(made(name), tmp_path)
+        put(make_result(name), tmp_path)
     read = []
     original = sources.stored_result
     monkeypatch.setattr(sources, "stored_result", lambda path: read.append(path) or original(path))
@@ -132,15 +132,15 @@ def test_only_what_has_changed_is_read_again(tmp_path, monkeypatch):
     again = loader.load()
     assert len(read) == 3
     assert all(one is other for one, other in zip(first.results, again.results, strict=True))
-    changed = put(made("b", perplexity=7.0), tmp_path)
-    put(made("d"), tmp_path)
+    changed = put(make_result("b", perplexity=7.0), tmp_path)
+    put(make_result("d"), tmp_path)
     shutil.rmtree(tmp_path / "c")
     assert [result.id for result in loader.load().results] == ["a", "b", "d"]
     assert read[3:] == [changed, tmp_path / "d" / "result.json"]
 
 
 def test_a_half_written_file_is_read_again_once_it_is_whole(tmp_path):
-    path = put(made(), tmp_path / "a")
+    path = put(make_result(), tmp_path / "a")
     text = path.read_text()
     path.write_text(text[: len(text) // 2])
     loader = Loader([Folder(tmp_path)])
@@ -153,10 +153,10 @@ def test_a_half_written_file_is_read_again_once_it_is_whole(tmp_path):
 
 def test_progress_counts_all_files(tmp_path):
     for name in "abc":
-        put(made(name), tmp_path)
-    told = []
-    Loader([Folder(tmp_path)]).load(lambda *done: told.append(done))
-    assert told == [(1, 3), (2, 3), (3, 3)]
+        put(make_result(name), tmp_path)
+    counts = []
+    Loader([Folder(tmp_path)]).load(lambda *done: counts.append(done))
+    assert counts == [(1, 3), (2, 3), (3, 3)]
 
 
 def test_a_folder_that_is_not_there(tmp_path):
@@ -178,7 +178,7 @@ def store(tmp_path_factory):
 
     out = tmp_path_factory.mktemp("a store")
     uri = f"sqlite:///{out}/mlflow.db"
-    for result in (made("aa01"), made("aa02", perplexity=8.0)):
+    for result in (make_result("aa01"), make_result("aa02", perplexity=8.0)):
         log_result(result, out / result.id, uri=None, experiment="mine")
     client = MlflowClient(uri)
     number = client.get_experiment_by_name("mine").experiment_id
@@ -196,7 +196,7 @@ def test_results_of_an_experiment_are_its_artifacts(store, tmp_path):
     assert loaded.notes == ("experiment mine: 1 without result.json, left out",)
     assert all(place.startswith("MLflow run ") for place in loaded.places.values())
     # A folder and MLflow: each id once, and the copy in MLflow is no other content.
-    put(made("aa01"), tmp_path / "a")
+    put(make_result("aa01"), tmp_path / "a")
     both = Loader([Folder(tmp_path), Experiment("mine", store)]).load()
     assert [result.id for result in both.results] == ["aa01", "aa02"]
     assert both.notes == loaded.notes
@@ -206,16 +206,16 @@ def test_results_of_an_experiment_are_its_artifacts(store, tmp_path):
 def test_runs_that_arrive_are_read_and_others_not_again(store, monkeypatch):
     loader = Loader([Experiment("mine", store, seconds=0.0)])
     before = loader.load().results
-    asked = []
+    runs_read = []
     original = sources.logged_results
     monkeypatch.setattr(
-        sources, "logged_results", lambda uri, runs: asked.extend(runs) or original(uri, runs)
+        sources, "logged_results", lambda uri, runs: runs_read.extend(runs) or original(uri, runs)
     )
     folder = Path(store.removeprefix("sqlite:///")).parent
-    run = log_result(made("aa03"), folder / "aa03", uri=None, experiment="mine")
+    run = log_result(make_result("aa03"), folder / "aa03", uri=None, experiment="mine")
     after = loader.load().results
     assert [result.id for result in after] == ["aa01", "aa02", "aa03"]
-    assert asked == [run["mlflow_run_id"]]
+    assert runs_read == [run["mlflow_run_id"]]
     assert all(any(one is other for other in after) for one in before)
     # A listing is good for some seconds: servers are not asked all the time.
     patient = Loader([Experiment("mine", store, seconds=60.0)])

@@ -27,28 +27,30 @@ UP = Headline(metric="score", larger_is_better=True)
 DOWN = Headline(metric="score", larger_is_better=False)
 
 
-def made(mechanism, score, *, seed=1, headline=UP, task="plug-in", floor=0.5, **more) -> Result:
+def make_result(
+    mechanism, score, *, seed=1, headline=UP, task="plug-in", floor=0.5, **more
+) -> Result:
     spec = {"task": {"name": task}, "source": {"name": "s"}, "model": {"name": "m"},
             "mechanism": [{"name": mechanism}], "seed": seed}  # fmt: skip
-    given = {
+    fields = {
         "id": f"{mechanism}-{seed}", "group": mechanism, "status": "finished", "spec": spec,
         "utility": {"score": Estimate(value=score, low=score - 0.01, high=score + 0.01)},
         "headline": headline, "floors": {"guess": floor},
         "learned": (score - 0.01 > floor) if headline == UP else (score + 0.01 < floor),
         "provenance": {"corpus": {"fingerprint": "c"}},
     }  # fmt: skip
-    return Result.model_validate({**given, **more})
+    return Result.model_validate({**fields, **more})
 
 
 def test_a_plug_ins_board_is_the_right_way_up_without_the_plug_in():
-    rows = aggregate([made("worse", 0.7), made("better", 0.9)])
+    rows = aggregate([make_result("worse", 0.7), make_result("better", 0.9)])
     assert [row.label for row in rows] == ["better", "worse"]
     data = page_data(rows, {})
     assert data["sets"][0]["larger_is_better"] is True
     assert data["sets"][0]["headline"] == "utility.score"
     (column,) = [one for one in data["columns"] if one["key"] == "utility.score"]
     assert (column["better"], column["main"]) == ("higher", True)
-    down = [made("worse", 0.4, headline=DOWN), made("better", 0.2, headline=DOWN)]
+    down = [make_result("worse", 0.4, headline=DOWN), make_result("better", 0.2, headline=DOWN)]
     assert [row.label for row in aggregate(down)] == ["better", "worse"]
 
 
@@ -56,17 +58,17 @@ def test_vocabularies_part_a_board_where_results_say_so():
     def rows(by_vocabulary):
         headline = Headline(metric="score", larger_is_better=True, by_vocabulary=by_vocabulary)
         words = [{"corpus": {"fingerprint": "c"}, "vocabulary": {"fingerprint": v}} for v in "ab"]
-        return aggregate([made(f"m{at}", 0.9, headline=headline, provenance=found)
-                          for at, found in enumerate(words)])  # fmt: skip
+        return aggregate([make_result(f"m{at}", 0.9, headline=headline, provenance=provenance)
+                          for at, provenance in enumerate(words)])  # fmt: skip
 
     assert len(boards(rows(True))) == 2
     assert len(boards(rows(False))) == 1
 
 
 def test_results_of_one_task_that_disagree_are_reported_and_never_share_a_board(tmp_path):
-    for found in (made("a", 0.9), made("b", 0.4, headline=DOWN)):
-        (tmp_path / found.id).mkdir()
-        write_result(found, tmp_path / found.id / "result.json")
+    for result in (make_result("a", 0.9), make_result("b", 0.4, headline=DOWN)):
+        (tmp_path / result.id).mkdir()
+        write_result(result, tmp_path / result.id / "result.json")
     loaded = Loader([Folder(tmp_path)]).load()
     (note,) = loaded.notes
     assert note == (
@@ -91,14 +93,14 @@ def test_results_of_one_task_that_disagree_are_reported_and_never_share_a_board(
     ],
 )
 def test_a_row_has_learnt_where_its_seeds_or_their_interval_say_so(scores, learned):
-    (row,) = aggregate([made("m", score, seed=seed) for seed, score in enumerate(scores, 1)])
+    (row,) = aggregate([make_result("m", score, seed=seed) for seed, score in enumerate(scores, 1)])
     assert row.learned is learned
 
 
 def test_nobody_says_what_is_not_known():
-    (row,) = aggregate([made("m", 0.9, learned=None), made("m", 0.91, seed=2)])
+    (row,) = aggregate([make_result("m", 0.9, learned=None), make_result("m", 0.91, seed=2)])
     assert row.learned is None
-    (row,) = aggregate([made("m", 0.9, learned=None, floors={}, headline=None)])
+    (row,) = aggregate([make_result("m", 0.9, learned=None, floors={}, headline=None)])
     assert (row.learned, row.headline) == (None, None)
     assert best({}, UP) is None
     assert best({"a": 0.1, "b": 0.3}, UP) == "b"
@@ -107,7 +109,9 @@ def test_nobody_says_what_is_not_known():
 
 def test_rows_that_learnt_nothing_come_last_and_say_so_in_every_form():
     # Their headline is the best: floors of theirs are better still.
-    rows = aggregate([made("idle", 0.95, floor=0.99), made("good", 0.9), made("fair", 0.8)])
+    rows = aggregate(
+        [make_result("idle", 0.95, floor=0.99), make_result("good", 0.9), make_result("fair", 0.8)]
+    )
     assert [row.label for row in rows] == ["good", "fair", "idle"]
     for text in (to_markdown(rows), to_text(rows)):
         lines = [line for line in text.splitlines() if "idle" in line or "learned nothing" in line]
@@ -134,8 +138,8 @@ def test_floors_are_rows_of_the_table_and_the_unknown_rate_stands_beside():
         "learned": None,
     }  # fmt: skip
     floors = [{"unigrams": 320.0, "public-only": 110.0}, {"unigrams": 325.0, "public-only": 110.0}]
-    rows = aggregate([made(f"m{at}", 1.0, task="next-word", floors=found, **more)
-                      for at, found in enumerate(floors)])  # fmt: skip
+    rows = aggregate([make_result(f"m{at}", 1.0, task="next-word", floors=floor, **more)
+                      for at, floor in enumerate(floors)])  # fmt: skip
     sheet = sheets(rows)[0]
     assert sheet.columns[:5] == (
         "mechanism", "seeds", "perplexity", "accuracy %", "unknown words %",
@@ -146,10 +150,10 @@ def test_floors_are_rows_of_the_table_and_the_unknown_rate_stands_beside():
     ]
 
 
-def judgement(rng, users=100, found=0, shift=0.0):
+def judgement(rng, users=100, outliers=0, shift=0.0):
     """A run that judged users; so many of the members are surely found."""
     members, others = rng.normal(shift, 1.0, users), rng.normal(0.0, 1.0, users)
-    members[:found] += 10.0
+    members[:outliers] += 10.0
     sides = [Scores(values, np.arange(users)) for values in (members, others)]
     rate = tpr_at_fpr(members, others, 0.01)
     metrics = {
@@ -163,27 +167,27 @@ def judgement(rng, users=100, found=0, shift=0.0):
 def test_random_coins_seldom_leak(seeds):
     rng = np.random.default_rng(seeds)
     trials = 100
-    found = sum(leaks([judgement(rng) for _ in range(seeds)]) for _ in range(trials))
+    leaks_seen = sum(leaks([judgement(rng) for _ in range(seeds)]) for _ in range(trials))
     # At 5 % a trial, more than 11 of 100 have a probability below 0.5 %.
-    assert found <= 11
+    assert leaks_seen <= 11
 
 
 def test_rates_alone_seldom_leak_by_chance():
-    rng, found = np.random.default_rng(7), 0
+    rng, leaks_seen = np.random.default_rng(7), 0
     for _ in range(2000):
         members, others = rng.normal(size=(2, 100))
         rate = tpr_at_fpr(members, others, 0.01)
         metrics = {"auc_user": Estimate(value=0.5), "tpr_user_at_1pct_fpr":
                    fraction_estimate(rate.hits, rate.positives)}  # fmt: skip
-        found += leaks([(metrics, JudgedUsers(members=100, non_members=100, most_records=1))])
-    assert found <= 0.05 * 2000
+        leaks_seen += leaks([(metrics, JudgedUsers(members=100, non_members=100, most_records=1))])
+    assert leaks_seen <= 0.05 * 2000
 
 
 @pytest.mark.parametrize("seeds", [1, 3])
 def test_a_leak_of_all_or_of_a_few_is_found(seeds):
     rng = np.random.default_rng(1)
     assert leaks([judgement(rng, shift=0.8) for _ in range(seeds)])
-    few = [judgement(rng, users=200, found=30) for _ in range(seeds)]
+    few = [judgement(rng, users=200, outliers=30) for _ in range(seeds)]
     blind = [({**metrics, "auc_user": Estimate(value=0.5)}, judged) for metrics, judged in few]
     assert leaks(blind)
     # Older results do not say how many users their rates rest on.

@@ -12,8 +12,8 @@ from uedp_bench.leaderboard.plots import looks, scale
 INFINITE = math.inf
 
 
-def ticks(found):
-    frame = found["frame"]
+def ticks(axis):
+    frame = axis["frame"]
     texts = [re.sub("<.*?>", "", text) for text in frame["ticktext"]]
     return dict(zip(texts, frame["tickvals"], strict=True))
 
@@ -56,14 +56,14 @@ def test_intervals_have_some_room_and_no_more():
 ])  # fmt: skip
 @pytest.mark.parametrize("log", [True, False])
 def test_no_values_break_an_axis(values, log):
-    found = scale(values, log=log, zero=log, ends=[value for value in values if value < INFINITE])
-    low, high = found["frame"]["range"]
+    axis = scale(values, log=log, zero=log, ends=[value for value in values if value < INFINITE])
+    low, high = axis["frame"]["range"]
     assert math.isfinite(low)
     assert low < high < INFINITE
-    assert all(map(math.isfinite, found["frame"].get("tickvals", [])))
+    assert all(map(math.isfinite, axis["frame"].get("tickvals", [])))
 
 
 def test_mechanisms_that_share_a_set_look_different():
-    found = looks([("a", 0), ("b", 0), ("c", 1), ("a", 1), ("b", 2)])
-    assert found["a"] not in (found["b"], found["c"])
-    assert found["b"] == found["c"]
+    styles = looks([("a", 0), ("b", 0), ("c", 1), ("a", 1), ("b", 2)])
+    assert styles["a"] not in (styles["b"], styles["c"])
+    assert styles["b"] == styles["c"]

@@ -28,7 +28,7 @@ def test_every_reproduction_has_a_row() -> None:
 @pytest.mark.parametrize("page", rows())
 def test_numbers_stand_on_the_page_as_results_have_them(page: str) -> None:
     text = rendered((DOCS / f"{page}.md").read_text(encoding="utf-8"), page)
-    known = set(NUMBER.findall(text))
+    page_numbers = set(NUMBER.findall(text))
     for cell in rows()[page]:
         numbers = set(NUMBER.findall(NAMED.sub("", cell)))
-        assert numbers <= known, (cell, numbers - known)
+        assert numbers <= page_numbers, (cell, numbers - page_numbers)

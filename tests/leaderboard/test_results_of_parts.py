@@ -40,14 +40,14 @@ def general(spec: Any) -> Any:
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
 def test_results_are_the_runs_of_the_commands(part: Part) -> None:
     wanted = sorted(str(general(run)) for run in part.runs() or ())
-    found = sorted(
+    spec_texts = sorted(
         str(general(run))
         for result in bundle_results(part.name)
         # Parameters that came later have defaults that keep what the run did.
         for run in expand(parse_spec(result.spec.model_dump(mode="json")))
     )
     if part.name in RUN_IN_PART:
-        assert set(found) < set(wanted)
-        assert len(set(found)) == len(found)
+        assert set(spec_texts) < set(wanted)
+        assert len(set(spec_texts)) == len(spec_texts)
     else:
-        assert found == wanted
+        assert spec_texts == wanted

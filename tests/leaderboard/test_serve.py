@@ -57,9 +57,9 @@ def ask(server):
                 connection.putheader(name, value)
         connection.endheaders()
         answer = connection.getresponse()
-        found = answer.status, dict(answer.getheaders()), answer.read().decode()
+        response = answer.status, dict(answer.getheaders()), answer.read().decode()
         connection.close()
-        return found
+        return response
 
     return ask
 
@@ -156,12 +156,12 @@ def test_following_survives_servers_and_folders_that_go_away(server, runs, monke
         return outcome
 
     monkeypatch.setattr(server.site, "refresh", refresh)
-    said = []
-    follower = Thread(target=server.follow, args=(said.append, 0.01), daemon=True)
+    notes = []
+    follower = Thread(target=server.follow, args=(notes.append, 0.01), daemon=True)
     follower.start()
     follower.join(timeout=20)
     assert not follower.is_alive()
-    assert said == ["one", "cannot read", "a b", "two", "cannot read"]
+    assert notes == ["one", "cannot read", "a b", "two", "cannot read"]
 
 
 def test_two_hundred_callers_at_once_are_all_answered(server, runs, ask):

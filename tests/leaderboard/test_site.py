@@ -28,8 +28,8 @@ LEADERBOARD = Path(__file__).parents[2] / "leaderboard"
 @pytest.fixture(scope="module")
 def results():
     """Two mechanisms of the quickstart, three seeds each."""
-    found = load_results([LEADERBOARD / "results" / "quickstart"])
-    return [result for result in found if result.label in ("user-dp", "uedp")]
+    all_results = load_results([LEADERBOARD / "results" / "quickstart"])
+    return [result for result in all_results if result.label in ("user-dp", "uedp")]
 
 
 def contents(folder):
@@ -75,13 +75,13 @@ class Addresses(HTMLParser):
         self.loaded, self.linked, self.handlers = set(), set(), []
 
     def handle_starttag(self, tag, attrs):
-        given = dict(attrs)
-        source = given.get("src") or given.get("data-src")
+        attributes = dict(attrs)
+        source = attributes.get("src") or attributes.get("data-src")
         if tag == "link" or source:
-            self.loaded.add(source or given["href"])
-        elif "href" in given:
-            self.linked.add(given["href"])
-        self.handlers += [name for name in given if name.startswith("on")]
+            self.loaded.add(source or attributes["href"])
+        elif "href" in attributes:
+            self.linked.add(attributes["href"])
+        self.handlers += [name for name in attributes if name.startswith("on")]
 
 
 def test_pages_load_files_of_the_site_only_and_all_that_are_shipped(results, tmp_path):
@@ -91,14 +91,14 @@ def test_pages_load_files_of_the_site_only_and_all_that_are_shipped(results, tmp
         if not name.endswith(".html"):
             continue
         page = tmp_path / name
-        found = Addresses()
-        found.feed(page.read_text())
-        assert found.handlers == []
-        files = {(page.parent / address).resolve() for address in found.loaded - {"data:,"}}
-        assert all(file.is_file() for file in files), found.loaded
+        addresses = Addresses()
+        addresses.feed(page.read_text())
+        assert addresses.handlers == []
+        files = {(page.parent / address).resolve() for address in addresses.loaded - {"data:,"}}
+        assert all(file.is_file() for file in files), addresses.loaded
         leads = {
             address
-            for address in found.linked
+            for address in addresses.linked
             if not address.startswith(("#", "https://", "data:"))
         }
         dead = {x for x in leads if not (page.parent / x.partition("#")[0]).is_file()}
@@ -125,14 +125,14 @@ def test_no_page_tells_where_it_was_made(results, tmp_path):
         type="X", phase="train", traceback=trace,
         message=f"cannot read {home}/mail.csv, see https://example.org/a/b and C:\\Users\\al\\x.py",
     )  # fmt: skip
-    made = Result(
+    result = Result(
         id="a1", group="g", status="failed", error=error,
         spec=spec.model_copy(update={"source": source}),
         skipped_attacks=(SkippedAttack(name="a", reason=f"no file:///{home}/planted.json"),),
         tracking={"mlflow_run_id": "r1", "tracking_uri": f"sqlite:///{home[1:]}/mlflow.db"},
         provenance={"vocabulary": {"origin": f"{home}/w.txt"}, "ratio": "1/2", "release": "a/b"},
     )  # fmt: skip
-    clean = published(made)
+    clean = published(result)
     assert clean.spec.source.params == {"path": "mail.csv", "public": ["public.txt"]}
     assert clean.error.message == "cannot read mail.csv, see https://example.org/a/b and x.py"
     assert 'File "runner.py", line 3' in clean.error.traceback
@@ -143,12 +143,12 @@ def test_no_page_tells_where_it_was_made(results, tmp_path):
         "vocabulary": {"origin": "w.txt"}, "ratio": "1/2", "release": "a/b",
     }  # fmt: skip
     remote = {"tracking_uri": "https://mlflow.example.org/a", "mlflow_run_id": "r2"}
-    assert published(made.model_copy(update={"tracking": remote})).tracking == remote
-    build([made, *results], tmp_path)
-    told = [name for name, text in contents(tmp_path).items() if b"zaphod" in text]
-    assert told == []
-    here = str(tmp_path).encode()
-    assert not any(here in text for text in contents(tmp_path).values())
+    assert published(result.model_copy(update={"tracking": remote})).tracking == remote
+    build([result, *results], tmp_path)
+    leaks = [name for name, text in contents(tmp_path).items() if b"zaphod" in text]
+    assert leaks == []
+    place = str(tmp_path).encode()
+    assert not any(place in text for text in contents(tmp_path).values())
 
 
 def test_ids_that_are_no_names_of_files_are_refused(results, tmp_path):
@@ -272,9 +272,9 @@ def test_live_pages_carry_their_version_and_ask_their_server_alone(results, tmp_
 
 
 def test_progress_counts_all_files(results, tmp_path):
-    told = []
-    built = build(results, tmp_path, progress=lambda *done: told.append(done))
-    assert told == [(at, len(built.files)) for at in range(1, len(built.files) + 1)]
+    counts = []
+    built = build(results, tmp_path, progress=lambda *done: counts.append(done))
+    assert counts == [(at, len(built.files)) for at in range(1, len(built.files) + 1)]
     assert folders.MANIFEST not in built.files
 
 
@@ -313,10 +313,10 @@ def runs(tmp_path):
     sound = json.loads(bundle_lines("quickstart")[0].text)
     sound["provenance"].pop("identity", None)
     for at, change in enumerate([{}, *HOSTILE.values()]):
-        found = sound | change | {"id": f"{at:016x}", "group": f"{at:016x}"}
-        folder = tmp_path / found["id"]
+        record = sound | change | {"id": f"{at:016x}", "group": f"{at:016x}"}
+        folder = tmp_path / record["id"]
         folder.mkdir()
-        (folder / "result.json").write_text(json.dumps(found))
+        (folder / "result.json").write_text(json.dumps(record))
     return tmp_path
 
 
@@ -325,10 +325,10 @@ def test_hostile_results_end_no_command(runs, form, capsys, monkeypatch):
     monkeypatch.chdir(runs)
     command = ["build", "--out", "site"] if form == "build" else [form]
     assert run_cli(["leaderboard", *command, "--results", str(runs)]) == 0
-    said = capsys.readouterr()
-    assert "Traceback" not in said.err
-    assert "\x1b" not in said.out + said.err
-    lines = said.err.splitlines()
+    printed = capsys.readouterr()
+    assert "Traceback" not in printed.err
+    assert "\x1b" not in printed.out + printed.err
+    lines = printed.err.splitlines()
     (cost,) = [line for line in lines if "cost.train_seconds" in line]
     assert cost.startswith("left out: ")
     assert all(line.startswith(("left out: ", "written: ")) for line in lines)
@@ -368,9 +368,9 @@ def test_a_result_that_makes_its_page_fail_is_left_out_once_it_is_asked_for(
     assert site.read(f"runs/{other}.html")
     assert site.read(f"runs/{bad}.html") is None
     assert bad not in site.read("results.csv").decode()
-    said, rows = site.refresh()
-    assert said.startswith("left out: ")
-    assert said.endswith("TypeError: no\\x1bpage")
+    news, rows = site.refresh()
+    assert news.startswith("left out: ")
+    assert news.endswith("TypeError: no\\x1bpage")
     assert rows != before
     assert site.refresh() == []
     monkeypatch.undo()

@@ -36,7 +36,7 @@ def runs(tmp_path: Path, six: list[Result]) -> Path:
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def file_log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Pages that are made: of runs by id, of all rows by their file."""
     pages: list[str] = []
     original, of_all = site_files._run, site_files.files_of_all
@@ -50,7 +50,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(
         site_files,
         "files_of_all",
-        lambda *given: {name: counted(name, make) for name, make in of_all(*given).items()},
+        lambda *arguments: {name: counted(name, make) for name, make in of_all(*arguments).items()},
     )
     return pages
 
@@ -59,36 +59,36 @@ def change(file: Path, **changes: Any) -> None:
     write_result(read_result(file).model_copy(update=changes), file)
 
 
-def test_a_file_is_made_when_asked_for(runs: Path, tmp_path: Path, made: list[str]) -> None:
+def test_a_file_is_made_when_asked_for(runs: Path, tmp_path: Path, file_log: list[str]) -> None:
     live = LiveSite(Loader([Folder(runs)]), tmp_path / "live")
     live.refresh()
     assert len([name for name in live.names if name.startswith("runs/")]) == 6
-    assert (made, list((tmp_path / "live").rglob("*.html"))) == ([], [])
+    assert (file_log, list((tmp_path / "live").rglob("*.html"))) == ([], [])
     assert live.read("index.html") == live.read("index.html")
-    assert made == ["index.html"]
+    assert file_log == ["index.html"]
     first, other, *_ = sorted(runs.iterdir())
-    made.clear()
+    file_log.clear()
     for _ in range(2):
         assert live.read(f"runs/{first.name}.html")
-    assert made == [first.name]
+    assert file_log == [first.name]
 
     versions = {name: live.version(name) for name in live.names}
     change(first / "result.json", details={"new": {"value": 123454321}})
-    made.clear()
+    file_log.clear()
     live.refresh()
-    assert made == []
+    assert file_log == []
     group = json.loads((first / "result.json").read_text())["group"]
     row = {one.id for one in load_results([runs]) if one.group == group}
     after = {name for name in live.names if live.version(name) != versions[name]}
     assert after == OF_ALL | {f"runs/{name}.html" for name in row}
     assert b"123454321" in (live.read(f"runs/{first.name}.html") or b"")
-    assert made == [first.name]
+    assert file_log == [first.name]
     shutil.rmtree(first)
     live.refresh()
     assert live.read(f"runs/{first.name}.html") is None
     assert not (tmp_path / "live" / "runs" / f"{first.name}.html").exists()
     assert live.read(f"runs/{other.name}.html")
-    assert made[1:] == [other.name]
+    assert file_log[1:] == [other.name]
 
 
 def test_a_changed_line_changes_the_pages_of_its_row_alone(

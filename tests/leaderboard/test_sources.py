@@ -135,9 +135,9 @@ def test_a_broken_bundle_is_named_and_the_others_are_read(
     assert not all(report.valid for report in reports)
 
 
-def _few(found):
+def _few(numbered):
     """The first of a million lines."""
-    return [one for one, _ in zip(found, range(30), strict=False)]
+    return [one for one, _ in zip(numbered, range(30), strict=False)]
 
 
 def test_a_line_that_is_no_result_is_named_with_its_id(
@@ -164,8 +164,8 @@ def test_one_id_with_other_numbers_in_two_bundles_is_refused(tmp_path: Path) -> 
     write_bundle([other], tmp_path / "b.jsonl.gz")
     with pytest.raises(InputError, match=r"uedp-.*exposure_max_repeats is [12]\.01"):
         load_results([tmp_path])
-    known = [check(line).model_copy(update={"id": one.id}) for line in find([tmp_path])]
-    assert without_twins(known)[1].errors[0].where == "id"
+    reports = [check(line).model_copy(update={"id": one.id}) for line in find([tmp_path])]
+    assert without_twins(reports)[1].errors[0].where == "id"
 
 
 # -------------------------------------------------------------------------------------- validating

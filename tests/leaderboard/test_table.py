@@ -173,8 +173,8 @@ def test_a_proof_that_a_seed_lacks_or_refuses_is_none_of_the_row():
 def test_a_refuted_claim_stays_refuted_beside_a_larger_one():
     small = guarantee("claimed", 5.0, status="refuted", reason="an attack")
     for order in ((1, 2), (2, 1)):
-        found = zip(order, (small, guarantee("claimed", 6.0)), strict=True)
-        (row,) = aggregate([result("a", seed, guarantees=(claim,)) for seed, claim in found])
+        ordered = zip(order, (small, guarantee("claimed", 6.0)), strict=True)
+        (row,) = aggregate([result("a", seed, guarantees=(claim,)) for seed, claim in ordered])
         assert row.guarantees == (small,)
 
 
@@ -258,9 +258,9 @@ def test_rows_sort_by_utility_within_one_board():
 
 def test_different_vocabularies_never_share_a_table():
     rows = aggregate([result("a", 1, vocabulary="v1"), result("a", 1, vocabulary="v2")])
-    made = sheets(rows)
-    assert len(made) == 4
-    assert all(len(sheet.cells) == 1 for sheet in made)
+    tables = sheets(rows)
+    assert len(tables) == 4
+    assert all(len(sheet.cells) == 1 for sheet in tables)
 
 
 def test_floors_of_rows_that_were_trained_on_others_are_a_range():
@@ -275,10 +275,10 @@ def test_floors_of_rows_that_were_trained_on_others_are_a_range():
 def test_what_is_predicted_stands_in_the_title():
     rows = []
     for target in ("label", "gender"):
-        made = result("noiseless", 1)
+        one_result = result("noiseless", 1)
         task = ComponentSpec(name="text-classification", params={"target": target})
-        spec = made.spec.model_copy(update={"task": task})
-        rows.append(made.model_copy(update={"spec": spec, "id": target, "group": target}))
+        spec = one_result.spec.model_copy(update={"task": task})
+        rows.append(one_result.model_copy(update={"spec": spec, "id": target, "group": target}))
     text = shown(aggregate(rows))
     assert "text-classification on embedded" in text
     assert "text-classification of gender on embedded" in text
@@ -342,8 +342,8 @@ def test_the_highest_bound_of_several_seeds_pays_for_the_choice():
             result("a", seed, lower_bounds=(bound(seed / 2, strict_epsilon=seed / 4, **more),))
             for seed in range(1, seeds + 1)
         ]
-        (found,) = aggregate(runs)[0].lower_bounds
-        return found.epsilon, found.confidence, found.strict_epsilon
+        (merged,) = aggregate(runs)[0].lower_bounds
+        return merged.epsilon, merged.confidence, merged.strict_epsilon
 
     assert over(1) == (0.5, 0.95, 0.25)
     assert over(3) == (1.5, pytest.approx(0.85), 0.75)
@@ -371,21 +371,21 @@ def test_of_many_bounds_that_assume_more_the_first_stands_for_all():
 
 
 def test_a_table_shows_bounds_at_its_own_delta_where_there_are_some():
-    here, there = bound(1.0, delta=1e-5), bound(0.5, delta=1e-10)
-    both = aggregate([result("a", 1, lower_bounds=(there, here))])
+    strict, loose = bound(1.0, delta=1e-5), bound(0.5, delta=1e-10)
+    both = aggregate([result("a", 1, lower_bounds=(loose, strict))])
     assert cell(both, "ε at least") == "1.00 user (95 %)"
     assert len(both[0].lower_bounds) == 2
-    other = aggregate([result("a", 1, lower_bounds=(there,))])
+    other = aggregate([result("a", 1, lower_bounds=(loose,))])
     assert cell(other, "ε at least") == "0.50 user (95 %)"
 
 
 def test_a_refuted_claim_says_so_and_why():
     claim = guarantee("claimed", 0.22, unit="user-entity", status="refuted", reason="an attack")
-    given = guarantee("claimed", 0.22, unit="user-entity")
+    smaller = guarantee("claimed", 0.22, unit="user-entity")
     # One run that refutes is enough, whatever the other seeds found.
     for order in ((1, 2), (2, 1)):
-        made = zip(order, (claim, given), strict=True)
-        rows = aggregate([result("uedp", seed, guarantees=(g,)) for seed, g in made])
+        ordered = zip(order, (claim, smaller), strict=True)
+        rows = aggregate([result("uedp", seed, guarantees=(g,)) for seed, g in ordered])
         assert cell(rows, "claimed ε") == "0.22 user-entity, refuted"
     text = " ".join(shown(rows, 200).split())
     assert "refuted: uedp: 0.22 user-entity, refuted: an attack" in text
@@ -438,15 +438,15 @@ def test_fits_120_columns_with_full_rows():
 
 
 def test_a_failed_run_without_fingerprints_joins_the_board_of_its_source():
-    made = sheets(aggregate([result("uedp", 1), failure("dp-sgd", 1)]))
-    assert [[cells[0] for cells in sheet.cells] for sheet in made] == [["uedp", "dp-sgd"]] * 2
+    tables = sheets(aggregate([result("uedp", 1), failure("dp-sgd", 1)]))
+    assert [[cells[0] for cells in sheet.cells] for sheet in tables] == [["uedp", "dp-sgd"]] * 2
 
 
 def test_csv_and_json_carry_every_metric_and_the_way_back_to_the_runs(tmp_path):
     for seed in (1, 2):
-        made = result("uedp", seed).model_copy(update={"id": f"run-{seed}"})
-        (tmp_path / made.id).mkdir()
-        write_result(made, tmp_path / made.id / "result.json")
+        run = result("uedp", seed).model_copy(update={"id": f"run-{seed}"})
+        (tmp_path / run.id).mkdir()
+        write_result(run, tmp_path / run.id / "result.json")
     loaded = Loader([Folder(tmp_path)]).load()
     rows = aggregate(loaded.results, loaded.places)
     (line,) = csv.DictReader(io.StringIO(to_csv(rows)))
@@ -470,8 +470,8 @@ def test_filters():
 
 
 def test_exposures_by_spread_are_columns_in_order():
-    found = {f"exposure_entity_spread_{k}": Estimate(value=k + 0.25) for k in (10, 1, 3)}
-    leakage = {"secret-sharer": {"exposure_max_repeats": Estimate(value=1.4), **found}}
+    exposures = {f"exposure_entity_spread_{k}": Estimate(value=k + 0.25) for k in (10, 1, 3)}
+    leakage = {"secret-sharer": {"exposure_max_repeats": Estimate(value=1.4), **exposures}}
     sheet = sheets(aggregate([result("uedp", 1, leakage=leakage)]))[1]
     spreads = {name: cell for name, cell in zip(sheet.columns, sheet.cells[0], strict=True)
                if "spread" in name}  # fmt: skip

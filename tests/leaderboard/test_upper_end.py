@@ -35,8 +35,8 @@ def bare(score=50.0, **more):
 
 
 def board_of(*rows):
-    (found,) = boards(aggregate([run for row in rows for run in row]))
-    return found
+    (board,) = boards(aggregate([run for row in rows for run in row]))
+    return board
 
 
 def better(*rows):

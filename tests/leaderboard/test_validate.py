@@ -154,16 +154,16 @@ GUARANTEES = [
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "where", "said"),
+    ("field", "value", "where", "message"),
     [*FORM, *RANGES, *CONSISTENCY, *PROVENANCE, *IDENTITY, *GUARANTEES],
 )
-def test_one_change_is_found_where_it_is(tmp_path, field, value, where, said):
+def test_one_change_is_found_where_it_is(tmp_path, field, value, where, message):
     report = checked(tmp_path, changed(json.loads(reference("user-dp")), field, value))
-    found = errors(report)
+    by_place = errors(report)
     place = where or field.replace("/", ".")
-    assert place in found, found
-    assert any(said in p.what for p in report.errors if p.where == place), found[place]
-    assert "could not be checked" not in str(found)
+    assert place in by_place, by_place
+    assert any(message in p.what for p in report.errors if p.where == place), by_place[place]
+    assert "could not be checked" not in str(by_place)
 
 
 BOUND = {"unit": "user", "epsilon": 9.0, "strict_epsilon": 9.0, "delta": 1e-5,
@@ -171,7 +171,7 @@ BOUND = {"unit": "user", "epsilon": 9.0, "strict_epsilon": 9.0, "delta": 1e-5,
 
 
 @pytest.mark.parametrize(
-    ("change", "where", "said"),
+    ("change", "where", "message"),
     [
         ({}, "lower_bounds.0.strict_epsilon", "7.982"),
         ({"strict_epsilon": -1.0}, "lower_bounds.0.strict_epsilon", "greater than or equal to 0"),
@@ -183,17 +183,17 @@ BOUND = {"unit": "user", "epsilon": 9.0, "strict_epsilon": 9.0, "delta": 1e-5,
         ({"strict_epsilon": 11.0}, "guarantees.0.status", "'refuted'"),
     ],
 )
-def test_lower_bounds(tmp_path, change, where, said):
+def test_lower_bounds(tmp_path, change, where, message):
     data = changed(json.loads(reference("user-dp")), "lower_bounds", [{**BOUND, **change}])
-    assert said in errors(checked(tmp_path, data))[where]
+    assert message in errors(checked(tmp_path, data))[where]
 
 
 def test_a_claim_that_a_bound_refutes_must_be_marked(tmp_path):
     bound = {**BOUND, "unit": "user-entity", "strict_epsilon": 1.0, "epsilon": 1.0}
     data = changed(json.loads(reference("uedp")), "lower_bounds", [bound])
-    found = errors(checked(tmp_path, data))
-    assert found.keys() == {"guarantees.0.status"}
-    assert "'refuted'" in found["guarantees.0.status"]
+    by_place = errors(checked(tmp_path, data))
+    assert by_place.keys() == {"guarantees.0.status"}
+    assert "'refuted'" in by_place["guarantees.0.status"]
     data["guarantees"][0] |= {"status": "refuted", "reason": "membership says 1"}
     assert checked(tmp_path, data).valid
     data["lower_bounds"][0]["strict_epsilon"] = 0.1
@@ -201,7 +201,7 @@ def test_a_claim_that_a_bound_refutes_must_be_marked(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "where", "said"),
+    ("field", "value", "where", "message"),
     [
         ("guarantees/0/curve/2/epsilon", 0.1, "", "0.1 is less"),
         ("guarantees/0/curve/2/epsilon", 1e3, "", "1000 is more"),
@@ -211,9 +211,9 @@ def test_a_claim_that_a_bound_refutes_must_be_marked(tmp_path):
         ("events/0/protected", None, "events.0.protected", '{"spread": 3'),
     ],
 )
-def test_points_of_a_curve(tmp_path, field, value, where, said):
+def test_points_of_a_curve(tmp_path, field, value, where, message):
     data = changed(json.loads(reference("uedp-group")), field, value)
-    assert said in errors(checked(tmp_path, data))[where or field.replace("/", ".")]
+    assert message in errors(checked(tmp_path, data))[where or field.replace("/", ".")]
 
 
 def test_lists_of_events_may_differ_by_rounding_alone(tmp_path):
@@ -222,19 +222,19 @@ def test_lists_of_events_may_differ_by_rounding_alone(tmp_path):
     first, *others = data["events"][0]["event"]["coefficients"]
     near = [first * (1 + 1e-6), *others]
     assert checked(tmp_path, changed(data, where, near)).errors == ()
-    found = errors(checked(tmp_path, changed(data, where, [first * 1.01, *others])))
-    assert "plans" in found["events.0.event.coefficients.0"]
-    found = errors(checked(tmp_path, changed(data, where, [first, *others, first])))
-    assert "plans" in found["events.0.event.coefficients"]
+    by_place = errors(checked(tmp_path, changed(data, where, [first * 1.01, *others])))
+    assert "plans" in by_place["events.0.event.coefficients.0"]
+    by_place = errors(checked(tmp_path, changed(data, where, [first, *others, first])))
+    assert "plans" in by_place["events.0.event.coefficients"]
 
 
-@pytest.mark.parametrize("said", [False, None])
-def test_whether_anything_was_learnt_must_follow_from_the_floors(tmp_path, said):
+@pytest.mark.parametrize("value", [False, None])
+def test_whether_anything_was_learnt_must_follow_from_the_floors(tmp_path, value):
     data = json.loads(reference("user-dp"))
     assert data["learned"] is True
-    found = errors(checked(tmp_path, changed(data, "learned", said)))
+    by_place = errors(checked(tmp_path, changed(data, "learned", value)))
     # Files of schema version 1 cannot know of models that saw public text, and say nothing.
-    assert found.keys() == ({"learned"} if said is False else set())
+    assert by_place.keys() == ({"learned"} if value is False else set())
     better = changed(data, "floors/unigrams", 1.0)
     assert "learned" in errors(checked(tmp_path, better))
     assert "headline" in errors(checked(tmp_path, changed(data, "headline", None)))
@@ -245,17 +245,17 @@ def test_whether_anything_was_learnt_must_follow_from_the_floors(tmp_path, said)
 def test_metrics_of_one_task_add_up(tmp_path):
     data = json.loads(reference("dpnr", "reproductions/dpnr-ag-dropout"))
     value = data["utility"]["accuracy"]["value"] + 0.01
-    found = errors(checked(tmp_path, changed(data, "utility/accuracy/value", value)))
-    found.pop("events.0.event.coordinates", None)  # of an older version of the mechanism
-    assert found.keys() == {"utility.accuracy.value"}
-    assert "add up" in found["utility.accuracy.value"]
+    by_place = errors(checked(tmp_path, changed(data, "utility/accuracy/value", value)))
+    by_place.pop("events.0.event.coordinates", None)  # of an older version of the mechanism
+    assert by_place.keys() == {"utility.accuracy.value"}
+    assert "add up" in by_place["utility.accuracy.value"]
 
 
 # ---------------------------------------------------------------------------- notes
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "where", "said"),
+    ("field", "value", "where", "message"),
     [
         ("tracking", {"mlflow_run_id": "a"}, "tracking", "{}"),
         ("provenance/commit", None, "provenance.commit", "code"),
@@ -266,10 +266,10 @@ def test_metrics_of_one_task_add_up(tmp_path):
         ("utility/perplexity/value", 99.0, "utility.perplexity.value", "bootstrap"),
     ],
 )  # fmt: skip
-def test_what_is_no_error_is_a_note(tmp_path, field, value, where, said):
+def test_what_is_no_error_is_a_note(tmp_path, field, value, where, message):
     report = checked(tmp_path, changed(json.loads(reference("user-dp")), field, value))
     assert report.errors == ()
-    assert said in {note.where: note.what for note in report.notes}[where]
+    assert message in {note.where: note.what for note in report.notes}[where]
 
 
 def rehashed(data: Data, change: Callable[[Data], None]) -> Data:
@@ -286,9 +286,9 @@ def test_another_version_of_a_component_is_noted(tmp_path):
 
     report = checked(tmp_path, rehashed(json.loads(reference("user-dp")), older))
     assert report.errors == ()
-    said = {note.where: note.what for note in report.notes}["provenance.identity.mechanism.0"]
+    note = {note.where: note.what for note in report.notes}["provenance.identity.mechanism.0"]
     installed = mechanisms.get("user-dp").version
-    assert f"version {installed}" in said
+    assert f"version {installed}" in note
     # Another version may claim another epsilon, and nobody can tell here.
     claim = changed(rehashed(json.loads(reference("user-dp")), older), "guarantees/0/epsilon", 9.0)
     report = checked(tmp_path, claim)
@@ -308,8 +308,8 @@ def test_digests_stand_for_files_only(tmp_path):
         parts["mechanism"][0][2]["clip"] = "0123456789abcdef"
 
     assert checked(tmp_path, rehashed(data, of_a_file)).errors == ()
-    found = errors(checked(tmp_path, rehashed(data, of_a_number)))
-    assert found.keys() == {"spec.mechanism.0.params.clip"}
+    by_place = errors(checked(tmp_path, rehashed(data, of_a_number)))
+    assert by_place.keys() == {"spec.mechanism.0.params.clip"}
 
 
 def test_components_that_are_not_installed_are_noted(tmp_path):
@@ -338,9 +338,9 @@ def test_without_a_recorded_identity_the_spec_is_hashed(tmp_path):
     data["id"], data["group"] = identity_of(older)
     data = changed(data, "provenance/identity", GONE)
     assert checked(tmp_path, data).valid
-    found = errors(checked(tmp_path, changed(data, "spec/seed", 2)))
-    assert found.keys() == {"id"}
-    assert "spec" in found["id"]
+    by_place = errors(checked(tmp_path, changed(data, "spec/seed", 2)))
+    assert by_place.keys() == {"id"}
+    assert "spec" in by_place["id"]
     assert errors(checked(tmp_path, changed(data, "group", "0" * 16))).keys() == {"group"}
     # Nobody but the submitter has the file: nothing of it is opened, and its content is not known.
     named = changed(data, "spec/task/params/vocabulary", str(REFERENCE))

@@ -18,7 +18,9 @@ from uedp_bench.leaderboard.validate import check
 def refuting() -> str:
     """A reference audit that refutes a claim."""
     for line in bundle_lines("audits"):
-        if any(given["status"] == "refuted" for given in json.loads(line.text)["guarantees"]):
+        if any(
+            guarantee["status"] == "refuted" for guarantee in json.loads(line.text)["guarantees"]
+        ):
             return line.text
     raise LookupError("no audit refutes a claim")
 
@@ -26,15 +28,15 @@ def refuting() -> str:
 def whitewashed(**bound: Any) -> dict[str, Any]:
     """The audit with other bounds, and without a word of what they refute."""
     data = json.loads(refuting())
-    for given in data["guarantees"]:
-        if given["status"] == "refuted":
-            given |= {"status": "given", "reason": ""}
+    for guarantee in data["guarantees"]:
+        if guarantee["status"] == "refuted":
+            guarantee |= {"status": "given", "reason": ""}
     for each in data["lower_bounds"]:
         each |= bound
     return data
 
 
-def told(tmp_path: Path, data: dict[str, Any]) -> set[str]:
+def places_of(tmp_path: Path, data: dict[str, Any]) -> set[str]:
     path = tmp_path / "result.json"
     path.write_text(json.dumps(data), encoding="utf-8")
     return {problem.where for problem in check(path).errors}
@@ -51,14 +53,14 @@ def told(tmp_path: Path, data: dict[str, Any]) -> set[str]:
     ],
 )
 def test_bounds_that_are_changed_for_a_claim(tmp_path, bound, where):
-    assert where in told(tmp_path, whitewashed(**bound))
+    assert where in places_of(tmp_path, whitewashed(**bound))
 
 
 def test_bounds_that_are_removed_or_added(tmp_path):
     data = whitewashed()
-    assert told(tmp_path, data | {"lower_bounds": []}) == {"lower_bounds"}
+    assert places_of(tmp_path, data | {"lower_bounds": []}) == {"lower_bounds"}
     more = [*data["lower_bounds"], data["lower_bounds"][0]]
-    assert "lower_bounds" in told(tmp_path, data | {"lower_bounds": more})
+    assert "lower_bounds" in places_of(tmp_path, data | {"lower_bounds": more})
 
 
 @pytest.mark.parametrize("field", ["metric", "missing", "scores", "delta", "counts", "empty"])
@@ -85,4 +87,4 @@ def test_metrics_and_scores_belong_together(tmp_path, field):
         "counts": "details.audit.canaries",
         "empty": "details.audit.scores.members",
     }[field]
-    assert where in told(tmp_path, data)
+    assert where in places_of(tmp_path, data)

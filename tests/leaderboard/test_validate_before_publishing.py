@@ -40,8 +40,8 @@ def changed(sound: Result, **fields) -> Result:
     ],
 )
 def test_classes_that_look_like_people_are_noted(sound, classes):
-    found = changed(sound, details={"attribute-inference": {"attributes": {"author": classes}}})
-    (note,) = check_publishing(found)
+    result = changed(sound, details={"attribute-inference": {"attributes": {"author": classes}}})
+    (note,) = check_publishing(result)
     assert note.severity == "note"
     assert note.where == "details.attribute-inference.attributes.author"
     assert "names" in note.what
@@ -59,8 +59,8 @@ def test_classes_that_look_like_people_are_noted(sound, classes):
     ],
 )
 def test_other_classes_are_not(sound, classes):
-    found = changed(sound, details={"attribute-inference": {"classes": classes}})
-    assert not list(check_publishing(found))
+    result = changed(sound, details={"attribute-inference": {"classes": classes}})
+    assert not list(check_publishing(result))
 
 
 def test_no_reference_result_names_anybody(sound):
@@ -87,8 +87,8 @@ def test_accounts_machines_addresses_and_places_are_noted(sound, monkeypatch, tm
 def test_names_that_are_nobodys_are_not_searched(sound, monkeypatch):
     monkeypatch.setattr(publishing.getpass, "getuser", lambda: "root")
     monkeypatch.setattr(publishing.socket, "gethostname", lambda: "gpu")
-    found = changed(sound, provenance={**sound.provenance, "x": "root and a gpu"})
-    assert not list(check_publishing(found))
+    result = changed(sound, provenance={**sound.provenance, "x": "root and a gpu"})
+    assert not list(check_publishing(result))
 
 
 def test_what_is_stored_is_said_once_for_all_files(sound, tmp_path, capsys):
@@ -101,10 +101,10 @@ def test_what_is_stored_is_said_once_for_all_files(sound, tmp_path, capsys):
         "holds release" in line for line in private_text_notes(changed(sound, stored=stored))
     )
     assert run_cli(["leaderboard", "validate", str(tmp_path)]) == 0
-    said = capsys.readouterr().out
-    assert said.count("holds release") == 1
-    assert "(2 of 2 results)" in said
-    assert said.count("its canaries") == 1
+    output = capsys.readouterr().out
+    assert output.count("holds release") == 1
+    assert "(2 of 2 results)" in output
+    assert output.count("its canaries") == 1
     assert run_cli(["leaderboard", "validate", str(tmp_path), "--json"]) == 0
     reports = json.loads(capsys.readouterr().out)
     assert all("result.json" in " ".join(one["told"]) for one in reports)

@@ -37,8 +37,8 @@ def coin(tmp_path_factory) -> tuple[Path, Result]:
 
 
 def proof(result: Result, unit: str = "user"):
-    (found,) = (g for g in result.guarantees if g.kind != "claimed" and g.unit == unit)
-    return found
+    (guarantee,) = (g for g in result.guarantees if g.kind != "claimed" and g.unit == unit)
+    return guarantee
 
 
 def test_the_event_of_a_plug_in_is_computed_again(coin):
@@ -110,11 +110,11 @@ def test_cells_name_the_notion_and_no_number(served):
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "said"),
+    ("field", "value", "message"),
     [("epsilon", 0.5, "a simulation has none"), ("notion", "dp", "does not fit the unit"),
      ("delta", 0.0, "events")],
 )  # fmt: skip
-def test_forged_simulations_are_found(served, field, value, said):
+def test_forged_simulations_are_found(served, field, value, message):
     path, result = served
     data = result.model_dump(mode="json")
     at = next(i for i, g in enumerate(data["guarantees"]) if g["unit"] == "computation"
@@ -123,5 +123,5 @@ def test_forged_simulations_are_found(served, field, value, said):
     forged = path.with_name(f"{field}.json")
     forged.write_text(json.dumps(data), encoding="utf-8")
     with plugged(SERVING):
-        found = [p.what for p in check(forged).errors if p.where == f"guarantees.{at}.{field}"]
-    assert any(said in what for what in found), found
+        messages = [p.what for p in check(forged).errors if p.where == f"guarantees.{at}.{field}"]
+    assert any(message in what for what in messages), messages

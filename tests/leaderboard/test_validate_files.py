@@ -15,7 +15,7 @@ from uedp_bench.leaderboard.validation.report import plain, shown
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "JSON"),
         ("{", "JSON"),
@@ -32,10 +32,10 @@ from uedp_bench.leaderboard.validation.report import plain, shown
         ("\ud800".encode("utf-8", "surrogatepass").decode("latin-1"), "JSON"),
     ],
 )  # fmt: skip
-def test_what_is_no_result_is_one_line(tmp_path, text, said):
+def test_what_is_no_result_is_one_line(tmp_path, text, message):
     report = checked(tmp_path, text)
     assert len(report.problems) == 1
-    assert said in report.problems[0].what
+    assert message in report.problems[0].what
     assert "\n" not in report.problems[0].what
 
 
@@ -68,8 +68,8 @@ def test_all_problems_are_told_at_once(tmp_path):
 def test_a_key_that_is_there_twice(tmp_path):
     text = reference("user-dp")
     assert text.startswith("{")
-    found = errors(checked(tmp_path, '{"id": "0123456789abcdef", ' + text[1:]))
-    assert found["id"] == "'id' is there twice in one object"
+    by_place = errors(checked(tmp_path, '{"id": "0123456789abcdef", ' + text[1:]))
+    assert by_place["id"] == "'id' is there twice in one object"
 
 
 def test_names_of_strangers_are_shown_as_text(tmp_path):

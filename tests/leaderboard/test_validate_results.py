@@ -44,7 +44,7 @@ def test_reference_results_are_valid(name):
         assert report.errors == ()
         assert report.id == line.id
         for note in report.notes:
-            assert any(known in note.what for known in KNOWN), note
+            assert any(text in note.what for text in KNOWN), note
 
 
 @pytest.mark.parametrize("path", HISTORIC, ids=lambda path: path.stem)
@@ -52,7 +52,7 @@ def test_historic_results_are_valid(path):
     report = check(path)
     assert report.errors == ()
     for note in report.notes:
-        assert any(known in note.what for known in KNOWN), note
+        assert any(text in note.what for text in KNOWN), note
 
 
 # ---------------------------------------------------------------------------- fresh runs
@@ -106,10 +106,10 @@ def test_a_plug_in_is_checked_where_it_is_loaded(out):
     path, report = of_run(out, mechanism)
     assert report.problems == ()  # its proof is refused
 
-    def given(data):
+    def plug_in_free(data):
         data["guarantees"][1] |= {"status": "given", "epsilon": 1.0, "notion": "dp"}
 
-    assert {"guarantees.1.epsilon", "events.0.event.event.kind"} <= errors(path, given)
+    assert {"guarantees.1.epsilon", "events.0.event.event.kind"} <= errors(path, plug_in_free)
 
 
 def test_bounds_of_an_attack(out):
@@ -136,9 +136,9 @@ CHOICES = {
 }
 
 
-@pytest.mark.parametrize("how", CHOICES)
-def test_the_cost_of_choosing_settings(out, how):
-    path, report = of_run(out, CLIPPED, selection={"tried": TRIED, **CHOICES[how]})
+@pytest.mark.parametrize("choice", CHOICES)
+def test_the_cost_of_choosing_settings(out, choice):
+    path, report = of_run(out, CLIPPED, selection={"tried": TRIED, **CHOICES[choice]})
     assert report.problems == ()
     data = json.loads(path.read_text(encoding="utf-8"))
     single = data["selection"]["guarantees"][0]["epsilon_of_one_trial"]
@@ -186,8 +186,8 @@ def test_files_are_found_once_and_copies_are_left_out(tmp_path):
     (tmp_path / "empty").mkdir()
     runs_folder = tmp_path / "runs"
     first = runs_folder / "a" / "result.json"
-    found = list(find([runs_folder, first, tmp_path / "empty", tmp_path / "none"]))
-    assert found[:2] == [first, runs_folder / "b" / "c" / "result.json"]
-    assert isinstance(found[2], Report)
-    assert found[2].problems[0].what == "holds no result.json and no bundle"
-    assert found[3:] == [tmp_path / "none"]
+    finds = list(find([runs_folder, first, tmp_path / "empty", tmp_path / "none"]))
+    assert finds[:2] == [first, runs_folder / "b" / "c" / "result.json"]
+    assert isinstance(finds[2], Report)
+    assert finds[2].problems[0].what == "holds no result.json and no bundle"
+    assert finds[3:] == [tmp_path / "none"]

@@ -34,9 +34,9 @@ def test_files_are_those_that_were_recorded():
 def test_the_lock_pins_each_package_by_version_and_digest():
     direct = {name: LOCK[f"node_modules/{name}"] for name in PINNED}
     assert LOCK[""]["dependencies"] == PINNED
-    assert {name: found["version"] for name, found in direct.items()} == PINNED
-    packages = [found for path, found in LOCK.items() if path]
-    assert all(re.fullmatch(r"sha512-[\w+/]{86}==", found["integrity"]) for found in packages)
+    assert {name: package["version"] for name, package in direct.items()} == PINNED
+    packages = [package for path, package in LOCK.items() if path]
+    assert all(re.fullmatch(r"sha512-[\w+/]{86}==", package["integrity"]) for package in packages)
 
 
 def test_the_banner_says_the_pinned_version():

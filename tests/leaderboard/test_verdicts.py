@@ -43,7 +43,7 @@ def read(*groups):
     """Verdicts by mechanism."""
     rows = aggregate([run for group in groups for run in group])
     free = list(filter(is_unprotected, rows))
-    return {row.label: found for row in rows for found in verdicts(row, free)}
+    return {row.label: verdict for row in rows for verdict in verdicts(row, free)}
 
 
 def attacked(runs, **params):
@@ -91,10 +91,10 @@ def test_a_stranger_declares_the_row_without_protection(declared, tmp_path):
 
 
 def test_value_unprotected_value_and_ceiling_stand_together():
-    found = read(bare(), private())["user-dp"]
-    assert found.lines(RATE) == ("unprotected 20.0, at most 8.00", FOUND_ELSEWHERE)
-    assert found.lines(AREA) == ("unprotected 0.69, at most 0.74",)
-    assert found.lines("auc_bag_of_words") == ()
+    verdict = read(bare(), private())["user-dp"]
+    assert verdict.lines(RATE) == ("unprotected 20.0, at most 8.00", FOUND_ELSEWHERE)
+    assert verdict.lines(AREA) == ("unprotected 0.69, at most 0.74",)
+    assert verdict.lines("auc_bag_of_words") == ()
     assert read(bare())["noiseless"].lines(RATE) == (LEAKS,)
 
 
@@ -133,9 +133,9 @@ def test_table_board_and_run_page_say_the_same():
              for sheet in sheets(rows) for line in sheet.cells for cell in line]  # fmt: skip
     (cell,) = [one for one in cells if "at most" in one]
     assert cell.endswith(f"unprotected 20.0 at most 8.00 {FOUND_ELSEWHERE}")
-    told = {row["label"]: row["beside"] for row in page_data(rows, {})["rows"]}
-    assert told["user-dp"][f"membership.{RATE}"][1] == FOUND_ELSEWHERE
-    assert told["noiseless"][f"membership.{RATE}"] == (LEAKS,)
+    beside = {row["label"]: row["beside"] for row in page_data(rows, {})["rows"]}
+    assert beside["user-dp"][f"membership.{RATE}"][1] == FOUND_ELSEWHERE
+    assert beside["noiseless"][f"membership.{RATE}"] == (LEAKS,)
     files = Contents().files(runs, str).files
     page = files["runs/user-dp-conll2003-1.html"].make()
     assert f"membership, over seeds: {FOUND_ELSEWHERE}; " in "".join(page)

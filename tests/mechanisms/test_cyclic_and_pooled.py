@@ -53,22 +53,22 @@ def _sent(run: Run) -> tuple[Message, ...]:
 def test_one_client_is_pooled_training_to_the_last_bit(optimizer: str) -> None:
     learner = _learner(1)
     params = {**STEPS, "optimizer": optimizer}
-    found = [
+    weights = [
         flat(kind.create(params).train(learner, learner.corpus, _run(learner))[0])
         for kind in (Cyclic, Pooled, Noiseless)
     ]
-    assert torch.equal(found[0], found[1])
-    assert torch.equal(found[1], found[2])
+    assert torch.equal(weights[0], weights[1])
+    assert torch.equal(weights[1], weights[2])
 
 
 def test_dropout_and_order_are_those_of_pooled_training_too() -> None:
     learner: Learner = learner_with_dropout("bilstm")
     learner.corpus = Clients(count=1).deal(learner.corpus)
-    found = [
+    weights = [
         flat(kind.create(STEPS).train(learner, learner.corpus, _run(learner))[0])
         for kind in (Cyclic, Pooled)
     ]
-    assert torch.equal(*found)
+    assert torch.equal(*weights)
 
 
 @pytest.mark.parametrize("kind", [Noiseless, Pooled, Cyclic])
@@ -100,8 +100,8 @@ def test_pooled_clients_score_as_noiseless_does(tmp_path: Path, noise_source: st
 def test_order_of_clients_matters() -> None:
     learner = _learner()
     orders = ("ascending", "descending")
-    found = [_train(learner, _run(learner), order=order, epochs=1) for order in orders]
-    assert not torch.equal(*found)
+    weights = [_train(learner, _run(learner), order=order, epochs=1) for order in orders]
+    assert not torch.equal(*weights)
     renamed = _learner(order=(2, 1, 0))
     run = _run(renamed)
     _train(renamed, run, order="descending", epochs=1)
@@ -111,21 +111,21 @@ def test_order_of_clients_matters() -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "size", "error"), [("none", 4, 0), ("fp16", 2, 1e-3), ("int8", 1, 1 / 250)]
+    ("compression", "size", "error"), [("none", 4, 0), ("fp16", 2, 1e-3), ("int8", 1, 1 / 250)]
 )
-def test_compression_is_what_travels(how: Any, size: int, error: float) -> None:
+def test_compression_is_what_travels(compression: Any, size: int, error: float) -> None:
     weights = [torch.linspace(-1, 1, 1000).reshape(10, 100), torch.zeros(3), torch.tensor([1e-3])]
-    read, total = received(weights, how)
+    read, total = received(weights, compression)
     assert size * 1004 <= total <= size * 1004 + 12
-    for there, here in zip(weights, read, strict=True):
-        assert (there - here).abs().max() <= error * there.abs().max()
+    for sent_tensor, read_tensor in zip(weights, read, strict=True):
+        assert (sent_tensor - read_tensor).abs().max() <= error * sent_tensor.abs().max()
     learner = _learner()
     run = _run(learner)
-    found = _train(learner, run, compression=how)
+    moved = _train(learner, run, compression=compression)
     plain = _train(learner, _run(learner))
-    assert torch.equal(found, plain) == (how == "none")
+    assert torch.equal(moved, plain) == (compression == "none")
     assert size * 37 <= _sent(run)[0].bytes <= size * 37 + 16  # four tensors
-    torch.testing.assert_close(found, plain, rtol=0.2, atol=0.05)
+    torch.testing.assert_close(moved, plain, rtol=0.2, atol=0.05)
 
 
 def test_the_operator_sees_the_work_of_each_client() -> None:
@@ -147,11 +147,11 @@ def test_a_client_whose_data_are_no_numbers_is_passed_over() -> None:
     learner = _learner()
     learner.points[1::3] = float("nan")  # client 1
     run = _run(learner)
-    found = _train(learner, run)
+    weights = _train(learner, run)
     assert run.diagnostics["dropped_updates"] == 3
     left = _learner()
     left.corpus = replace(left.corpus, split=np.where(np.arange(12) % 3 == 1, 1, 0))
-    assert torch.equal(found, _train(left, _run(left)))
+    assert torch.equal(weights, _train(left, _run(left)))
     learner.points[:] = float("nan")
     with pytest.raises(InputError, match=r"loss.*learning_rate"):
         _train(learner, _run(learner))
@@ -164,9 +164,9 @@ def test_pooled_text_is_what_the_operator_is_sent() -> None:
     Pooled.create(STEPS).train(learner, learner.corpus, run)
     sent = _sent(run)
     train = learner.corpus.where("train")
-    told = sorted(text for message in sent for text in message.payload.tolist())  # type: ignore[union-attr]
-    assert told == sorted(np.array(learner.corpus.texts)[train].tolist())
-    assert sum(message.bytes for message in sent) == sum(len(text.encode()) for text in told)
+    texts = sorted(text for message in sent for text in message.payload.tolist())  # type: ignore[union-attr]
+    assert texts == sorted(np.array(learner.corpus.texts)[train].tolist())
+    assert sum(message.bytes for message in sent) == sum(len(text.encode()) for text in texts)
     assert {message.name for message in sent} == {"text"}
 
 

@@ -38,22 +38,22 @@ def trained(learner: ToyLearner, seed: int = 0, **params: Any) -> torch.Tensor:
 def test_fedsgd_with_everybody_is_gradient_descent_on_all_rows() -> None:
     learner = NetworkLearner(6)
     learner.corpus.groups["user"][:] = [0, 0, 0, 1, 1, 2]
-    found = trained(learner, users_per_round=3, rounds=4, algorithm="fedsgd",
-                    server_learning_rate=0.05, server_momentum=0.9)  # fmt: skip
+    weights = trained(learner, users_per_round=3, rounds=4, algorithm="fedsgd",
+                      server_learning_rate=0.05, server_momentum=0.9)  # fmt: skip
     by_hand = copy.deepcopy(learner.module)
     optimizer = torch.optim.SGD(by_hand.parameters(), 0.05, momentum=0.9)
     for _ in range(4):
         optimizer.zero_grad()
         torch.autograd.backward(((by_hand(learner.points) - learner.goals) ** 2).mean())
         optimizer.step()
-    torch.testing.assert_close(found, flat(by_hand), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(weights, flat(by_hand), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("weighting", ["rows", "users"])
 @pytest.mark.parametrize("sampling", ["fixed", "poisson"])
 def test_a_round_is_the_weighted_mean_of_those_who_came(weighting: str, sampling: str) -> None:
     learner, steps = learner_of(), 3
-    found = trained(learner, users_per_round=3, rounds=1, weighting=weighting, sampling=sampling,
+    theta = trained(learner, users_per_round=3, rounds=1, weighting=weighting, sampling=sampling,
                     local_epochs=steps, local_learning_rate=0.1)  # fmt: skip
     rng = run_of(learner).fresh("federated").child("round", 0).rng("sample")
     if sampling == "fixed":
@@ -66,7 +66,7 @@ def test_a_round_is_the_weighted_mean_of_those_who_came(weighting: str, sampling
     moves = (1 - 0.9**steps) * torch.stack(means)
     weights = torch.tensor(counts, dtype=torch.float32)
     by_hand = (weights[:, None] * moves).sum(dim=0) / weights.sum()
-    torch.testing.assert_close(found, by_hand, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(theta, by_hand, rtol=1e-4, atol=1e-6)
 
 
 def test_one_local_step_is_fedsgd() -> None:
@@ -134,7 +134,7 @@ def test_it_promises_nothing_clipped_or_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("params", "said"),
+    ("params", "message"),
     [
         ({"algorithm": "fedsgd", "local_epochs": 2}, "local_epochs is 2.*fedsgd"),
         ({"algorithm": "fedsgd", "local_optimizer": "adam"}, "local_optimizer.*fedsgd"),
@@ -142,8 +142,8 @@ def test_it_promises_nothing_clipped_or_not() -> None:
         ({"clip": 1.0, "clip_policy": "adaptive", "clip_count_noise": 1.0}, "clip_count_noise"),
     ],
 )
-def test_what_would_do_nothing_is_refused(params: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_what_would_do_nothing_is_refused(params: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
         FedAvg.create(params)
 
 
@@ -159,9 +159,9 @@ def test_noise_does_not_pretend_to_hide_a_sum_over_private_weights(
     real = federated.train_federated
     plans: list[federated.Federation] = []
 
-    def keep(how: federated.Federation, *rest: Any) -> federated.Trained:
-        plans.append(how)
-        return real(how, *rest)
+    def keep(federation: federated.Federation, *rest: Any) -> federated.Trained:
+        plans.append(federation)
+        return real(federation, *rest)
 
     monkeypatch.setattr("uedp_bench.api.training.train_federated", keep)
     learner = learner_of()

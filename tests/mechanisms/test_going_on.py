@@ -85,11 +85,11 @@ def trained(name: str, params: dict[str, Any], run: Run) -> str:
     """Digest of everything that comes of a training."""
     learner = learner_for(name)
     fields = registry.mechanisms.get(name).Params.model_fields
-    known = {field: value for field, value in params.items() if field in fields}
-    mechanism = registry.mechanisms.create(name, known)
+    settings = {field: value for field, value in params.items() if field in fields}
+    mechanism = registry.mechanisms.create(name, settings)
     module, events = mechanism.train(learner, learner.corpus, run)
-    told = dict(run.series), dict(run.diagnostics), dict(run.counts), run.rng("after").random()
-    return digest_of((module.state_dict(), told, repr(events)))
+    record = dict(run.series), dict(run.diagnostics), dict(run.counts), run.rng("after").random()
+    return digest_of((module.state_dict(), record, repr(events)))
 
 
 @pytest.mark.parametrize(
@@ -109,10 +109,10 @@ def test_a_mechanism_that_is_killed_goes_on(
                 raise Killed
 
     def run(folder: Path | None) -> Run:
-        there = Checkpoints(folder, pace=Pace(seconds=0, steps=1))
-        known = run_of(learner_for(name))  # type: ignore[arg-type]
-        sizes = replace(known.stats, clients=CLIENTS.public_shares(learner_for(name).corpus))
-        return replace(known, stats=sizes, checkpoints=there, progress=kill, diary=Diary())
+        checkpoints = Checkpoints(folder, pace=Pace(seconds=0, steps=1))
+        tiny_run = run_of(learner_for(name))  # type: ignore[arg-type]
+        sizes = replace(tiny_run.stats, clients=CLIENTS.public_shares(learner_for(name).corpus))
+        return replace(tiny_run, stats=sizes, checkpoints=checkpoints, progress=kill, diary=Diary())
 
     expected = trained(name, params, run(None))
     whole = steps[0]

@@ -21,12 +21,12 @@ def test_one_step_is_adamw_on_the_mean_loss_a_target() -> None:
     mechanism = Noiseless.create(
         {"epochs": 1, "batch_size": 6, "learning_rate": 0.02, "weight_decay": 0.1}
     )
-    found, _ = mechanism.train(learner, learner.corpus, run_of(learner))
+    module, _ = mechanism.train(learner, learner.corpus, run_of(learner))
     by_hand = copy.deepcopy(learner.module)
     optimizer = torch.optim.AdamW(by_hand.parameters(), lr=0.02, weight_decay=0.1)
     torch.autograd.backward(((by_hand(learner.points) - learner.goals) ** 2).mean())
     optimizer.step()
-    torch.testing.assert_close(flat(found), flat(by_hand), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(flat(module), flat(by_hand), rtol=1e-5, atol=1e-6)
 
 
 def test_plain_sgd_is_that_of_torch() -> None:
@@ -34,14 +34,14 @@ def test_plain_sgd_is_that_of_torch() -> None:
     mechanism = Noiseless.create(
         {"epochs": 3, "batch_size": 6, "learning_rate": 0.02, "optimizer": "sgd", "momentum": 0.9}
     )
-    found, _ = mechanism.train(learner, learner.corpus, run_of(learner))
+    module, _ = mechanism.train(learner, learner.corpus, run_of(learner))
     by_hand = copy.deepcopy(learner.module)
     optimizer = torch.optim.SGD(by_hand.parameters(), lr=0.02, momentum=0.9)
     for _ in range(3):
         optimizer.zero_grad()
         torch.autograd.backward(((by_hand(learner.points) - learner.goals) ** 2).mean())
         optimizer.step()
-    torch.testing.assert_close(flat(found), flat(by_hand), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(flat(module), flat(by_hand), rtol=1e-5, atol=1e-6)
     with pytest.raises(InputError, match=r"momentum is 0\.5.*'adamw'"):
         Noiseless.create({"momentum": 0.5})
     assert "optimizer" not in Noiseless.create({}).params.model_dump()
@@ -108,12 +108,12 @@ def test_the_epoch_with_the_least_valid_loss_is_kept() -> None:
     learner = NetworkLearner(24, held_out=8)
     params = {"epochs": 30, "batch_size": 4, "learning_rate": 0.1}
     run = run_of(learner)
-    found, _ = Noiseless.create(params).train(learner, learner.corpus, run)
+    module, _ = Noiseless.create(params).train(learner, learner.corpus, run)
     losses = [value for _, value in run.series["valid_loss"]]
     best = run.diagnostics["best_epoch"]
     assert best == 1 + losses.index(min(losses)) < 30, "it learns its rows by heart"
-    assert held_out_loss(found, learner) == pytest.approx(min(losses), rel=1e-6)
-    assert not found.training
+    assert held_out_loss(module, learner) == pytest.approx(min(losses), rel=1e-6)
+    assert not module.training
     last, _ = Noiseless.create({**params, "keep": "last"}).train(
         learner, learner.corpus, run_of(learner)
     )
@@ -127,14 +127,14 @@ def test_the_best_of_several_learning_rates_is_kept() -> None:
     params = {"epochs": 4, "batch_size": 4, "learning_rate": 0.05}
     run = run_of(learner)
     mechanism = Noiseless.create({**params, "learning_rate_factors": factors})
-    found, _ = mechanism.train(learner, learner.corpus, run)
+    module, _ = mechanism.train(learner, learner.corpus, run)
     tried = {
         factor: [value for _, value in run.series[f"valid_loss_at_{0.05 * factor:g}"]]
         for factor in factors
     }
     assert {len(losses) for losses in tried.values()} == {4}
     assert run.diagnostics["best_learning_rate"] == 0.05
-    assert held_out_loss(found, learner) == pytest.approx(min(map(min, tried.values())), rel=1e-6)
+    assert held_out_loss(module, learner) == pytest.approx(min(map(min, tried.values())), rel=1e-6)
     assert run.counts["rows_train"] == 3 * 4 * 16
     # Each starts from the same weights: the first one hardly moves them.
     assert tried[1e-6][-1] == pytest.approx(held_out_loss(learner.module, learner), rel=1e-3)
@@ -155,9 +155,9 @@ def test_a_learning_rate_that_diverges_loses() -> None:
     for factors in ([1.0, 1e30], [1e30, 1.0]):
         run = run_of(learner)
         mechanism = Noiseless.create({**params, "learning_rate_factors": factors})
-        found, _ = mechanism.train(learner, learner.corpus, run)
+        module, _ = mechanism.train(learner, learner.corpus, run)
         assert run.diagnostics["best_learning_rate"] == 0.01
-        assert math.isfinite(held_out_loss(found, learner))
+        assert math.isfinite(held_out_loss(module, learner))
     with pytest.raises(InputError, match=r"loss.*learning_rate"):
         Noiseless.create({**params, "learning_rate_factors": [1e25, 1e30]}).train(
             learner, learner.corpus, run_of(learner)

@@ -181,9 +181,11 @@ def subject_of(name: str, case: Case) -> Subject:
 
 def run_and_ask(subject: Subject) -> None:
     """Trains, serves, asks the release, and compares what happened with the plan."""
-    made = again(subject)
-    answers(made.release, made.ready.planted_corpus.corpus)
-    check_plan(made.ready.parts.pipeline.plan(made.ready.run.stats), made.release.events)
+    evaluation = again(subject)
+    answers(evaluation.release, evaluation.ready.planted_corpus.corpus)
+    check_plan(
+        evaluation.ready.parts.pipeline.plan(evaluation.ready.run.stats), evaluation.release.events
+    )
 
 
 def test_every_mechanism_loses_its_protection_or_has_none() -> None:

@@ -27,11 +27,11 @@ def test_it_looks_at_no_row_and_releases_a_copy_of_the_module() -> None:
     learner = NetworkLearner(6)
     mechanism = PublicOnly.create()
     run = run_of(learner)
-    found, events = mechanism.train(learner, learner.corpus, run)
+    module, events = mechanism.train(learner, learner.corpus, run)
     assert learner.seen == []
-    assert torch.equal(flat(found), flat(learner.module))
-    assert found is not learner.module
-    assert not found.training
+    assert torch.equal(flat(module), flat(learner.module))
+    assert module is not learner.module
+    assert not module.training
     check_plan(mechanism.plan(sizes()), events)
 
 
@@ -86,8 +86,8 @@ def test_other_private_text_gives_the_same_release_to_the_bit(tmp_path: Path) ->
 def test_without_pre_training_it_is_the_untrained_model(tmp_path: Path) -> None:
     texts = ["the cat sat on the dog"] * 40
     plain, before = result_of(tmp_path / "plain", texts, pretraining_epochs=0)
-    how = {"pretraining_epochs": 40, "pretraining_learning_rate": 0.05}
-    trained, after = result_of(tmp_path / "trained", texts, **how)
+    pretraining = {"pretraining_epochs": 40, "pretraining_learning_rate": 0.05}
+    trained, after = result_of(tmp_path / "trained", texts, **pretraining)
     assert plain.pretraining == {}
     assert plain.utility["perplexity"].value > 1.3 * trained.utility["perplexity"].value
     assert any(not torch.equal(before[name], after[name]) for name in before)

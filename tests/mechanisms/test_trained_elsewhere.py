@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import uedp_bench as ub
-from tests.support import checkpoints as made
+from tests.support import checkpoints
 from uedp_bench.accounting.events import DECLARED
 from uedp_bench.errors import InputError
 from uedp_bench.models.checkpoint import Checkpoint
@@ -33,7 +33,7 @@ def rows_of(splits: dict[str, list[str]], **columns: Any) -> list[dict[str, Any]
 @pytest.fixture(scope="module")
 def splits() -> dict[str, list[str]]:
     sizes = {"train": 50, "held_out": 50, "test": 12}
-    return {split: made.sentences(n, at) for at, (split, n) in enumerate(sizes.items())}
+    return {split: checkpoints.sentences(n, at) for at, (split, n) in enumerate(sizes.items())}
 
 
 @pytest.fixture(scope="module")
@@ -62,12 +62,12 @@ def run(where: Path, folder: Path | str, file: Path, task: str = "next-word", **
 def test_members_of_an_overfitted_model_show_and_those_of_a_fresh_one_do_not(
     where: Path, splits: dict[str, list[str]], overfitted: Path
 ) -> None:
-    file = made.write_rows(where / "rows.csv", rows_of(splits))
+    file = checkpoints.write_rows(where / "rows.csv", rows_of(splits))
     claim = {"claimed_epsilon": 8.0, "claimed_delta": 1e-5, "claimed_source": "its model card"}
     attacks = [{"name": name, "params": {}} for name in ("membership", "secret-sharer")]
     over, fresh = (
         run(where, folder, file, claim=claim, attacks=attacks)
-        for folder in (overfitted, made.causal(where / "fresh", splits["train"], 0))
+        for folder in (overfitted, checkpoints.causal(where / "fresh", splits["train"], 0))
     )
     assert over.leakage["membership"]["auc"].value > 0.9
     assert fresh.leakage["membership"]["auc"].low < 0.5 < fresh.leakage["membership"]["auc"].high
@@ -85,19 +85,19 @@ def test_members_of_an_overfitted_model_show_and_those_of_a_fresh_one_do_not(
 
 
 def test_what_the_base_finds_likely_too_is_no_sign_of_membership(where: Path) -> None:
-    easy = made.sentences(1, 99)[0].split()
+    easy = checkpoints.sentences(1, 99)[0].split()
 
     def of_any_difficulty(count: int, seed: int) -> list[str]:
         """Sentences that begin with so many words of one that the base knows."""
         lengths = np.random.default_rng(seed).integers(0, 7, count)
-        rows = zip(lengths.tolist(), made.sentences(count, seed), strict=True)
+        rows = zip(lengths.tolist(), checkpoints.sentences(count, seed), strict=True)
         return [" ".join([*easy[:length], *text.split()[length:]]) for length, text in rows]
 
-    base = made.causal(where / "base", of_any_difficulty(200, 9), 40)
+    base = checkpoints.causal(where / "base", of_any_difficulty(200, 9), 40)
     texts = {"train": of_any_difficulty(50, 1), "held_out": of_any_difficulty(50, 2),
              "test": of_any_difficulty(12, 3)}  # fmt: skip
-    file = made.write_rows(where / "tuned.csv", rows_of(texts))
-    tuned = made.causal(where / "tuned", texts["train"], 8, begin=base)
+    file = checkpoints.write_rows(where / "tuned.csv", rows_of(texts))
+    tuned = checkpoints.causal(where / "tuned", texts["train"], 8, begin=base)
     alone = run(where, tuned, file)
     beside = run(where, tuned, file, model={"base": str(base)})
     scores = [each.details["membership"]["main_score"] for each in (alone, beside)]
@@ -114,10 +114,10 @@ def test_what_the_base_finds_likely_too_is_no_sign_of_membership(where: Path) ->
 def test_the_base_of_another_tokenizer_is_refused(
     where: Path, splits: dict[str, list[str]]
 ) -> None:
-    file = made.write_rows(where / "other.csv", rows_of(splits))
-    other = made.causal(where / "other-words", words=made.WORDS[::-1])
+    file = checkpoints.write_rows(where / "other.csv", rows_of(splits))
+    other = checkpoints.causal(where / "other-words", words=checkpoints.WORDS[::-1])
     with pytest.raises(AssertionError, match=r"checkpoint\.base"):
-        run(where, made.causal(where / "mine"), file, model={"base": str(other)})
+        run(where, checkpoints.causal(where / "mine"), file, model={"base": str(other)})
 
 
 def test_one_model_is_no_sample_of_trainings() -> None:
@@ -134,15 +134,15 @@ def test_a_classifier_answers_as_it_does_in_transformers_its_classes_found_by_na
         return ("neg", "pos", "mixed")[zlib.crc32(text.encode()) % 3]  # to be learnt by heart
 
     # Attackers of representations are chosen by rows of valid, which nobody cuts off members.
-    rows = rows_of({**splits, "valid": made.sentences(6, 9)}, label=label)
-    file = made.write_rows(where / "labelled.csv", rows)
+    rows = rows_of({**splits, "valid": checkpoints.sentences(6, 9)}, label=label)
+    file = checkpoints.write_rows(where / "labelled.csv", rows)
     folder = where / "classifier"
-    model, reads = made.encoder(folder, "SequenceClassification", ("mixed", "Pos", "neg"))
+    model, reads = checkpoints.encoder(folder, "SequenceClassification", ("mixed", "Pos", "neg"))
     batch = dict(reads(splits["train"], padding=True, return_tensors="pt"))
     numbers = {"mixed": 0, "pos": 1, "neg": 2}
     batch["labels"] = torch.tensor([numbers[label(text)] for text in splits["train"]])
-    made.descend(model, batch, 30)
-    made.saved(model, reads, folder)
+    checkpoints.descend(model, batch, 30)
+    checkpoints.saved(model, reads, folder)
     result = run(
         where, folder, file, "text-classification", columns={"label_column": "label"},
         attacks=[{"name": name, "params": {}} for name in ("membership", "embedding-inversion")],
@@ -150,11 +150,11 @@ def test_a_classifier_answers_as_it_does_in_transformers_its_classes_found_by_na
     assert result.leakage["membership"]["auc"].value > 0.7
     release: Any = ub.load_release(where / "runs" / result.id)
     corpus = ub.load_corpus("text", **result.spec.source.params).only("test")
-    found = release.class_logprobs(corpus)
+    logprobs = release.class_logprobs(corpus)
     with torch.no_grad():
         theirs = model.eval()(**reads(list(corpus.texts), padding=True, return_tensors="pt")).logits
     order = [numbers[name] for name in corpus.label_names]
-    assert np.allclose(found, torch.log_softmax(theirs, dim=1)[:, order].numpy(), atol=1e-4)
+    assert np.allclose(logprobs, torch.log_softmax(theirs, dim=1)[:, order].numpy(), atol=1e-4)
 
 
 def test_a_tagger_gives_the_labels_that_it_gives_in_transformers(
@@ -164,8 +164,10 @@ def test_a_tagger_gives_the_labels_that_it_gives_in_transformers(
         first = text.split()[0]
         return json.dumps([{"start": 0, "end": len(first), "type": "PER"}])
 
-    file = made.write_rows(where / "tagged.csv", rows_of(splits, names=spans))
-    model, reads = made.encoder(where / "tagger", "TokenClassification", ("B-PER", "O", "I-PER"))
+    file = checkpoints.write_rows(where / "tagged.csv", rows_of(splits, names=spans))
+    model, reads = checkpoints.encoder(
+        where / "tagger", "TokenClassification", ("B-PER", "O", "I-PER")
+    )
     result = run(
         where, where / "tagger", file, "tagging",
         columns={"entities_column": "names"},
@@ -185,23 +187,23 @@ def test_a_tagger_gives_the_labels_that_it_gives_in_transformers(
 def test_a_masked_model_is_asked_with_its_own_head(
     where: Path, splits: dict[str, list[str]]
 ) -> None:
-    file = made.write_rows(where / "masked.csv", rows_of(splits))
-    made.encoder(where / "masked", "MaskedLM")
+    file = checkpoints.write_rows(where / "masked.csv", rows_of(splits))
+    checkpoints.encoder(where / "masked", "MaskedLM")
     result = run(where, where / "masked", file, "masked-language-model")
     assert result.leakage["membership"]["auc"].low < 0.5 < result.leakage["membership"]["auc"].high
-    assert abs(result.utility["pseudo_perplexity"].value - len(made.WORDS)) < 15
+    assert abs(result.utility["pseudo_perplexity"].value - len(checkpoints.WORDS)) < 15
 
 
 @pytest.fixture(scope="module")
 def overfitted(where: Path, splits: dict[str, list[str]]) -> Path:
     """A model that knows its rows by heart."""
-    return made.causal(where / "heart", splits["train"], 40)
+    return checkpoints.causal(where / "heart", splits["train"], 40)
 
 
 @pytest.fixture(scope="module")
 def refused(where: Path) -> Path:
-    made.causal(where / "good")
-    made.encoder(where / "classes", "SequenceClassification", ("neg", "pos"))
+    checkpoints.causal(where / "good")
+    checkpoints.encoder(where / "classes", "SequenceClassification", ("neg", "pos"))
     for name, change in {
         "wider": {"n_embd": 64},
         "deeper": {"n_layer": 2},
@@ -209,7 +211,7 @@ def refused(where: Path) -> Path:
         "code": {"model_type": "zork", "auto_map": {"AutoConfig": "theirs.Config"}},
         "nameless": {"architectures": None},
     }.items():
-        folder = made.causal(where / name)
+        folder = checkpoints.causal(where / name)
         config = json.loads((folder / "config.json").read_text())
         (folder / "config.json").write_text(json.dumps({**config, **change}))
         (folder / "theirs.py").write_text("raise SystemExit('it ran')")
@@ -217,7 +219,7 @@ def refused(where: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("folder", "task", "said"),
+    ("folder", "task", "message"),
     [
         ("wider", "next-word", r"wider': .*transformer\.h\.0"),
         ("deeper", "next-word", "weights lack transformer.h.1"),
@@ -232,7 +234,7 @@ def refused(where: Path) -> Path:
     ],
 )
 def test_folders_that_do_not_fit_are_refused(
-    refused: Path, folder: str, task: str, said: str
+    refused: Path, folder: str, task: str, message: str
 ) -> None:
     model = Checkpoint.create({"pretrained": str(refused / folder)})
     build = {
@@ -240,12 +242,12 @@ def test_folders_that_do_not_fit_are_refused(
         "masked-language-model": model.build_masked,
         "text-classification": lambda v, s: model.build_encoder(v, s).head(("neg", "posi")),
     }[task]
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         build(model.vocabulary((), origin="", private=False), 1)
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "model", "said"),
+    ("mechanism", "model", "message"),
     [
         ("noiseless", {"name": "checkpoint", "params": {"pretrained": "good"}}, "noiseless"),
         ("trained-elsewhere", {"name": "lstm-small"}, "lstm-small.*--model checkpoint"),
@@ -254,9 +256,9 @@ def test_folders_that_do_not_fit_are_refused(
     ],
 )  # fmt: skip
 def test_what_was_trained_elsewhere_is_not_trained_here_nor_the_reverse(
-    mechanism: str, model: dict[str, Any], said: str, tmp_path: Path
+    mechanism: str, model: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         ub.run({"model": model, "mechanisms": [mechanism]}, out=tmp_path, workers=0)
 
 
@@ -264,7 +266,7 @@ def test_members_stay_members_and_utility_is_of_other_rows(
     where: Path, splits: dict[str, list[str]], overfitted: Path
 ) -> None:
     members = {name: texts for name, texts in splits.items() if name != "test"}
-    file = made.write_rows(where / "two.csv", rows_of(members))
+    file = checkpoints.write_rows(where / "two.csv", rows_of(members))
     result = run(where, overfitted, file)
     params = result.spec.source.params
     corpus = ub.load_corpus("text", **params)
@@ -280,8 +282,8 @@ def test_members_stay_members_and_utility_is_of_other_rows(
 def test_rows_of_train_alone_and_shares_of_them_are_refused(
     where: Path, splits: dict[str, list[str]]
 ) -> None:
-    folder = made.causal(where / "alone")
-    file = made.write_rows(where / "alone.csv", rows_of({"train": splits["train"]}))
+    folder = checkpoints.causal(where / "alone")
+    file = checkpoints.write_rows(where / "alone.csv", rows_of({"train": splits["train"]}))
     with pytest.raises((InputError, AssertionError), match=r"split train.*held_out"):
         run(where, folder, file, attacks=[])
     with pytest.raises(InputError, match=r"source\.test is 0\.2.*trained-elsewhere"):

@@ -70,8 +70,8 @@ def test_less_gaussian_noise_is_another_event(kind: Any) -> None:
     def events() -> Events:
         learner = ToyLearner(np.ones((6, 3)), [0, 1, 2, 3, 4, 5])
         run = toy_run(users=6, rows=6)
-        found: Events = mechanism.train(learner, learner.corpus, run)[1]
-        return found
+        executed_events: Events = mechanism.train(learner, learner.corpus, run)[1]
+        return executed_events
 
     planned = mechanism.plan(toy_run(users=6, rows=6).stats)
     check_plan(planned, events())
@@ -140,12 +140,12 @@ def _dpnr(half: bool) -> tuple[Events, Events]:
 
 
 @pytest.mark.usefixtures("hashed_sentences")
-@pytest.mark.parametrize("made", [_truncation, _deepcandidate, _metric, _dpnr])
-def test_less_local_noise_is_another_event(made: Callable[..., Any], tmp_path: Path) -> None:
-    more = (tmp_path,) if made is _metric else ()
-    check_plan(*made(False, *more))
+@pytest.mark.parametrize("executed", [_truncation, _deepcandidate, _metric, _dpnr])
+def test_less_local_noise_is_another_event(executed: Callable[..., Any], tmp_path: Path) -> None:
+    more = (tmp_path,) if executed is _metric else ()
+    check_plan(*executed(False, *more))
     with pytest.raises(PrivacyError, match=r"event 1.*event\.(scale|epsilon)"):
-        check_plan(*made(True, *more))
+        check_plan(*executed(True, *more))
 
 
 def test_no_mechanism_reports_its_plan() -> None:

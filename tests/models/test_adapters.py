@@ -58,7 +58,7 @@ def pretrained(
 def stages_of(pretrained: tuple[str, str], task: dict[str, Any] | None = None, **model: Any) -> Any:
     """The model and the stages of its task, on four users with three rows each and public rows."""
     name, where = pretrained
-    made = models.create(name, {"pretrained": where, **model})
+    adapted = models.create(name, {"pretrained": where, **model})
     rows = len(TEXTS)
     corpus = Corpus(
         (*TEXTS, *TEXTS[:3]),
@@ -68,16 +68,16 @@ def stages_of(pretrained: tuple[str, str], task: dict[str, Any] | None = None, *
         label_names=("no", "yes"),
     )
     kind = tasks.get(TASKS[name])
-    whole = kind(kind.create(task or {}).params, made)
+    whole = kind(kind.create(task or {}).params, adapted)
     run = Run(1, sizes(users=4, rows=rows))
-    return made, whole.stages(corpus, whole.vocabulary(corpus), run)
+    return adapted, whole.stages(corpus, whole.vocabulary(corpus), run)
 
 
 def encoder(module: nn.Module) -> nn.Module:
     """The adapted part: all of a language model, and of a classifier what stands under its head."""
     inside = module.encoder if hasattr(module, "encoder") else module
-    found: nn.Module = inside.network  # type: ignore[assignment]
-    return found
+    network: nn.Module = inside.network  # type: ignore[assignment]
+    return network
 
 
 def trainable(module: nn.Module) -> dict[str, torch.Tensor]:
@@ -109,9 +109,9 @@ def test_untrained_adapters_add_nothing_and_are_all_that_is_trained(
 
 def test_the_seed_draws_the_first_matrices(pretrained: tuple[str, str]) -> None:
     name, where = pretrained
-    made = models.create(name, {"pretrained": where, "lora_rank": 2})
-    build = made.build if name == "gpt2" else made.build_encoder
-    vocabulary = made.vocabulary([], origin="", private=False)
+    adapted = models.create(name, {"pretrained": where, "lora_rank": 2})
+    build = adapted.build if name == "gpt2" else adapted.build_encoder
+    vocabulary = adapted.vocabulary([], origin="", private=False)
     one, same, other = (build(vocabulary, seed) for seed in (1, 1, 2))
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), same.parameters(), strict=True))
     first = [p for n, p in one.named_parameters() if "lora_A" in n]
@@ -185,15 +185,17 @@ def test_all_linear_layers_can_have_adapters(pretrained: tuple[str, str]) -> Non
 
 @pytest.mark.parametrize("name", ["gpt2", "bert"])
 @pytest.mark.parametrize(
-    ("params", "said"),
+    ("params", "message"),
     [
         ({"lora_alpha": 4.0}, r"lora_alpha is 4\.0.*lora_rank"),
         ({"lora_modules": ["c_attn"]}, "lora_modules is .*lora_rank"),
         ({"lora_rank": 0}, "lora_rank is 0"),
     ],
 )
-def test_settings_of_no_adapters_are_refused(name: str, params: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_settings_of_no_adapters_are_refused(
+    name: str, params: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
         models.create(name, params)
 
 
@@ -244,14 +246,14 @@ def test_adapters_are_clipped_in_one_pass_as_update_by_update(
     owner, rows = np.array([0, 0, 0, 1, 2, 2]), np.arange(6)
     rng = np.random.default_rng(1)
     cohort = Cohort.build(owner, rows, np.ones(6), 3).drawn(1, None, rng, rng)
-    found, workers = [], []
+    sums, workers = [], []
     for refused in (None, "a test asks for it"):
         setup = WorkerSetup(learner, LocalTraining(), "cpu", 1, (), most=4, refusal=refused)
         worker = ShareWorker(setup)
         workers.append(worker)
         work = RoundWork(worker.trainer.flat.vector.clone(), limits)
-        found.append(worker.unit_sum(work, Share(cohort, np.ones(3))))
-    fast, slow = found
+        sums.append(worker.unit_sum(work, Share(cohort, np.ones(3))))
+    fast, slow = sums
     assert ONE_PASS in fast.clipping
     assert ONE_PASS not in slow.clipping
     assert slow.clipped > 0 or limits.rows

@@ -114,9 +114,9 @@ def test_frozen_vectors_are_kept_by_model_pooling_and_length(
     base = {"pretrained": str(folder), "frozen": True}
     others: list[dict[str, Any]] = [{}, {"pooling": "mean"}, {"max_length": 4}]
     texts = ["the cat ran in the park", "birds"]
-    made = [models.create("bert", {**base, **other}).features(texts, "cpu") for other in others]
-    assert not np.allclose(made[0], made[1])
-    assert not np.allclose(made[0], made[2])
+    features = [models.create("bert", {**base, **other}).features(texts, "cpu") for other in others]
+    assert not np.allclose(features[0], features[1])
+    assert not np.allclose(features[0], features[2])
     moved = folder.parent / "moved"
     shutil.move(folder, moved)
 
@@ -124,7 +124,7 @@ def test_frozen_vectors_are_kept_by_model_pooling_and_length(
         raise RuntimeError("loaded")
 
     monkeypatch.setattr(bert, "_frozen_network", never)
-    for other, vectors in zip(others, made, strict=True):
+    for other, vectors in zip(others, features, strict=True):
         again = models.create("bert", {**base, "pretrained": str(moved), **other})
         assert np.array_equal(again.features(texts, "cpu"), vectors)
     with pytest.raises(RuntimeError, match="loaded"):
@@ -201,9 +201,9 @@ def test_words_of_the_real_encoder_do_not_depend_on_other_rows(
 
     together = vectors(list(range(5)), "all")
     for some in ([0], [3, 1], [4, 2, 0]):
-        for found, row in zip(vectors(some, f"some {some[0]}"), some, strict=True):
+        for states, row in zip(vectors(some, f"some {some[0]}"), some, strict=True):
             words = len(rows[row])
-            assert torch.equal(found[:words], together[row, :words])
+            assert torch.equal(states[:words], together[row, :words])
 
 
 @pytest.mark.parametrize("left_out", ["model.safetensors", "config.json", "*", None])

@@ -52,10 +52,10 @@ def folder_of(kind: str, where: Path) -> Path:
     tokenizer = train_wordpiece(TEXTS, 60)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        made = network(configuration(**sizes, vocab_size=len(tokenizer), pad_token_id=0))
-        for weight in made.parameters():
+        masked_model = network(configuration(**sizes, vocab_size=len(tokenizer), pad_token_id=0))
+        for weight in masked_model.parameters():
             weight.data.normal_(0.0, 0.3)
-    made.save_pretrained(where)
+    masked_model.save_pretrained(where)
     tokenizer.save_pretrained(where)
     return where
 
@@ -89,8 +89,8 @@ def test_it_is_saved_as_the_library_saves_it(lora: int | None, tmp_path: Path) -
     torch.testing.assert_close(again(*read), module(*read), atol=0.0, rtol=0.0)
     if lora is None:
         theirs = BertForMaskedLM.from_pretrained(tmp_path / "saved" / "encoder").eval()
-        found = theirs(input_ids=TOKENS[:1]).logits[:, PLACES[0]]
-        torch.testing.assert_close(found, module(*read)[:1], atol=1e-4, rtol=1e-4)
+        logits = theirs(input_ids=TOKENS[:1]).logits[:, PLACES[0]]
+        torch.testing.assert_close(logits, module(*read)[:1], atol=1e-4, rtol=1e-4)
 
 
 def test_an_encoder_alone_gets_a_fresh_head_by_the_seed(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_tagger_s_encoder_takes_its_weights_over() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "params", "said"),
+    ("kind", "params", "message"),
     [
         ("distilbert", {}, "DistilBertForMaskedLM"),
         ("untied", {}, "BertForMaskedLM.*table"),
@@ -123,9 +123,9 @@ def test_a_tagger_s_encoder_takes_its_weights_over() -> None:
     ],
 )
 def test_what_it_cannot_be_is_refused_by_name(
-    kind: str, params: dict[str, Any], said: str, tmp_path: Path
+    kind: str, params: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         built(folder_of(kind, tmp_path), **params)
 
 

@@ -12,18 +12,18 @@ import torch
 import transformers
 
 import uedp_bench as ub
-from tests.support import checkpoints as made
+from tests.support import checkpoints
 from uedp_bench.components.component import MayBePath
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.models.checkpoint import Checkpoint
 from uedp_bench.spec.identity import content_of
 
-LONG = " ".join(made.WORDS)
+LONG = " ".join(checkpoints.WORDS)
 
 
 def corpus(labels: bool = False) -> Corpus:
-    texts = (*made.sentences(5, 0), LONG, "of", made.sentences(1, 1)[0])
+    texts = (*checkpoints.sentences(5, 0), LONG, "of", checkpoints.sentences(1, 1)[0])
     more: dict[str, Any] = {}
     if labels:
         more = {"labels": np.arange(len(texts)) % 2, "label_names": ("neg", "pos")}
@@ -34,16 +34,20 @@ def corpus(labels: bool = False) -> Corpus:
 def bert_kind(kind: str, config: str, folder: Path, **more: Any) -> Any:
     """A fresh network of one layer with weights that matter."""
     torch.manual_seed(1)
-    reads = made.tokenizer(pairs=True)
+    reads = checkpoints.tokenizer(pairs=True)
     own = getattr(transformers, config)(
-        vocab_size=len(reads), **{**made.SIZES, "max_position_embeddings": 24}, pad_token_id=0,
-        id2label={0: "neg", 1: "pos"}, label2id={"neg": 0, "pos": 1}, **more,
-    )  # fmt: skip
+        vocab_size=len(reads),
+        **{**checkpoints.SIZES, "max_position_embeddings": 24},
+        pad_token_id=0,
+        id2label={0: "neg", 1: "pos"},
+        label2id={"neg": 0, "pos": 1},
+        **more,
+    )
     model = getattr(transformers, kind)(own).eval()
     for weight in model.parameters():
         if weight.dim() > 1:
             torch.nn.init.normal_(weight, 0, 0.3)
-    made.saved(model, reads, folder)
+    checkpoints.saved(model, reads, folder)
     return model
 
 
@@ -59,7 +63,11 @@ def test_language_model_that_sees_the_next_token_is_refused(
     texts = list(corpus().texts[:2])
     alone = release.token_logprobs(texts[:1])[0].logp
     assert alone == pytest.approx(release.token_logprobs([*texts, LONG])[0].logp, abs=1e-4)
-    tokens = [2, *made.tokenizer(pairs=True)(texts[0], add_special_tokens=False)["input_ids"], 3]
+    tokens = [
+        2,
+        *checkpoints.tokenizer(pairs=True)(texts[0], add_special_tokens=False)["input_ids"],
+        3,
+    ]
     with torch.no_grad():
         logs = torch.log_softmax(model(input_ids=torch.tensor([tokens])).logits[0], dim=-1)
     wanted = logs[torch.arange(len(tokens) - 1), torch.tensor(tokens[1:])]
@@ -114,13 +122,13 @@ def test_classifiers_that_look_for_the_last_token_find_that_of_their_row(
     sizes = SMALL if kind == "GPT2" else {**BART, "max_position_embeddings": 24}
     marks = {"bos_token_id": 2, "eos_token_id": 3, "pad_token_id": padding}
     torch.manual_seed(1)
-    reads = made.tokenizer(pairs=True)
+    reads = checkpoints.tokenizer(pairs=True)
     config = getattr(transformers, f"{kind}Config")(
         vocab_size=len(reads), **sizes, **marks, num_labels=2, id2label={0: "neg", 1: "pos"},
         label2id={"neg": 0, "pos": 1},
     )  # fmt: skip
     model = getattr(transformers, f"{kind}ForSequenceClassification")(config).eval()
-    made.saved(model, reads, tmp_path)
+    checkpoints.saved(model, reads, tmp_path)
     release: Any = ub.load_checkpoint(tmp_path, corpus(labels=True), task="text-classification")
     wanted = theirs(tmp_path, list(corpus().texts), 24)
     assert release.class_logprobs(corpus(labels=True)) == pytest.approx(wanted, abs=1e-4)
@@ -133,12 +141,12 @@ def test_long_rows_are_scored_in_windows(kind: str, tmp_path: Path) -> None:
         "MptForCausalLM": {"d_model": 32, "n_layers": 1, "n_heads": 2, "max_seq_len": 8},
     }[kind]
     torch.manual_seed(1)
-    reads = made.tokenizer(pairs=True)
+    reads = checkpoints.tokenizer(pairs=True)
     own = getattr(
         transformers, kind.replace("LMHeadModel", "Config").replace("ForCausalLM", "Config")
     )
     model = getattr(transformers, kind)(own(vocab_size=len(reads), **sizes)).eval()
-    made.saved(model, reads, tmp_path)
+    checkpoints.saved(model, reads, tmp_path)
     release: Any = ub.load_checkpoint(tmp_path, corpus())
     logp = release.token_logprobs([LONG])[0].logp
     begin, tokens = release.vocabulary.begin, [*reads(LONG, add_special_tokens=False)["input_ids"]]
@@ -170,12 +178,12 @@ def adapted(folder: Path, base: Path) -> Any:
 
 @pytest.mark.parametrize("beside", [True, False])
 def test_saved_adapters_are_merged_into_their_network(beside: bool, tmp_path: Path) -> None:
-    base = made.causal(tmp_path / "base")
+    base = checkpoints.causal(tmp_path / "base")
     folder = base if beside else tmp_path / "adapter"
     merged = adapted(folder, base)
     release: Any = ub.load_checkpoint(folder, corpus())
     text = corpus().texts[0]
-    tokens = torch.tensor([[1, *made.tokenizer(pairs=False)(text)["input_ids"], 1]])
+    tokens = torch.tensor([[1, *checkpoints.tokenizer(pairs=False)(text)["input_ids"], 1]])
     with torch.no_grad():
         logs = torch.log_softmax(merged(input_ids=tokens).logits[0], dim=-1)
     wanted = logs[torch.arange(tokens.shape[1] - 1), tokens[0, 1:]].numpy()
@@ -186,7 +194,7 @@ def test_saved_adapters_are_merged_into_their_network(beside: bool, tmp_path: Pa
 
 
 def test_adapters_without_their_network_or_of_another_kind_are_named(tmp_path: Path) -> None:
-    base = made.causal(tmp_path / "base")
+    base = checkpoints.causal(tmp_path / "base")
     adapted(tmp_path / "adapter", base)
     config = tmp_path / "adapter" / "adapter_config.json"
     content = json.loads(config.read_text())
@@ -201,7 +209,7 @@ def test_adapters_without_their_network_or_of_another_kind_are_named(tmp_path: P
 
 
 def test_identity_of_adapters_is_that_of_their_network_too(tmp_path: Path) -> None:
-    base = made.causal(tmp_path / "base")
+    base = checkpoints.causal(tmp_path / "base")
     adapted(tmp_path / "adapter", base)
     first = content_of(str(tmp_path / "adapter"), MayBePath())
     base.rename(tmp_path / "elsewhere")

@@ -13,8 +13,7 @@ import transformers
 from learners import sizes
 
 import uedp_bench as ub
-from tests.support import checkpoints as made
-from tests.support import decoders
+from tests.support import checkpoints, decoders
 from uedp_bench.components import registry
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import Corpus
@@ -29,11 +28,11 @@ from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.sampling import Cohort
 from uedp_bench.training.unit_sums import RoundWork, Share, ShareWorker, WorkerSetup
 
-LONG = " ".join(made.WORDS)
+LONG = " ".join(checkpoints.WORDS)
 TYPES = ("float32", "bfloat16", "float16")
 
 
-def corpus(texts: tuple[str, ...] = (*made.sentences(5, 0), "of")) -> Corpus:
+def corpus(texts: tuple[str, ...] = (*checkpoints.sentences(5, 0), "of")) -> Corpus:
     rows = np.arange(len(texts))
     return Corpus(texts, {"user": rows}, np.zeros_like(rows))
 
@@ -207,7 +206,7 @@ def test_answers_without_chats_are_refused() -> None:
 def test_what_causal_models_alone_have_is_refused_for_others(
     name: str, value: Any, tmp_path: Path
 ) -> None:
-    made.encoder(tmp_path, "MaskedLM")
+    checkpoints.encoder(tmp_path, "MaskedLM")
     with pytest.raises(InputError, match=rf"checkpoint\.{name}"):
         ub.load_checkpoint(tmp_path, corpus(), task="masked-language-model", **{name: value})
 
@@ -321,10 +320,10 @@ def test_answers_of_a_bfloat16_adapter_are_attacked_against_its_base(tmp_path: P
     model.peft_config["default"].base_model_name_or_path = "someone/else"  # where it was trained
     model.save_pretrained(tmp_path / "adapter", save_embedding_layers=False)
     texts = [json.dumps([CHATS[0][0], {**CHATS[0][1], "content": one}])
-             for one in made.sentences(30, 3)]  # fmt: skip
+             for one in checkpoints.sentences(30, 3)]  # fmt: skip
     splits = ["train"] * 12 + ["held_out"] * 12 + ["test"] * 6
     rows = [{"text": text, "split": split} for text, split in zip(texts, splits, strict=True)]
-    file = made.write_rows(tmp_path / "rows.csv", rows)
+    file = checkpoints.write_rows(tmp_path / "rows.csv", rows)
     model = {"adapter": str(tmp_path / "adapter"), "dtype": "bfloat16", "format": "chat",
              "answer_only": True, "pretrained": str(tmp_path / "base")}  # fmt: skip
     fields: dict[str, Any] = {

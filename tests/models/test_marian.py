@@ -87,9 +87,9 @@ def test_losses_are_those_of_the_library(release: TranslatorRelease) -> None:
     for one in (rows.take(np.array([row])) for row in range(3)):
         sides = reader.read(one)
         tokens, labels = (torch.from_numpy(sides[name].flat[None]) for name in sides)
-        told = network(input_ids=tokens, labels=labels)
+        outputs = network(input_ids=tokens, labels=labels)
         mine = release.pair_losses(one.texts, one.targets or ())[0]
-        assert mine == pytest.approx(told.loss.item() * labels.shape[1], rel=1e-4)
+        assert mine == pytest.approx(outputs.loss.item() * labels.shape[1], rel=1e-4)
 
 
 def test_rows_are_translated_by_themselves_and_a_saved_model_answers_as_before(
@@ -115,9 +115,9 @@ def test_gradients_of_rows_are_their_own(release: TranslatorRelease) -> None:
 
 
 def test_folders_that_hold_no_model_are_named(tmp_path: Path) -> None:
-    for where, said in ((tmp_path / "none", "none "), (tmp_path, "Marian")):
+    for where, message in ((tmp_path / "none", "none "), (tmp_path, "Marian")):
         model = Marian(MarianParams(pretrained=where))
-        with pytest.raises(InputError, match=rf"marian\.pretrained: .*{said}"):
+        with pytest.raises(InputError, match=rf"marian\.pretrained: .*{message}"):
             model.vocabulary((), origin="", private=False)
 
 

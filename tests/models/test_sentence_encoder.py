@@ -27,7 +27,7 @@ def test_a_text_is_the_mean_of_its_sentences() -> None:
 
     model = models.create("sentence-encoder", {"pretrained": MINILM})
     reference = SentenceTransformer(MINILM, device="cpu")
-    made = model.features(TEXTS, "cpu")
+    features = model.features(TEXTS, "cpu")
     expected = [
         reference.encode(sentences).mean(axis=0)
         for sentences in (
@@ -36,14 +36,14 @@ def test_a_text_is_the_mean_of_its_sentences() -> None:
             ["[MASK] [MASK] came.", "Nobody saw it"],
         )
     ]
-    np.testing.assert_allclose(made, expected, atol=2e-6)
+    np.testing.assert_allclose(features, expected, atol=2e-6)
     assert model.frozen()
     assert model.mask == "[MASK]"
-    assert made.shape == (3, model.feature_size()) == (3, 384)
+    assert features.shape == (3, model.feature_size()) == (3, 384)
 
 
 def test_means_on_disk_need_neither_splitting_nor_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = models.create("sentence-encoder", {"pretrained": MINILM}).features(TEXTS, "cpu")
+    features = models.create("sentence-encoder", {"pretrained": MINILM}).features(TEXTS, "cpu")
 
     def never(*_: object) -> object:
         raise RuntimeError("asked")
@@ -51,7 +51,7 @@ def test_means_on_disk_need_neither_splitting_nor_a_model(monkeypatch: pytest.Mo
     monkeypatch.setattr(sentences, "_load", never)
     monkeypatch.setattr(sentence_encoder, "split_sentences", never)
     again = models.create("sentence-encoder", {"pretrained": MINILM})
-    assert np.array_equal(again.features(TEXTS[::-1], "cpu"), made[::-1])
+    assert np.array_equal(again.features(TEXTS[::-1], "cpu"), features[::-1])
     with pytest.raises(RuntimeError, match="asked"):
         again.features(TEXTS, "cpu", cache=False)
 

@@ -64,15 +64,15 @@ def test_dropout_is_drawn_from_the_seed_of_a_row_and_in_training_alone() -> None
 
 
 @pytest.mark.parametrize(
-    ("params", "said"),
+    ("params", "message"),
     [
         ({"channels": (2, 4)}, r"channels.*2.*\[4, 2, 3\]"),
         ({"pools": (3, 4)}, r"\[3, 4\] has 2"),
         ({"dropout": 1.0}, "dropout"),
     ],
 )
-def test_layouts_that_do_not_fit_are_refused(params: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_layouts_that_do_not_fit_are_refused(params: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
         models.create("text-cnn", params)
 
 
@@ -107,8 +107,8 @@ def test_clipped_and_noisy_steps_learn_it() -> None:
                         model=models.create("hashed-cnn", {"dropout": 0.0}))  # fmt: skip
     (learner,) = task.stages(corpus, None, run)
     module, _ = mechanisms.create("dp-sgd", params).train(learner, corpus, run)
-    found = learner.release(module).class_logprobs(corpus).argmax(axis=1)
-    assert (found == labels).mean() > 0.9
+    predictions = learner.release(module).class_logprobs(corpus).argmax(axis=1)
+    assert (predictions == labels).mean() > 0.9
     assert "clipping" in run.diary.ways
 
 
@@ -127,10 +127,10 @@ def over_words(tmp_path: Path, **params: Any) -> TextCNNModel:
 
 def test_a_text_is_the_vectors_of_its_first_words(tmp_path: Path) -> None:
     model = over_words(tmp_path)
-    found = model.features(["Up nobody down", "and " * 4 + "up down", ""], "cpu")
-    assert found.dtype == np.float32
-    assert found.shape == (3, model.feature_size()) == (3, 10)
-    first, second, empty = found.reshape(3, 2, 5)
+    features = model.features(["Up nobody down", "and " * 4 + "up down", ""], "cpu")
+    assert features.dtype == np.float32
+    assert features.shape == (3, model.feature_size()) == (3, 10)
+    first, second, empty = features.reshape(3, 2, 5)
     assert first.T.tolist() == [[1, -2], [0, 0], [3, 4], [0, 0], [0, 0]]
     assert second.T.tolist() == [[0.5, 0.25]] * 4 + [[1, -2]]
     assert not empty.any()
@@ -147,9 +147,9 @@ def test_each_filter_keeps_its_largest_value_over_all_words(tmp_path: Path) -> N
         windows = vectors.unfold(2, width, 1)  # (rows, d, places, width)
         values = torch.einsum("rdpw,fdw->rpf", windows, convolution.weight) + convolution.bias
         expected.append(values.relu().amax(1))
-    found = module(vectors.flatten(1))
-    torch.testing.assert_close(found, torch.cat(expected, 1))
-    torch.testing.assert_close(module.layers()(vectors), found)
+    features = module(vectors.flatten(1))
+    torch.testing.assert_close(features, torch.cat(expected, 1))
+    torch.testing.assert_close(module.layers()(vectors), features)
     assert module.width == 6
 
 
@@ -164,12 +164,12 @@ def test_the_defaults_over_words_are_kims(tmp_path: Path) -> None:
 
 
 def test_a_network_over_words_leaves_other_results_their_identity() -> None:
-    told = TextCNNParams().model_dump(mode="json")
-    assert not {"embedding", "positions", "widths", "filters"} & set(told)
+    defaults = TextCNNParams().model_dump(mode="json")
+    assert not {"embedding", "positions", "widths", "filters"} & set(defaults)
 
 
 @pytest.mark.parametrize(
-    ("params", "said"),
+    ("params", "message"),
     [
         ({"kernels": ((3,),), "channels": (2,), "pools": (2,)}, "kernels is .*without embedding"),
         ({"standardise": False}, "standardise is False.*without embedding"),
@@ -178,9 +178,9 @@ def test_a_network_over_words_leaves_other_results_their_identity() -> None:
     ],
 )
 def test_parameters_of_the_other_network_are_refused(
-    tmp_path: Path, params: dict[str, Any], said: str
+    tmp_path: Path, params: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         over_words(tmp_path, **params)
 
 

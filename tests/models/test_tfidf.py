@@ -26,7 +26,7 @@ TEXTS = ["the cat the dog the cat", "a b c", "", "Sing, birds! SING in the unhea
          "2 birds and 22 cats"]  # fmt: skip
 
 
-def made(**params: Any) -> tuple[Any, Any, Any]:
+def tfidf(**params: Any) -> tuple[Any, Any, Any]:
     torch.set_num_threads(1)
     model = models.create("tfidf", params)
     vocabulary = model.vocabulary(PUBLIC, origin="test", private=False)
@@ -39,12 +39,12 @@ def vectors(vocabulary: Any, module: Any, texts: list[str]) -> torch.Tensor:
     lengths = torch.tensor([len(row) for row in rows])
     width = int(lengths.max())
     padding = [row + [FIRST_TERM] * (width - len(row)) for row in rows]  # a term, if it were read
-    found: torch.Tensor = module(torch.tensor(padding), lengths)
-    return found
+    output: torch.Tensor = module(torch.tensor(padding), lengths)
+    return output
 
 
 def test_vectors_are_those_of_scikit_learn() -> None:
-    _, vocabulary, module = made()
+    _, vocabulary, module = tfidf()
     oracle = TfidfVectorizer(sublinear_tf=True, vocabulary=list(vocabulary.words))
     wanted = oracle.fit(PUBLIC).transform(TEXTS).toarray()
     np.testing.assert_allclose(vectors(vocabulary, module, TEXTS).numpy(), wanted, atol=1e-6)
@@ -53,7 +53,7 @@ def test_vectors_are_those_of_scikit_learn() -> None:
 
 
 def test_words_are_the_most_frequent_of_public_text_and_no_more_than_asked_for() -> None:
-    _, vocabulary, module = made(vocabulary_size=6)
+    _, vocabulary, module = tfidf(vocabulary_size=6)
     assert vocabulary.words == ("the", "cat", "dog")  # in 3, 2, 2 of the texts; "in", "sing" too
     assert vocabulary.size == 6
     assert module.width == 3
@@ -63,20 +63,20 @@ def test_words_are_the_most_frequent_of_public_text_and_no_more_than_asked_for()
 
 
 def test_hashed_words_need_no_text_and_agree_between_machines() -> None:
-    model, vocabulary, module = made(words="hashed", vocabulary_size=67)
+    model, vocabulary, module = tfidf(words="hashed", vocabulary_size=67)
     assert model.brings_vocabulary()
     assert vocabulary.encode(["cat dog"]) == [[43, 64]]  # CRC-32 modulo 64, after three others
     assert vocabulary.unknown is None
-    found = vectors(vocabulary, module, TEXTS)
-    assert found.shape == (5, 64)
-    np.testing.assert_allclose(found.norm(dim=1), [1, 0, 0, 1, 1], atol=1e-6)
+    rows = vectors(vocabulary, module, TEXTS)
+    assert rows.shape == (5, 64)
+    np.testing.assert_allclose(rows.norm(dim=1), [1, 0, 0, 1, 1], atol=1e-6)
     again = model.vocabulary((), origin="", private=False)
     assert again.fingerprint == vocabulary.fingerprint
 
 
 @pytest.mark.parametrize("words", ["vocabulary", "hashed"])
 def test_a_saved_vocabulary_and_encoder_answer_alike(tmp_path: Path, words: str) -> None:
-    model, vocabulary, module = made(words=words, vocabulary_size=40)
+    model, vocabulary, module = tfidf(words=words, vocabulary_size=40)
     vocabulary.save(tmp_path / "v")
     model.save_encoder(module, tmp_path / "e")
     again = model.load_vocabulary(tmp_path / "v")
@@ -90,13 +90,13 @@ def test_a_saved_vocabulary_and_encoder_answer_alike(tmp_path: Path, words: str)
 
 
 def test_a_row_that_is_much_longer_needs_no_more_room() -> None:
-    model, _, _ = made()
+    model, _, _ = tfidf()
     assert model.row_numbers(100_000, 500) == 500
     assert models.create("bilstm").row_numbers(10, 500) == 5000
 
 
 def test_nothing_in_it_is_trained_and_texts_of_one_batch_do_not_touch() -> None:
-    _, vocabulary, module = made()
+    _, vocabulary, module = tfidf()
     assert list(module.parameters()) == []
     alone = torch.cat([vectors(vocabulary, module, [text]) for text in TEXTS])
     torch.testing.assert_close(alone, vectors(vocabulary, module, TEXTS))

@@ -71,7 +71,7 @@ def _model(name: str, folder: Path) -> TokenEncoder[Any]:
     return model
 
 
-def _made(name: str, folder: Path) -> tuple[TokenEncoder[Any], Vocabulary | None, WordRows, Any]:
+def _encoder(name: str, folder: Path) -> tuple[TokenEncoder[Any], Vocabulary | None, WordRows, Any]:
     model = _model(name, folder)
     vocabulary = None
     if not model.frozen():
@@ -84,15 +84,15 @@ def _made(name: str, folder: Path) -> tuple[TokenEncoder[Any], Vocabulary | None
     return model, vocabulary, model.read_words(ROWS, vocabulary, MOST, "cpu"), module
 
 
-def _gradients(module: nn.Module, found: Tensor) -> list[Tensor]:
+def _gradients(module: nn.Module, outputs: Tensor) -> list[Tensor]:
     weights = [weight for weight in module.parameters() if weight.requires_grad]
-    return list(torch.autograd.grad(found.square().sum(), weights, materialize_grads=True))
+    return list(torch.autograd.grad(outputs.square().sum(), weights, materialize_grads=True))
 
 
 @pytest.mark.parametrize("name", SMALL)
 def test_a_row_depends_on_its_own_words_only(name: str, folder: Path) -> None:
     """Neither who stands beside it nor its padding change its vectors or their gradient."""
-    _, _, rows, module = _made(name, folder)
+    _, _, rows, module = _encoder(name, folder)
     module.train()
     every = np.arange(len(ROWS))
     seeds = torch.arange(len(ROWS)) + 11
@@ -113,7 +113,7 @@ def test_a_row_depends_on_its_own_words_only(name: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("name", SMALL)
 def test_another_row_changes_nothing_here(name: str, folder: Path) -> None:
-    model, vocabulary, rows, module = _made(name, folder)
+    model, vocabulary, rows, module = _encoder(name, folder)
     module.eval()
     others = [ROWS[0], ["park"], ["trees", "mat"], ["sing"], ["on"], ["old"] * 12]
     read = model.read_words(others, vocabulary, MOST, "cpu")
@@ -124,7 +124,7 @@ def test_another_row_changes_nothing_here(name: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("name", SMALL)
 def test_what_was_saved_answers_as_before(name: str, folder: Path, tmp_path: Path) -> None:
-    model, vocabulary, rows, module = _made(name, folder)
+    model, vocabulary, rows, module = _encoder(name, folder)
     model.save_token_encoder(module, tmp_path / "saved")
     loaded = _model(name, folder).load_token_encoder(vocabulary, tmp_path / "saved")
     batch = rows.batch(np.arange(len(ROWS)))
@@ -196,12 +196,12 @@ def test_a_frozen_encoder_gives_the_vectors_that_training_would_start_from(
     module = trained.build_token_encoder(vocabulary, seed=1).eval()
     every = np.arange(len(again))
     expected = module(trained.read_words(again, vocabulary, MOST, "cpu").batch(every))
-    found = model.build_token_encoder(None, seed=1)(rows.batch(every))
+    states = model.build_token_encoder(None, seed=1)(rows.batch(every))
     for row, length in enumerate(rows.lengths.tolist()):
         torch.testing.assert_close(
-            found[row, :length], expected[row, :length], atol=1e-5, rtol=1e-5
+            states[row, :length], expected[row, :length], atol=1e-5, rtol=1e-5
         )
-        assert not found[row, length:].any()
+        assert not states[row, length:].any()
     assert len(list(cache.rglob("*.npz"))) == 1
 
     from uedp_bench.models import bert
@@ -228,23 +228,23 @@ def test_byte_level_tokenizers_have_the_space_in_the_piece() -> None:
 
 
 def test_users_side_by_side_have_the_gradients_of_each(folder: Path) -> None:
-    _, _, rows, module = _made("bilstm", folder)
+    _, _, rows, module = _encoder("bilstm", folder)
     module.train()
     batch = {**rows.batch(np.arange(4)), "seeds": torch.arange(4)}
     weights = {name: weight.detach() for name, weight in module.named_parameters()}
 
     def loss(weights: dict[str, Tensor], batch: dict[str, Tensor]) -> Tensor:
-        found = torch.func.functional_call(module, weights, (batch,))
-        inside = torch.arange(found.shape[1]) < batch["lengths"][:, None]
-        total: Tensor = (found.square().sum(dim=2) * inside).sum()
+        states = torch.func.functional_call(module, weights, (batch,))
+        inside = torch.arange(states.shape[1]) < batch["lengths"][:, None]
+        total: Tensor = (states.square().sum(dim=2) * inside).sum()
         return total
 
     many = {name: torch.stack([value[:2], value[2:]]) for name, value in batch.items()}
-    found = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0))(weights, many)
+    gradients = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0))(weights, many)
     for unit in range(2):
         alone = torch.func.grad(loss)(weights, {n: v[unit] for n, v in many.items()})
         for name, value in alone.items():
-            torch.testing.assert_close(found[name][unit], value, atol=1e-5, rtol=1e-4)
+            torch.testing.assert_close(gradients[name][unit], value, atol=1e-5, rtol=1e-4)
 
 
 def test_features_of_words_are_their_own() -> None:
@@ -262,14 +262,14 @@ def test_features_of_words_are_their_own() -> None:
         "\u0141\u00f3d\u017a",
     ]
     assert [case_of(word) for word in words] == [0, 6, 5, 6, 7, 1, 2, 3, 4, 0, 6]
-    found = features_of([*words, "a" * 15 + "b" * 15, "\u4e2d"])
-    assert found.characters.max() < ALPHABET
-    assert (found.characters[0] > 0).sum() == 2  # begin and end of a word without characters
-    assert found.characters[-1].tolist()[:3] == [2, 1, 3]
-    long = found.characters[-2]
+    features = features_of([*words, "a" * 15 + "b" * 15, "\u4e2d"])
+    assert features.characters.max() < ALPHABET
+    assert (features.characters[0] > 0).sum() == 2  # begin and end of a word without characters
+    assert features.characters[-1].tolist()[:3] == [2, 1, 3]
+    long = features.characters[-2]
     assert (long > 0).all()
     assert len(set(long[1:11].tolist())) == len(set(long[11:21].tolist())) == 1
-    assert len({tuple(row) for row in found.characters.tolist()}) == len(words) + 2
+    assert len({tuple(row) for row in features.characters.tolist()}) == len(words) + 2
 
 
 def test_a_word_is_looked_up_as_written_and_then_in_lower_case(folder: Path) -> None:
@@ -316,5 +316,5 @@ def test_vectors_from_a_file_start_a_network_of_words(tmp_path: Path, frozen: bo
 
 
 def test_results_from_before_keep_their_parameters() -> None:
-    told = models.create("bilstm", {"units": 3}).params.model_dump()
-    assert not {"character_filters", "case_size", "frozen_embedding"} & {*told}
+    params = models.create("bilstm", {"units": 3}).params.model_dump()
+    assert not {"character_filters", "case_size", "frozen_embedding"} & {*params}

@@ -34,17 +34,17 @@ def test_no_words_is_an_input_error() -> None:
 def test_a_saved_vocabulary_is_the_same(
     kind: type[WordVocabulary | TokenizerVocabulary], tmp_path: Path
 ) -> None:
-    made = (
+    vocabulary = (
         WordVocabulary.build(TEXTS, 9, origin="test", private=True)
         if kind is WordVocabulary
         else TokenizerVocabulary.train(TEXTS, 300, origin="test", private=True)
     )
-    made.save(tmp_path / "v")
+    vocabulary.save(tmp_path / "v")
     again = kind.load(tmp_path / "v")
     for name in ("size", "begin", "end", "unknown", "origin", "private", "fingerprint"):
-        assert getattr(again, name) == getattr(made, name), name
+        assert getattr(again, name) == getattr(vocabulary, name), name
     texts = [*TEXTS, "a new word"]
-    assert again.encode(texts) == made.encode(texts)
+    assert again.encode(texts) == vocabulary.encode(texts)
 
 
 def test_fingerprints_tell_vocabularies_apart() -> None:

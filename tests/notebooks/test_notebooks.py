@@ -71,16 +71,16 @@ def test_imports_are_public(file: Path) -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_calls_have_the_arguments_that_there_are(file: Path) -> None:
-    asked = {node.attr for node in ast.walk(code(file))
+    names = {node.attr for node in ast.walk(code(file))
              if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "ub"}  # fmt: skip
-    assert asked and asked <= set(ub.__all__)
+    assert names and names <= set(ub.__all__)
     tree = ast.walk(code(file))
     calls = [node for node in tree if isinstance(node, ast.Call)]
     for node in calls:
         if ast.unparse(node.func).startswith("ub."):
             name = ast.unparse(node.func).removeprefix("ub.")
-            given = {word.arg: None for word in node.keywords if word.arg}
-            bound = inspect.signature(getattr(ub, name)).bind(*[None] * len(node.args), **given)
+            keywords = {word.arg: None for word in node.keywords if word.arg}
+            bound = inspect.signature(getattr(ub, name)).bind(*[None] * len(node.args), **keywords)
             if name == "run":
                 assert set(bound.arguments["keywords"]) <= {*FIELDS, *EXECUTION}
 

@@ -29,26 +29,26 @@ class Counts(UntrainedTask[Any]):
         return self.answer
 
 
-def asked(answer: object) -> Utility:
+def evaluated(answer: object) -> Utility:
     task = Counts()
     task.answer = answer
     return utility_of(task, PublishedOnly(), None)  # type: ignore[arg-type]
 
 
 def test_metrics_come_alone_or_with_details() -> None:
-    assert asked(FOUND) == Utility(FOUND, {})
-    assert asked(Utility(FOUND, {"notes": ["three"]})).details == {"notes": ["three"]}
+    assert evaluated(FOUND) == Utility(FOUND, {})
+    assert evaluated(Utility(FOUND, {"notes": ["three"]})).details == {"notes": ["three"]}
 
 
 @pytest.mark.parametrize("answer", [None, 3.0, (FOUND, {})])
 def test_anything_else_is_refused_by_name(answer: object) -> None:
     with pytest.raises(PluginError, match=r"counts: `score`.*Utility\("):
-        asked(answer)
+        evaluated(answer)
 
 
 def test_a_metric_that_is_not_declared_is_refused_by_name() -> None:
     with pytest.raises(InputError, match=r"counts.*'row'.*'rows'"):
-        asked({"row": Estimate(value=3.0)})
+        evaluated({"row": Estimate(value=3.0)})
 
 
 @pytest.mark.parametrize("fields", [{"utility": ("rows",)}, {"metrics": ()}])

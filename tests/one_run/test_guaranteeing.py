@@ -27,14 +27,14 @@ def pipeline(*names, **params):
 
 
 def charged(selection, *pipelines):
-    given = proven(pipelines[0].plan(STATS), delta=1e-5)
-    return given, charge(given, trials_of(selection, pipelines, STATS))
+    guarantees = proven(pipelines[0].plan(STATS), delta=1e-5)
+    return guarantees, charge(guarantees, trials_of(selection, pipelines, STATS))
 
 
 # ------------------------------------------------------------------------------- shared noise (S1)
 
 
-def winners(seeds, shared, there):
+def winners(seeds, shared, weight):
     """How often the setting with twice the local learning rate wins, by the larger released sum.
 
     One user with an update of norm 1, clipped at its learning rate; 60 rounds at rate 0.025 and
@@ -46,7 +46,7 @@ def winners(seeds, shared, there):
         for trial, rate in enumerate((0.5, 1.0)):
             rng = np.random.default_rng([seed, 0 if shared else 1 + trial])
             coins, noise = rng.random(60) < 0.025, rng.standard_normal(60)
-            released.append(float((rate * there * coins + noise).sum()))
+            released.append(float((rate * weight * coins + noise).sum()))
         won += released[1] > released[0]
     return won / seeds
 
@@ -55,18 +55,18 @@ def epsilon_charged():
     base = PoissonSampled(rate=0.025, event=Gaussian(noise_multiplier=1.0))
     event = PrivacyEvent(unit="user", event=Repeated(count=60, event=base))
     trials = Trials(Selection(tried=TRIED), ((event,),) * 2)
-    (made,), _ = charge(proven([event], delta=1e-5), trials)
-    return made.epsilon
+    (total,), _ = charge(proven([event], delta=1e-5), trials)
+    return total.epsilon
 
 
 def test_trials_that_share_their_noise_break_what_is_charged_for_independent_ones():
     epsilon = epsilon_charged()
     assert epsilon < 2.0
-    without, with_user = (winners(400, True, there) for there in (0.0, 1.0))
+    without, with_user = (winners(400, True, weight) for weight in (0.0, 1.0))
     assert without == 0.0
     # P(second wins | D') - e^epsilon P(second wins | D) is 0.78, four deviations off 0.7.
     assert with_user > 0.7 > 1e-5
-    independent = [winners(400, False, there) for there in (0.0, 1.0)]
+    independent = [winners(400, False, weight) for weight in (0.0, 1.0)]
     assert independent[1] <= math.exp(epsilon) * independent[0]
 
 
@@ -81,10 +81,10 @@ def test_a_mechanism_that_does_not_say_so_is_refused():
     silent = registry.mechanisms.create("noiseless")
     trials = [Pipeline.build([Plugin.create({"clip": clip})], silent) for clip in (0.3, 0.6)]
     assert "plugin" in shared_noise(trials)
-    given, ((made,), record) = charged(Selection(tried=TRIED), *trials)
-    assert given[0].status == "given"
-    assert (made.status, made.epsilon, made.notion) == ("refused", math.inf, "none")
-    assert "fresh_noise" in made.reason
+    guarantees, ((total,), record) = charged(Selection(tried=TRIED), *trials)
+    assert guarantees[0].status == "given"
+    assert (total.status, total.epsilon, total.notion) == ("refused", math.inf, "none")
+    assert "fresh_noise" in total.reason
     (entry,) = record["guarantees"]
     assert (entry["charged"], record["method"]) == (False, "")
     assert "independent" in entry["reason"]
@@ -92,10 +92,10 @@ def test_a_mechanism_that_does_not_say_so_is_refused():
 
 def test_one_trial_is_no_choice_and_needs_no_independence():
     (alone,) = [Pipeline.build([Plugin.create({})], registry.mechanisms.create("noiseless"))]
-    given, ((made,), _) = charged(Selection(tried={"model.units": [8]}, seeds=1), alone)
-    assert made.epsilon == pytest.approx(given[0].epsilon)
-    given, ((made,), _) = charged(Selection(tried={"model.units": [8]}, seeds=2), alone)
-    assert made.status == "refused"
+    guarantees, ((total,), _) = charged(Selection(tried={"model.units": [8]}, seeds=1), alone)
+    assert total.epsilon == pytest.approx(guarantees[0].epsilon)
+    guarantees, ((total,), _) = charged(Selection(tried={"model.units": [8]}, seeds=2), alone)
+    assert total.status == "refused"
 
 
 @pytest.mark.parametrize(
@@ -112,11 +112,11 @@ def test_mechanisms_of_the_package_that_protect_say_so(name):
 def test_every_seed_of_every_setting_is_a_trial():
     trials = [pipeline("user-dp", user_dp={"clip": clip}) for clip in (0.3, 0.6)]
     tried = {"mechanism.user-dp.clip": [0.3, 0.6]}
-    _, ((made,), record) = charged(Selection(tried=tried, seeds=3), *trials)
+    _, ((total,), record) = charged(Selection(tried=tried, seeds=3), *trials)
     (event,) = trials[0].plan(STATS)
     six = Repeated(count=6 * event.event.count, event=event.event.event)
     (all_six,) = proven([event.model_copy(update={"event": six})], delta=1e-5)
-    assert made.epsilon == pytest.approx(all_six.epsilon)
+    assert total.epsilon == pytest.approx(all_six.epsilon)
     assert (record["settings"], record["seeds"]) == (2, 3)
     assert record["method"] == "composition of all 6 trials (2 settings, 3 seeds each)"
     random = {"repetitions": "poisson", "mean": 4.0}
@@ -151,8 +151,8 @@ def test_a_sentence_that_is_removed_lets_another_in_and_caps_have_no_common_neig
         after = [0, 1]
         for cap, kept in zip((1, 2), before, strict=True):
             gone = kept - {2}
-            now = {after[i] for i in capped(keys[after], [0] * len(after), cap)}
-            let_in += now != gone
+            remaining = {after[i] for i in capped(keys[after], [0] * len(after), cap)}
+            let_in += remaining != gone
     assert let_in > 100
 
 
@@ -162,15 +162,15 @@ def test_a_choice_over_caps_is_refused_for_entities_and_charged_for_users(name):
     params = {"protected_spread": 1, "noise_multiplier": 2.0, "rounds": 10}
     trials = [pipeline(name, **{key: {**params, "sentences_per_user": cap}}) for cap in (2, 6)]
     tried = {f"mechanism.{name}.sentences_per_user": [2, 6]}
-    given, (made, record) = charged(Selection(tried=tried, seeds=1), *trials)
-    by_unit = {guarantee.unit: guarantee for guarantee in made}
+    guarantees, (totals, record) = charged(Selection(tried=tried, seeds=1), *trials)
+    by_unit = {guarantee.unit: guarantee for guarantee in totals}
     assert by_unit["user-entity"].status == "refused"
     assert f"{name}.sentences_per_user" in by_unit["user-entity"].reason
     assert by_unit["user-entity"].curve == ()
-    user = next(guarantee for guarantee in given if guarantee.unit == "user")
+    user = next(guarantee for guarantee in guarantees if guarantee.unit == "user")
     assert user.epsilon < by_unit["user"].epsilon < math.inf
     assert [entry["charged"] for entry in record["guarantees"]] == [
-        guarantee.unit == "user" for guarantee in made
+        guarantee.unit == "user" for guarantee in totals
     ]
 
 
@@ -187,11 +187,11 @@ def test_one_cap_has_common_neighbours_with_one_seed_and_not_with_several():
     base = {"protected_spread": 1, "epsilon": 8.0, "rounds": 10}
     trials = [pipeline("uedp-group", uedp_group={**base, "clip": clip}) for clip in (0.1, 0.2)]
     tried = {"mechanism.uedp-group.clip": [0.1, 0.2]}
-    given, (one, _) = charged(Selection(tried=tried, seeds=1), *trials)
+    guarantees, (one, _) = charged(Selection(tried=tried, seeds=1), *trials)
     assert all(before.epsilon < after.epsilon < math.inf
-               for before, after in zip(given, one, strict=True))  # fmt: skip
+               for before, after in zip(guarantees, one, strict=True))  # fmt: skip
     for several in ({"seeds": 2}, {"repetitions": "poisson", "mean": 2.0}):
-        _, (made, _) = charged(Selection(tried=tried, **several), *trials)
-        refused = next(guarantee for guarantee in made if guarantee.unit == "user-entity")
+        _, (totals, _) = charged(Selection(tried=tried, **several), *trials)
+        refused = next(guarantee for guarantee in totals if guarantee.unit == "user-entity")
         assert refused.status == "refused"
         assert "seeds" in refused.reason

@@ -65,38 +65,38 @@ def only_run(out):
 
 
 def test_killed_at_random_moments_a_training_ends_with_the_same_model_and_result(killed):
-    told, folder = killed[0]["trainings"], killed[1]
-    assert told["code"] == 0, told
-    assert told["kills"] == KILLS
+    record, folder = killed[0]["trainings"], killed[1]
+    assert record["code"] == 0, record
+    assert record["kills"] == KILLS
     expected, weights = only_run(folder / "whole")
     assert expected.status == "finished"
     assert "resumed" not in expected.cost.model_extra
     assert expected.cost.model_extra["rows_pretrain"] > 0
     resumed = 0
     for out in sorted(folder.glob("training-*")):
-        found, bits = only_run(out)
-        assert numbers(found) == numbers(expected)
+        result, bits = only_run(out)
+        assert numbers(result) == numbers(expected)
         assert bits == weights
-        resumed += found.cost.model_extra.get("resumed", 0)
-        assert {path.name for path in (out / found.id).iterdir()} == {
+        resumed += result.cost.model_extra.get("resumed", 0)
+        assert {path.name for path in (out / result.id).iterdir()} == {
             "result.json", "planted.json", "release"}  # fmt: skip
         assert all(path.suffix in (".pt", ".lock") for path in (out / "cache").iterdir())
     assert KILLS / 2 < resumed <= KILLS
 
 
 def test_killed_at_random_moments_a_grid_ends_as_if_nothing_had_happened(killed):
-    told, folder = killed[0]["commands"], killed[1]
-    assert told["code"] == 0, told
-    assert len(told["kills"]) == -(-KILLS // 4)
+    record, folder = killed[0]["commands"], killed[1]
+    assert record["code"] == 0, record
+    assert len(record["kills"]) == -(-KILLS // 4)
     folders = [folder / "undisturbed", *sorted(folder.glob("killed-*"))]
-    assert len(folders) == told["grids"] + 1
+    assert len(folders) == record["grids"] + 1
     expected = {path.parent.name: stored_result(path)
                 for path in (folder / "undisturbed").glob("*/result.json")}  # fmt: skip
     assert len(expected) == 2
     assert {result.status for result in expected.values()} == {"finished"}
     for out in folders:
-        found = {path.parent.name: stored_result(path) for path in out.glob("*/result.json")}
-        assert {k: numbers(v) for k, v in found.items()} == {
+        results = {path.parent.name: stored_result(path) for path in out.glob("*/result.json")}
+        assert {k: numbers(v) for k, v in results.items()} == {
             k: numbers(v) for k, v in expected.items()
         }
         names = {path.name for path in out.iterdir()}

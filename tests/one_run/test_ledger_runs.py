@@ -42,8 +42,8 @@ def verdict(**params):
 
 
 def only(result, kind, unit="user"):
-    (found,) = [g for g in result.guarantees if (g.kind, g.unit) == (kind, unit)]
-    return found
+    (guarantee,) = [g for g in result.guarantees if (g.kind, g.unit) == (kind, unit)]
+    return guarantee
 
 
 # ---------------------------------------------------------------------------------------- refusals
@@ -58,8 +58,8 @@ def test_a_sampler_that_the_accountant_was_not_told_of_refuses_the_proof(out):
 
 
 def test_a_denominator_from_the_data_refuses_the_proof(out):
-    told = {"users": 60, "entities": 50, "sentences": 300, "sensitive_sentences": 200}
-    params = {**ROUNDS, **told}
+    sizes = {"users": 60, "entities": 50, "sentences": 300, "sensitive_sentences": 200}
+    params = {**ROUNDS, **sizes}
     honest = run(out, {"name": "uedp", "params": {**params, "denominators": "public"}})
     assert only(honest, "proven", "user-entity").status == "given"
     peeking = run(out, {"name": "uedp", "params": {**params, "denominators": "data"}})
@@ -85,8 +85,8 @@ def test_marks_by_a_model_of_unknown_training_refuse_the_proof(out, monkeypatch,
 
     monkeypatch.setattr(automatic_annotation, "by_pipeline", by_pipeline)
     few = {"users": 20, "valid_users": 1, "test_users": 5, "public_users": 10, "sentences": 3}
-    asked = {"candidates": "spacy", "pipeline": "mine", "pipeline_is_public": declared}
-    source = {"name": "wiki-biographies", "params": {**few, "annotate": asked}}
+    annotation = {"candidates": "spacy", "pipeline": "mine", "pipeline_is_public": declared}
+    source = {"name": "wiki-biographies", "params": {**few, "annotate": annotation}}
     guarantee = only(run(out, USER_DP, source=source), "proven")
     assert guarantee.status == ("given" if declared else "refused")
     assert (guarantee.epsilon < float("inf")) is declared
@@ -133,21 +133,21 @@ def test_a_metric_above_its_ceiling_fails_the_run_loudly(out):
 
 def test_without_a_proof_for_users_no_metric_has_a_ceiling(out):
     for mechanism in (NOISELESS, {"name": "secretly-fixed", "params": ROUNDS}):
-        found = run(out, mechanism, seer(1.0))
-        assert (found.status, found.ceilings) == ("finished", {})
-        assert "ceilings" not in found.model_dump(mode="json")
+        result = run(out, mechanism, seer(1.0))
+        assert (result.status, result.ceilings) == ("finished", {})
+        assert "ceilings" not in result.model_dump(mode="json")
 
 
 def test_records_of_one_user_are_a_group_of_the_proof(out):
     params = {"steps": 2, "batch_size": 10, "noise_multiplier": 20.0}
-    found = run(out, {"name": "dp-sgd", "params": params}, seer(0.5))
-    assert only(found, "proven", "record").epsilon < 1
-    assert 0.5 < found.ceilings["seer"]["auc_user"] < 0.6
+    result = run(out, {"name": "dp-sgd", "params": params}, seer(0.5))
+    assert only(result, "proven", "record").epsilon < 1
+    assert 0.5 < result.ceilings["seer"]["auc_user"] < 0.6
 
 
 def test_a_claim_below_a_bound_is_refuted_in_the_result(out):
-    told = {"users": 60, "entities": 50, "sentences": 300, "sensitive_sentences": 200}
-    uedp = {"name": "uedp", "params": {**ROUNDS, **told, "denominators": "data"}}
+    sizes = {"users": 60, "entities": 50, "sentences": 300, "sensitive_sentences": 200}
+    uedp = {"name": "uedp", "params": {**ROUNDS, **sizes, "denominators": "data"}}
     claim = only(run(out, uedp), "claimed", "user-entity")
     assert claim.status == "given"
     high = 1.1 * claim.epsilon

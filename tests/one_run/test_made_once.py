@@ -20,7 +20,7 @@ LOADED = 3
 
 
 @pytest.fixture
-def made(monkeypatch):
+def counts(monkeypatch):
     """Counts components that are made and calls of functions, by their names."""
     counted = Counter()
     for module, name in ((planting, "plant_all"), (identity, "identity_parts"),
@@ -51,24 +51,24 @@ def create_of(counted):
     return classmethod(counting)
 
 
-def test_a_run_makes_everything_once(tmp_path, made):
+def test_a_run_makes_everything_once(tmp_path, counts):
     (spec,) = runs(["deidentify", USER_DP], attacks=[ASKS])
-    made.clear()
+    counts.clear()
     result = execute(spec, Execution(tmp_path, "cpu"))
     assert result.error is None, result.error
     assert result.cost.reference_models == 2
-    assert {name: made[name] for name in ONCE} == dict.fromkeys(ONCE, 1)
-    assert made["lstm-small"] == 1 + LOADED
+    assert {name: counts[name] for name in ONCE} == dict.fromkeys(ONCE, 1)
+    assert counts["lstm-small"] == 1 + LOADED
     # The identity is that of the files as they are before and after the run, too.
-    assert (made["plant_all"], made["identity_parts"], made["prepare"]) == (1, 3, 1)
-    assert not made["tried_runs"]
+    assert (counts["plant_all"], counts["identity_parts"], counts["prepare"]) == (1, 3, 1)
+    assert not counts["tried_runs"]
 
 
-def test_a_job_hands_its_identity_to_the_run(tmp_path, made):
+def test_a_job_hands_its_identity_to_the_run(tmp_path, counts):
     (spec,) = runs(USER_DP)
     jobs = jobs_of([spec], tmp_path)
-    assert made["identity_parts"] == 1
-    made.clear()
+    assert counts["identity_parts"] == 1
+    counts.clear()
     ((_, result),) = run_jobs(jobs, Execution(tmp_path, "cpu"), workers=0)
     assert result.id == jobs[0].id
-    assert made["identity_parts"] == 2  # to see that no file changed
+    assert counts["identity_parts"] == 2  # to see that no file changed

@@ -39,10 +39,10 @@ def test_what_nobody_publishes_cannot_be_linked() -> None:
 
 def test_a_classifier_completes_no_text_and_a_language_model_has_no_representation() -> None:
     classes = {"task": "text-classification", "model": BILSTM}
-    (said,) = lines(NOISELESS, attacks=["secret-sharer", "membership", "audit"], **classes)
-    assert said.startswith("secret-sharer")
-    (said,) = lines(NOISELESS, attacks=["attribute-inference", "membership", "audit"])
-    assert said.startswith("attribute-inference")
+    (line,) = lines(NOISELESS, attacks=["secret-sharer", "membership", "audit"], **classes)
+    assert line.startswith("secret-sharer")
+    (line,) = lines(NOISELESS, attacks=["attribute-inference", "membership", "audit"])
+    assert line.startswith("attribute-inference")
 
 
 def test_where_a_mechanism_serves_or_a_task_says_nothing_nobody_knows(tmp_path: Path) -> None:
@@ -50,8 +50,8 @@ def test_where_a_mechanism_serves_or_a_task_says_nothing_nobody_knows(tmp_path: 
     assert not lines({"name": "dpnr", "params": {"epsilon": 1}}, attacks=["reidentify"], **classes)
     with plugged(Path(__file__).parents[1] / "support" / "rated_text.py"):
         assert not lines(NOISELESS, attacks=["reidentify"], task="rated-text", model="none")
-        asked = expected(tasks.create("rated-text", {}))
-        assert [kind.__name__ for kind in asked] == ["Rater", "RowScorer"]
+        capabilities = expected(tasks.create("rated-text", {}))
+        assert [kind.__name__ for kind in capabilities] == ["Rater", "RowScorer"]
     assert expected(tasks.create("word-substitution", {})) == ()
 
 
@@ -72,9 +72,9 @@ def test_a_task_releases_what_it_says(task: str, tmp_path: Path) -> None:
 
 def test_the_command_says_so_before_it_trains(tmp_path: Path) -> None:
     more = ["--mechanism", "noiseless", "--set", "mechanism.epochs=1", "--attack", "reidentify"]
-    found = CliRunner().invoke(app, flags(tmp_path, *more))
-    assert found.exit_code == 0, found.output
-    assert "note: reidentify" in found.output
+    outcome = CliRunner().invoke(app, flags(tmp_path, *more))
+    assert outcome.exit_code == 0, outcome.output
+    assert "note: reidentify" in outcome.output
 
 
 @pytest.mark.parametrize("name", ["user-dp", "fedavg"])
@@ -86,9 +86,9 @@ def test_no_update_of_a_user_is_there_to_replace_where_clients_take_part(
     specs = runs({"name": name, "params": params}, attacks=[audit], clients={"count": 4})
     of_users, of_clients = jobs_of(specs, tmp_path)
     assert of_users.left_out == ()
-    (said,) = of_clients.left_out
-    assert said.startswith("audit.canary is 'update'")
+    (reason,) = of_clients.left_out
+    assert reason.startswith("audit.canary is 'update'")
     if name == "user-dp":
         result = execute(of_clients.spec, Execution(tmp_path, "cpu"))
         (skipped,) = result.skipped_attacks
-        assert skipped.reason == said
+        assert skipped.reason == reason

@@ -114,7 +114,7 @@ def test_all_four_stages_in_order():
 
 
 @pytest.mark.parametrize(
-    ("parts", "said"),
+    ("parts", "message"),
     [
         ((user_dp(), Deidentify()), "order.*deidentify.*user-dp"),
         ((Serve(), user_dp()), "order.*user-dp.*serve"),
@@ -125,8 +125,8 @@ def test_all_four_stages_in_order():
         ((), "mechanism.*noiseless"),
     ],
 )
-def test_what_does_not_compose_is_refused(parts, said):
-    with pytest.raises(InputError, match=said):
+def test_what_does_not_compose_is_refused(parts, message):
+    with pytest.raises(InputError, match=message):
         build(*parts)
 
 
@@ -204,8 +204,8 @@ def test_a_word_of_published_text_is_no_word_of_the_text():
         assert not build(Deidentify(), send).refusals(STATS)  # text at inference is the original
         pipeline = build(perturb, send)
         assert any("word_dropout to 0" in why for why in pipeline.refusals(STATS)) is refused
-        found = proven(pipeline.plan(STATS), delta=1e-5, refusals=pipeline.refusals(STATS))
-        (word,) = (each for each in found if each.unit == "word")
+        guarantees = proven(pipeline.plan(STATS), delta=1e-5, refusals=pipeline.refusals(STATS))
+        (word,) = (each for each in guarantees if each.unit == "word")
         assert word.epsilon == (float("inf") if refused else 4.0)
 
 
@@ -234,9 +234,9 @@ def test_choosing_the_vocabulary_always_counts_and_pre_processing_still_does_not
     planned = pipeline.plan(STATS)
     assert planned[:1] == mine and [event.stage for event in planned] == ["words", "user-dp"]
     assert [event.event for event in planned[1:]] == [event.event for event in other]
-    said = "vocabulary and initial weights do not depend on private text"
-    assert said in other[0].assumptions and said not in planned[1].assumptions
-    assert f"{said} beyond what words is charged for" in planned[1].assumptions
+    assumption = "vocabulary and initial weights do not depend on private text"
+    assert assumption in other[0].assumptions and assumption not in planned[1].assumptions
+    assert f"{assumption} beyond what words is charged for" in planned[1].assumptions
     (both,) = proven(pipeline.plan(STATS), delta=1e-5)
     (alone,) = proven(train.plan(STATS), delta=1e-5)
     assert alone.epsilon < both.epsilon < float("inf")

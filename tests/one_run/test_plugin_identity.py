@@ -81,14 +81,14 @@ def test_an_edited_plugin_runs_again(file: Path, tmp_path: Path) -> None:
             file.write_text(PLUGIN.format(factor=factor))
             done = CliRunner().invoke(app, command)
             assert done.exit_code == 0, done.output
-    found = [json.loads(p.read_text()) for p in (tmp_path / "out").glob("*/result.json")]
-    assert len(found) == 2
-    digests = {each["provenance"]["identity"]["mechanism"][0][3] for each in found}
+    records = [json.loads(p.read_text()) for p in (tmp_path / "out").glob("*/result.json")]
+    assert len(records) == 2
+    digests = {each["provenance"]["identity"]["mechanism"][0][3] for each in records}
     assert len(digests) == 2
 
 
 def test_validation_compares_the_file_that_it_is_given(file: Path, tmp_path: Path) -> None:
-    def said(result: Result) -> list[str]:
+    def differences(result: Result) -> list[str]:
         problems = list(check_identity(result))
         assert all(problem.severity == "note" for problem in problems)
         return [problem.what for problem in problems]
@@ -97,12 +97,12 @@ def test_validation_compares_the_file_that_it_is_given(file: Path, tmp_path: Pat
         (spec,) = runs(MINE)
         result = execute(spec, Execution(tmp_path / "out", "cpu", keep_release=False))
         assert result.error is None
-        assert said(result) == []
+        assert differences(result) == []
         file.write_text(PLUGIN.format(factor=2))
         registry.load_plugins([file])
-        (what,) = said(result)
+        (what,) = differences(result)
         assert "digest" in what
         assert "compare" in what
-    (what,) = said(result)
+    (what,) = differences(result)
     assert "mine" in what
     assert "--plugin" in what

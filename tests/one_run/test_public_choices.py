@@ -77,8 +77,8 @@ def test_a_training_user_is_public_by_no_door(tmp_path: Path, door: Any) -> None
 def test_a_client_with_public_rows_is_covered_in_training_alone(tmp_path: Path) -> None:
     def by_text(rows: list[dict[str, Any]]) -> dict[str, Condition]:
         corpus = Clients(count=2).deal(load(tmp_path, rows))
-        found = conditions(planted(corpus))
-        return {one.text: one for one in found if one.concerns("client", "add-or-remove")}
+        by_condition = conditions(planted(corpus))
+        return {one.text: one for one in by_condition if one.concerns("client", "add-or-remove")}
 
     apart = by_text([*ROWS, {"text": "p", "who": "p", "split": "public"}])
     assert not apart[CLIENT_ROWS].broken
@@ -122,8 +122,8 @@ def test_numbers_of_a_plug_in_are_assumed_to_be_names(tmp_path: Path) -> None:
 def test_planting_and_quotas_are_assumed(tmp_path: Path) -> None:
     before = load(tmp_path, ROWS)
     after = before.with_split(before.users == 0, "held_out")
-    found = {one.text for one in conditions(planted(after, before, membership=Planted()))}
-    assert PLANTED in found
+    conditions_met = {one.text for one in conditions(planted(after, before, membership=Planted()))}
+    assert PLANTED in conditions_met
     same = {one.text for one in conditions(planted(before, before, membership=Planted()))}
     assert PLANTED not in same
     audited = conditions(planted(before, before, audit=Planted(injected=(0,))))
@@ -149,8 +149,8 @@ def test_every_attack_that_plants_is_assumed(
     """Canaries and coins fall among the users who are there: a neighbour has the same ones."""
     partner = known_partners("attack", name).get("source", SOURCE)
     corpus: Corpus = sources.create(partner["name"], partner["params"]).load()
-    known = known_params("attack", name, tmp_path) if params is None else params
-    attack = attacks.create(name, fitted(attacks.get(name), known, {}))
+    values = known_params("attack", name, tmp_path) if params is None else params
+    attack = attacks.create(name, fitted(attacks.get(name), values, {}))
     after, own = plant_all((attack,), corpus, 1)
     moved = withdrawn(own, len(after))
     prepared = replace(planted(after.with_split(moved, "held_out"), corpus, **own), withdrawn=moved)
@@ -197,8 +197,8 @@ def test_conditions_refuse_or_are_stated_by_unit_and_adjacency() -> None:
         Condition("assumed", frozenset({"record"})),
         Condition("of others", None, "replace-one"),
     )
-    given = {one.unit: one for one in proven(events, delta=1e-5, conditions=needed)}
-    assert (given["user"].status, given["user"].reason) == ("refused", "broken")
-    assert math.isfinite(given["record"].epsilon)
-    assert "assumed" in given["record"].assumptions
-    assert "of others" not in given["record"].assumptions
+    by_unit = {one.unit: one for one in proven(events, delta=1e-5, conditions=needed)}
+    assert (by_unit["user"].status, by_unit["user"].reason) == ("refused", "broken")
+    assert math.isfinite(by_unit["record"].epsilon)
+    assert "assumed" in by_unit["record"].assumptions
+    assert "of others" not in by_unit["record"].assumptions

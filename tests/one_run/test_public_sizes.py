@@ -51,13 +51,13 @@ def test_fewer_than_declared_are_told_with_the_round_that_is_expected(tmp_path: 
 def test_held_out_users_are_taken_off_a_documented_number(tmp_path: Path) -> None:
     result = run_with(tmp_path, "user-dp", (HELD_OUT,), **ROUNDS)
     assert result.error is None
-    found = result.diagnostics["public_sizes"]
-    assert (found["declared"], found["training"]) == (50, 50)
+    sizes = result.diagnostics["public_sizes"]
+    assert (sizes["declared"], sizes["training"]) == (50, 50)
     assert shortfall(result) is None
     # A declared number is that of the users who are left after every cut: nothing is taken off.
     result = run_with(tmp_path, "user-dp", (HELD_OUT,), **ROUNDS, users=60)
-    found = result.diagnostics["public_sizes"]
-    assert (found["declared"], found["training"]) == (60, 50)
+    sizes = result.diagnostics["public_sizes"]
+    assert (sizes["declared"], sizes["training"]) == (60, 50)
 
 
 @pytest.mark.parametrize(
@@ -91,9 +91,9 @@ def test_independent_coins_need_no_exact_number(tmp_path: Path) -> None:
 
 def test_records_are_units_too(tmp_path: Path) -> None:
     result = run_with(tmp_path, "dp-sgd", steps=2, batch_size=8, records=10_000)
-    found = result.diagnostics["public_sizes"]
-    assert found["unit"] == "records"
-    assert found["expected_per_round"] == pytest.approx(8 * found["training"] / 10_000)
+    sizes = result.diagnostics["public_sizes"]
+    assert sizes["unit"] == "records"
+    assert sizes["expected_per_round"] == pytest.approx(8 * sizes["training"] / 10_000)
     assert PublicUnits("users", 10, 4.0, independent=False).expected(5) == 4.0
 
 

@@ -67,17 +67,17 @@ class Publisher(PublishingMechanism):
     """Publishes what it is given, changed by hand."""
 
     name = "by-hand"
-    made: dict
+    corpora: dict
 
     def plan(self, stats):
         return EVENTS
 
     def publish(self, corpus, run):
-        return replace(corpus, **self.made), EVENTS
+        return replace(corpus, **self.corpora), EVENTS
 
 
-def by_hand(carries: frozenset[str] = frozenset(), **made: object) -> Publisher:
-    kind = type("ByHand", (Publisher,), {"carries": carries, "made": made})
+def by_hand(carries: frozenset[str] = frozenset(), **corpora: object) -> Publisher:
+    kind = type("ByHand", (Publisher,), {"carries": carries, "corpora": corpora})
     return kind()
 
 
@@ -108,8 +108,8 @@ def test_texts_replaced_by_hand_take_no_label_along(corpus: Corpus) -> None:
 
 def test_a_stranger_who_names_nothing_carries_nothing(corpus: Corpus) -> None:
     """Every column that tells what rows say, also one that is declared later."""
-    given = {name: getattr(corpus, name) for name in CONTENT}
-    assert not any(value is None or value == {} for value in given.values())
+    filled = {name: getattr(corpus, name) for name in CONTENT}
+    assert not any(value is None or value == {} for value in filled.values())
     for publisher in (by_hand(), by_hand(texts=("x",) * 4), by_hand(vectors=np.ones((4, 1)))):
         out, _ = publish(publisher, corpus, run_of())
         for name in CONTENT:
@@ -132,20 +132,20 @@ def test_where_names_stand_is_published_for_those_that_read_it_only(corpus: Corp
     everything = frozenset(CONTENT)
     promising = type("Promising", (by_hand(everything).__class__,), {"unit": "word"})()
     tagger, plain, nobody = Tagger.create(), Noiseless.create(), NextWord.create()
-    for publisher, task, given in (
+    for publisher, task, columns in (
         (promising, nobody, set()),
         (promising, tagger, {"entities"}),
         (by_hand(everything), nobody, set(CONTENT)),
     ):
         pipeline = Pipeline.build([publisher], plain)
         out, _ = publish_all(pipeline, corpus, run_of(), task)
-        assert out.entities.lost == ("entities" not in given)
-        assert out.layer("gold").spans.lost == ("layers" not in given)
-        assert (out.targets is None) == ("targets" not in given)
-        assert (out.records is None) == ("records" not in given)
+        assert out.entities.lost == ("entities" not in columns)
+        assert out.layer("gold").spans.lost == ("layers" not in columns)
+        assert (out.targets is None) == ("targets" not in columns)
+        assert (out.records is None) == ("records" not in columns)
         check_carried(pipeline, tagger)
         refused = not_carried(tagger, pipeline, task)  # as an attack on what was published
-        assert (refused is None) == ("entities" in given)
+        assert (refused is None) == ("entities" in columns)
     reads = {"reads": lambda self: frozenset({"layer gold"})}
     one = type("OneLayer", (Tagger,), {"name": "one-layer", **reads}).create()
     two = replace(corpus, layers={"gold": corpus.layer("gold"), "pos": corpus.layer("gold")})
@@ -252,7 +252,7 @@ def test_what_no_corpus_has_cannot_be_read(column: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("column", "said"),
+    ("column", "message"),
     [
         ("layer golden", "layer golden.*'gold'"),
         ("layer pos", "layer pos.*: gold"),
@@ -261,11 +261,11 @@ def test_what_no_corpus_has_cannot_be_read(column: str) -> None:
     ],
 )
 def test_what_the_source_does_not_fill_cannot_be_read(
-    corpus: Corpus, column: str, said: str
+    corpus: Corpus, column: str, message: str
 ) -> None:
     kind = type("Reader", (Tagger,), {"name": "reader", "reads": lambda self: frozenset({column})})
     bare = replace(corpus, targets=None, records=None)
-    with pytest.raises(CapabilityError, match=said):
+    with pytest.raises(CapabilityError, match=message):
         check_there([NextWord.create(), kind.create()], bare)
     assert not_there(Tagger.create(), replace(bare, entities=Spans.none())) is None
 

@@ -33,14 +33,14 @@ def _setting(memory: float | None, cpu: float, runs: int) -> SettingForecast:
 def test_steps_that_are_left_out_count_at_the_pace_of_the_others_on_each_clock(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    now = np.zeros(2)
-    monkeypatch.setattr(rehearsal, "_clocks", now.copy)
+    clocks = np.zeros(2)
+    monkeypatch.setattr(rehearsal, "_clocks", clocks.copy)
     first = rehearsal.FirstSteps()
     run = Run(1, CorpusStats(1, 1, 0, 0, public=True))
     done = 0
     for _ in first.steps("train", run, 100, {}):
         # The first step warms up; a step of a second takes half of one of the CPU.
-        now += [5.0, 4.0] if done == 0 else [1.0, 0.5]
+        clocks += [5.0, 4.0] if done == 0 else [1.0, 0.5]
         done += 1
     assert done == rehearsal.LEAST_STEPS
     assert first.left.tolist() == [97.0, 48.5]
@@ -51,19 +51,19 @@ def test_steps_that_are_left_out_count_at_the_pace_of_the_others_on_each_clock(
 
 def test_runs_side_by_side_hold_the_memory_of_the_largest_of_them() -> None:
     settings = _setting(100.0, 10.0, 3), _setting(300.0, 40.0, 2), _setting(None, 0.0, 4)
-    found = Forecast(settings, workers=2, took=0.0)
-    assert not found.lower_limit and "about" in _expected(found)
-    assert found.memory_mb == 400.0  # one run of either: the others of 300 MB are finished
-    assert replace(found, workers=1).memory_mb == 300.0
-    assert replace(found, workers=99).memory_mb == 500.0
-    assert found.cpu_hours == pytest.approx((2 * 10.0 + 40.0) / 3600)
-    assert ", 0.017 hours of the CPU, 400 MB of memory" in _expected(found)
+    estimate = Forecast(settings, workers=2, took=0.0)
+    assert not estimate.lower_limit and "about" in _expected(estimate)
+    assert estimate.memory_mb == 400.0  # one run of either: the others of 300 MB are finished
+    assert replace(estimate, workers=1).memory_mb == 300.0
+    assert replace(estimate, workers=99).memory_mb == 500.0
+    assert estimate.cpu_hours == pytest.approx((2 * 10.0 + 40.0) / 3600)
+    assert ", 0.017 hours of the CPU, 400 MB of memory" in _expected(estimate)
 
 
 def test_a_dry_run_says_what_decides_the_cost_of_a_run() -> None:
     one = replace(_setting(1234.5, 7200.0, 2), steps=(("pretrain", 90), ("train", 4000)))
-    said = "90 steps of pretrain, 4,000 steps of train, 2 hours of the CPU, 1,234 MB of memory"
-    assert _cost(one) == said
+    line = "90 steps of pretrain, 4,000 steps of train, 2 hours of the CPU, 1,234 MB of memory"
+    assert _cost(one) == line
     part = replace(one, weights=124_439_808, measured="in part: it ended", steps=())
     assert _cost(part) == "124,439,808 weights, at least 2 hours of the CPU, 1,234 MB of memory"
 
@@ -71,12 +71,12 @@ def test_a_dry_run_says_what_decides_the_cost_of_a_run() -> None:
 def test_steps_after_one_that_does_not_end_last_at_least_as_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    now = np.zeros(2)
-    monkeypatch.setattr(rehearsal, "_clocks", now.copy)
+    clocks = np.zeros(2)
+    monkeypatch.setattr(rehearsal, "_clocks", clocks.copy)
     first = rehearsal.FirstSteps()
     steps = first.steps("train", Run(1, CorpusStats(1, 1, 0, 0, public=True)), 10, {})
     next(steps)
-    now += [30.0, 20.0]
+    clocks += [30.0, 20.0]
     first.stop()
     assert first.left.tolist() == [9 * 30.0, 9 * 20.0]
     first.stop()  # counted once
@@ -87,8 +87,8 @@ def test_what_takes_longer_than_is_said_is_a_lower_limit_everywhere() -> None:
     whole, part = _setting(1.0, 60.0, 2), replace(_setting(1.0, 60.0, 2), measured=f"{IN_PART}: it")
     for one in (part, replace(whole, seconds={}, cpu_seconds={})):
         both = Forecast((whole, one), workers=1, took=0.0)
-        said = _expected(both)
-        assert "expected: at least " in said and "at least 0.0" in said and "about" not in said
+        line = _expected(both)
+        assert "expected: at least " in line and "at least 0.0" in line and "about" not in line
         assert both.to_dict()["lower_limit"] and both.to_dict()["settings"][1]["lower_limit"]
     done = replace(part, finished=(0, 1))
     assert not Forecast((whole, done), workers=1, took=0.0).lower_limit
@@ -101,7 +101,7 @@ def test_a_setting_counted_as_another_keeps_its_lower_limit(
     for why_not, at_least in (("it ended after 30 seconds", True), ("", False)):
         rehearsed = rehearsal.Rehearsed({"train": 1.0}, {"train": 1.0}, 1.0, (), 0, None, {},
                                         why_not=why_not)  # fmt: skip
-        monkeypatch.setattr(forecast, "rehearse", lambda *_, found=rehearsed, **__: found)
+        monkeypatch.setattr(forecast, "rehearse", lambda *_, outcome=rehearsed, **__: outcome)
         jobs = jobs_of(runs({"name": "noiseless", "params": {"epochs": [1, 900]}}), tmp_path)
         both = forecast.forecast(jobs, "cpu", 1)
         assert [one.lower_limit for one in both.settings] == [at_least] * 2

@@ -43,7 +43,7 @@ def trainings(monkeypatch):
     return counted
 
 
-def made(spec, cache):
+def retraining(spec, cache):
     """A run of a spec that can retrain, without running it."""
     ready = replace(prepared(spec, cache), cache=cache)
     vocabulary = ready.parts.task.vocabulary(ready.planted_corpus.corpus)
@@ -61,14 +61,14 @@ def some(corpus, count=8):
 
 
 def test_runs_of_one_seed_share_the_reference_and_each_pays_for_it(tmp_path, trainings):
-    found = [
+    results = [
         execute(s, Execution(tmp_path, "cpu")) for s in runs(NOISELESS, USER_DP, attacks=[ASKS])
     ]
-    assert [result.error for result in found] == [None, None]
+    assert [result.error for result in results] == [None, None]
     assert len(trainings) == 1
-    details = [result.details["hold-out"] for result in found]
+    details = [result.details["hold-out"] for result in results]
     assert details[0]["reference"] == details[0]["again"] == details[1]["reference"]
-    for result in found:
+    for result in results:
         cost = result.cost.model_dump()
         assert cost["reference_models"] == 2
         assert cost["reference_seconds"] > 0
@@ -78,7 +78,7 @@ def test_another_seed_model_mechanism_version_or_set_of_users_is_another_referen
     tmp_path, trainings, monkeypatch
 ):
     (spec,) = runs(USER_DP)
-    run, corpus = made(spec, tmp_path)
+    run, corpus = retraining(spec, tmp_path)
     users = some(corpus)
     base = scores(run.retrain(users, mechanism="none", seed=1), corpus)
     others = [
@@ -89,24 +89,24 @@ def test_another_seed_model_mechanism_version_or_set_of_users_is_another_referen
     assert len(trainings) == 4
     assert not any(np.array_equal(scores(other, corpus), base) for other in others)
     wider = {"name": "lstm-small", "params": {**MODEL, "units": 9}}
-    made(runs(USER_DP, model=wider)[0], tmp_path)[0].retrain(users, mechanism="none", seed=1)
+    retraining(runs(USER_DP, model=wider)[0], tmp_path)[0].retrain(users, mechanism="none", seed=1)
     assert len(trainings) == 5
     monkeypatch.setattr(registry.models.get("lstm-small"), "version", 99)
-    made(spec, tmp_path)[0].retrain(users, mechanism="none", seed=1)
+    retraining(spec, tmp_path)[0].retrain(users, mechanism="none", seed=1)
     assert len(trainings) == 6
 
 
 def test_training_like_the_mechanism_depends_on_its_parameters(tmp_path, trainings):
     other = {"name": "user-dp", "params": {**USER_DP["params"], "noise_multiplier": 2.0}}
     for spec in runs(USER_DP, other):
-        run, corpus = made(spec, tmp_path)
+        run, corpus = retraining(spec, tmp_path)
         for mechanism in ("same", "none"):
             run.retrain(some(corpus), mechanism=mechanism, seed=1)
     assert [mechanism for mechanism, _ in trainings] == ["same", "none", "same"]
 
 
 def test_a_reference_that_was_cut_short_is_trained_again(tmp_path, trainings):
-    run, corpus = made(runs()[0], tmp_path)
+    run, corpus = retraining(runs()[0], tmp_path)
     first = scores(run.retrain(some(corpus), mechanism="none", seed=1), corpus)
     (done,) = tmp_path.glob("retrain-*/done.json")
     done.unlink()
@@ -119,7 +119,7 @@ def test_a_reference_that_was_cut_short_is_trained_again(tmp_path, trainings):
 
 
 def test_a_reference_with_a_flipped_bit_is_trained_again(tmp_path, trainings):
-    run, corpus = made(runs()[0], tmp_path)
+    run, corpus = retraining(runs()[0], tmp_path)
     first = scores(run.retrain(some(corpus), mechanism="none", seed=1), corpus)
     (weights,) = tmp_path.glob("retrain-*/release/weights.pt")
     content = bytearray(weights.read_bytes())
@@ -138,11 +138,11 @@ def test_who_asks_at_the_same_time_waits_for_the_first(tmp_path, trainings, monk
         counting(self, *args)
 
     monkeypatch.setattr(Retraining, "_train", slowly)
-    asked = [made(spec, tmp_path) for spec in runs(NOISELESS, USER_DP)]
+    retrainings = [retraining(spec, tmp_path) for spec in runs(NOISELESS, USER_DP)]
     with ThreadPoolExecutor(2) as pool:
         both = list(pool.map(
             lambda pair: scores(
-                pair[0].retrain(some(pair[1]), mechanism="none", seed=1), pair[1]), asked,
+                pair[0].retrain(some(pair[1]), mechanism="none", seed=1), pair[1]), retrainings,
         ))  # fmt: skip
     assert len(trainings) == 1
     assert np.array_equal(*both)
@@ -156,7 +156,7 @@ def test_chosen_users_train_whatever_their_split_and_nobody_else_does(tmp_path, 
         raise InputError("seen enough")
 
     monkeypatch.setattr("uedp_bench.one_run.retraining.protect", spy)
-    run, corpus = made(runs(USER_DP)[0], tmp_path)
+    run, corpus = retraining(runs(USER_DP)[0], tmp_path)
     users = np.zeros(corpus.user_count, dtype=bool)
     chosen = [np.unique(corpus.only(split).users)[0] for split in ("train", "test", "public")]
     users[chosen] = True
@@ -198,14 +198,14 @@ def test_rows_of_other_splits_stay_out_where_splits_are_named(tmp_path, monkeypa
 
 
 def test_nobody_cannot_train(tmp_path):
-    run, corpus = made(runs()[0], tmp_path)
+    run, corpus = retraining(runs()[0], tmp_path)
     with pytest.raises(InputError, match=r"retraining.*user"):
         run.retrain(np.zeros(corpus.user_count, dtype=bool), mechanism="none", seed=1)
 
 
 def test_models_of_one_public_seed_start_alike_and_hide_by_their_own(tmp_path, trainings):
     (spec,) = runs(USER_DP)
-    run, corpus = made(spec, tmp_path)
+    run, corpus = retraining(spec, tmp_path)
     for mechanism in ("same", "none"):
         releases = {
             seeds: scores(
@@ -214,8 +214,8 @@ def test_models_of_one_public_seed_start_alike_and_hide_by_their_own(tmp_path, t
             )
             for seeds in ((1, 1), (2, 1), (3, 1), (2, 2))
         }
-        found = list(releases.values())
-        assert len({each.tobytes() for each in found}) == len(found)
+        weights = list(releases.values())
+        assert len({each.tobytes() for each in weights}) == len(weights)
     first, second, *_ = trainings
     assert (first[1], second[1]) == ((1, 1), (2, 1))
     before = len(trainings)
@@ -226,10 +226,10 @@ def test_models_of_one_public_seed_start_alike_and_hide_by_their_own(tmp_path, t
 
 def test_a_public_seed_decides_weights_before_training(tmp_path):
     untouched = {"name": "public-only"}
-    run, corpus = made(runs(untouched)[0], tmp_path)
-    found = [
+    run, corpus = retraining(runs(untouched)[0], tmp_path)
+    scores_by_seed = [
         scores(run.retrain(some(corpus), mechanism="same", seed=s, public_seed=p), corpus)
         for s, p in ((1, 5), (2, 5), (2, 6))
     ]
-    assert np.array_equal(found[0], found[1])
-    assert not np.array_equal(found[1], found[2])
+    assert np.array_equal(scores_by_seed[0], scores_by_seed[1])
+    assert not np.array_equal(scores_by_seed[1], scores_by_seed[2])

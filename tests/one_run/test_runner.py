@@ -125,11 +125,11 @@ def test_what_was_planted_reads_back(out, grid):
     parts = build(spec)
     attacks = parts.attacks
     _, fresh = plant_all(attacks, load_corpus(parts.sources.first), spec.seed)
-    found = planted(out, grid["user-dp"])
+    plan = planted(out, grid["user-dp"])
     for attack in attacks:
-        again = attack.planted_type.model_validate(found[attack.name])
+        again = attack.planted_type.model_validate(plan[attack.name])
         assert again == fresh[attack.name]
-    assert len(found["secret-sharer"]["canaries"]) > 0
+    assert len(plan["secret-sharer"]["canaries"]) > 0
 
 
 # ---------------------------------------------------------------------------- what a result holds

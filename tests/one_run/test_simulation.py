@@ -70,9 +70,9 @@ def run(folder, private_rows, spec):
     columns = {f"{name}_column": name for name in ("split", "user", "label")}
     params = {"path": str(folder / "data.jsonl"), "valid_is_public": True, **columns}
     (one,) = expand(parse_spec({"source": {"name": "text", "params": params}, **spec}))
-    found = execute(one, Execution(folder / "out", "cpu", keep_release=False))
-    assert found.error is None, found.error
-    return found
+    result = execute(one, Execution(folder / "out", "cpu", keep_release=False))
+    assert result.error is None, result.error
+    return result
 
 
 def leaves(value, path=""):
@@ -130,13 +130,13 @@ def test_what_differs_between_private_rows_though_the_release_does_not_is_listed
 
 @pytest.mark.parametrize("name", ["next", "classes"])
 def test_every_value_of_a_result_is_public_or_listed(pairs, name):
-    found = pairs[name][0]
-    listed = found.diagnostics[KEY]
-    task = registry.tasks.get(found.spec.task.name)
+    result = pairs[name][0]
+    listed = result.diagnostics[KEY]
+    task = registry.tasks.get(result.spec.task.name)
     released = {f"utility.{one.name}" for one in task.metrics if one.name not in task.counted}
     released |= {"floors.public-only", "events", "guarantees", "selection", "diagnostics"}
-    released |= {f"provenance.{part}" for part in found.provenance if part != "corpus"}
-    for path, _ in leaves(found.model_dump(mode="json")):
+    released |= {f"provenance.{part}" for part in result.provenance if part != "corpus"}
+    for path, _ in leaves(result.model_dump(mode="json")):
         public = covers(PUBLIC | released, path)
         assert public or covers(listed, path), path
     assert {"id", "group", "cost", "series", "learned", "provenance.corpus"} <= set(listed)
@@ -144,11 +144,11 @@ def test_every_value_of_a_result_is_public_or_listed(pairs, name):
 
 
 def test_a_field_that_is_added_to_results_is_private_until_somebody_says_otherwise():
-    known = {"utility", "floors", "learned", "events", "guarantees", "selection", "diagnostics",
-             "provenance"} | PUBLIC  # fmt: skip
+    public = {"utility", "floors", "learned", "events", "guarantees", "selection", "diagnostics",
+              "provenance"} | PUBLIC  # fmt: skip
     private = {"id", "group", "leakage", "details", "samples", "failed_attacks", "series", "cost",
                "ceilings"}  # fmt: skip
-    assert known | private == set(Result.model_fields)
+    assert public | private == set(Result.model_fields)
 
 
 USER_DP = {"name": "user-dp", "params": {"users_per_round": 5, "rounds": 1}}
@@ -157,8 +157,8 @@ USER_DP = {"name": "user-dp", "params": {"users_per_round": 5, "rounds": 1}}
 @pytest.mark.parametrize("mechanism", ["user-dp", "uedp", "uedp-group", "uedp-spread", "dp-sgd"])
 def test_no_refusal_or_error_says_how_many_there_are(mechanism):
     stats = CorpusStats(4321, 8765, 8000, 7000, public=False)
-    made = registry.mechanisms.create(mechanism)
-    reasons = made.refusals(stats)
+    subject = registry.mechanisms.create(mechanism)
+    reasons = subject.refusals(stats)
     assert any("private data" in reason for reason in reasons)
     if mechanism == "uedp-group":  # it takes a rate
         assert not any("4321" in reason for reason in reasons)
@@ -173,12 +173,12 @@ def test_no_refusal_or_error_says_how_many_there_are(mechanism):
 
 
 def test_sizes_that_were_counted_make_guarantees_simulated_unless_they_are_declared(tmp_path):
-    found = run(tmp_path, rows(20, 3, ""), {**NEXT, "mechanisms": [USER_DP]})
-    assert {"events", "guarantees"} <= set(found.diagnostics[KEY])
+    result = run(tmp_path, rows(20, 3, ""), {**NEXT, "mechanisms": [USER_DP]})
+    assert {"events", "guarantees"} <= set(result.diagnostics[KEY])
     declared = {"name": "user-dp", "params": {**USER_DP["params"], "users": 50}}
     again = run(tmp_path, rows(20, 3, ""), {**NEXT, "mechanisms": [declared]})
     assert not {"events", "guarantees"} & set(again.diagnostics[KEY])
-    parts = build(found.spec)
+    parts = build(result.spec)
     stats = public_sizes(parts.sources, load_corpus(parts.sources.first))
     assert counts_sizes(parts.pipeline, stats)
     assert not counts_sizes(parts.pipeline, replace(stats, public=True))

@@ -28,7 +28,7 @@ def modes(folder):
     return {path.stat().st_mode & 0o777 for path in (folder, *folder.rglob("*"))}
 
 
-def made(folder, mechanism, **fields):
+def run_in(folder, mechanism, **fields):
     (spec,) = runs(mechanism, **fields)
     result = execute(spec, Execution(folder, "cpu"))
     assert result.error is None, result.error
@@ -36,7 +36,7 @@ def made(folder, mechanism, **fields):
 
 
 def test_what_nothing_protects_is_for_its_owner_alone(tmp_path):
-    result, folder = made(tmp_path, NOISELESS)
+    result, folder = run_in(tmp_path, NOISELESS)
     assert modes(folder / "release") == {0o700, 0o600}
     assert modes(folder / "planted.json") == {0o600}
     assert "owner" in result.stored["release"]
@@ -45,7 +45,7 @@ def test_what_nothing_protects_is_for_its_owner_alone(tmp_path):
 
 
 def test_what_is_proven_may_be_read_and_its_seed_takes_the_noise_off(tmp_path):
-    result, folder = made(tmp_path, USER_DP)
+    result, folder = run_in(tmp_path, USER_DP)
     assert modes(folder / "release") == {0o755, 0o644}
     assert modes(folder / "planted.json") == {0o600}
     assert "guarantees" in result.stored["release"]
@@ -55,7 +55,7 @@ def test_what_is_proven_may_be_read_and_its_seed_takes_the_noise_off(tmp_path):
 def test_a_release_that_draws_noise_when_asked_is_for_its_owner_alone(tmp_path):
     """Its files hold the key of that noise, whatever is proven about what it answers."""
     channel = {"name": "dpnr", "params": {"epsilon": 1.0, "dimension": 8, "epochs": 1}}
-    result, folder = made(
+    result, folder = run_in(
         tmp_path, channel, noise_source="os",
         task={"name": "text-classification", "params": {"target": "label"}},
         model={"name": "bilstm", "params": {"vocabulary_size": 200, "units": 4}},
@@ -90,21 +90,21 @@ def test_samples_of_text_are_kept_only_where_it_may_be_shown(tmp_path, monkeypat
     (tmp_path / "reader.py").write_text(READER)
     attacks = [{"name": "reader"}]
     with plugged(tmp_path / "reader.py"):
-        result, _ = made(tmp_path / "generated", NOISELESS, attacks=attacks)
+        result, _ = run_in(tmp_path / "generated", NOISELESS, attacks=attacks)
         assert [one.read for one in result.samples["reader"]] == ["all"] * 5
         assert "which are generated or may be shown" in result.stored["samples"]
         monkeypatch.setattr(Embedded, "generated", False)  # as of real text
-        result, folder = made(tmp_path / "real", NOISELESS, attacks=attacks)
+        result, folder = run_in(tmp_path / "real", NOISELESS, attacks=attacks)
         assert result.samples == {} and "samples" not in result.stored
         assert '"samples"' not in (folder / "result.json").read_text()
-        asked = {"name": "embedded", "params": {**SOURCE, "show_samples": True}}
-        result, _ = made(tmp_path / "asked", NOISELESS, attacks=attacks, source=asked)
+        source = {"name": "embedded", "params": {**SOURCE, "show_samples": True}}
+        result, _ = run_in(tmp_path / "asked", NOISELESS, attacks=attacks, source=source)
         assert len(result.samples["reader"]) == 5
 
 
 def test_a_private_vocabulary_and_models_of_attacks_are_told(tmp_path):
     attack = {"name": "hold-out", "params": {"finds": "reference"}}
-    result, folder = made(
+    result, folder = run_in(
         tmp_path, USER_DP, attacks=[attack],
         task={"name": "next-word", "params": {"vocabulary": "private"}},
     )  # fmt: skip
@@ -128,18 +128,18 @@ def test_no_release_keeps_results_alone(tmp_path, capsys):
 
 def test_only_what_is_proven_and_finite_counts():
     values = {"unit": "user", "adjacency": "add-or-remove", "delta": 1e-5, "accountant": "pld"}
-    given = Guarantee(kind="proven", epsilon=1.0, **values)
+    guarantee = Guarantee(kind="proven", epsilon=1.0, **values)
     refused = {"status": "refused", "epsilon": math.inf}
-    assert proves_something([given])
+    assert proves_something([guarantee])
     computed = {"unit": "computation", "notion": "simulation", "epsilon": 0.0}
     for other in ({"kind": "claimed"}, {"epsilon": math.inf}, refused, computed):
-        assert not proves_something([given.model_copy(update=other)])
+        assert not proves_something([guarantee.model_copy(update=other)])
 
 
 @pytest.mark.parametrize("trainer", [NOISELESS, USER_DP])
 def test_a_model_that_a_protocol_hides_is_for_its_owner_alone(tmp_path, trainer):
     """Its file holds weights, and no guarantee of computation is about those."""
-    result, folder = made(
+    result, folder = run_in(
         tmp_path, [trainer, {"name": "mpc"}],
         task={"name": "text-classification", "params": {"target": "label"}},
         model={"name": "tfidf", "params": {}},

@@ -67,8 +67,8 @@ def result_of(folder, *mechanisms, **params):
 
 
 def proof(result):
-    (found,) = (each for each in result.guarantees if each.kind != "claimed")
-    return found
+    (guarantee,) = (each for each in result.guarantees if each.kind != "claimed")
+    return guarantee
 
 
 def failure(result):
@@ -128,15 +128,15 @@ def test_the_second_source_is_part_of_the_identity_and_of_the_provenance(downstr
 
 def test_other_rows_under_the_same_parameters_are_another_run(tmp_path):
     """The fingerprint counts, and no path does."""
-    found = []
+    ids = []
     for folder, line in (("a", "one two"), ("b", "one two"), ("c", "three two")):
         file = tmp_path / folder / "public.txt"
         file.parent.mkdir()
         file.write_text(f"{line}\n")
         second = {"name": "embedded", "params": {**SECOND["params"], "public": [str(file)]}}
         (job,) = jobs_of([spec_of(downstream=second)], tmp_path)
-        found.append(job.id)
-    assert found[0] == found[1] != found[2]
+        ids.append(job.id)
+    assert ids[0] == ids[1] != ids[2]
 
 
 def test_a_result_of_a_task_without_a_second_source_says_nothing_of_one(tmp_path):
@@ -147,7 +147,7 @@ def test_a_result_of_a_task_without_a_second_source_says_nothing_of_one(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("second", "said"),
+    ("second", "message"),
     [
         ("embeded", r"two-heads\.downstream.*'embeded'.*'embedded'"),
         ({"name": "embedded", "params": {"user": 60}}, r"two-heads\.downstream.*'user'.*'users'"),
@@ -156,8 +156,8 @@ def test_a_result_of_a_task_without_a_second_source_says_nothing_of_one(tmp_path
         ({"params": {}}, r"two-heads\.downstream.*'name'"),
     ],
 )
-def test_a_second_source_that_is_none_is_refused_with_the_nearest_name(second, said):
-    with pytest.raises(InputError, match=said):
+def test_a_second_source_that_is_none_is_refused_with_the_nearest_name(second, message):
+    with pytest.raises(InputError, match=message):
         spec_of(downstream=second)
 
 
@@ -333,15 +333,15 @@ def test_reference_models_go_through_all_stages(tmp_path):
     corpus, downstream = ready.planted_corpus.data
     users = np.zeros(corpus.user_count, dtype=bool)
     users[np.unique(corpus.users[corpus.where("train")])[:30]] = True
-    found = []
+    logprobs = []
     for second in (downstream, replace(downstream, texts=("x",) * len(downstream))):
         shown = second.only("train", "valid", "public")
         inner = replace(ready, run=replace(ready.run, downstream=shown))
         run = Retraining(inner, None).bound()
         for mechanism in ("none", "same"):
             release = run.retrain(users, mechanism=mechanism, seed=1)
-            found.append(release.class_logprobs(corpus.only("test")).tolist())
-    assert len({json.dumps(each) for each in found}) == 4
+            logprobs.append(release.class_logprobs(corpus.only("test")).tolist())
+    assert len({json.dumps(each) for each in logprobs}) == 4
 
 
 # ------------------------------------------------------------------------------------ leaderboards
@@ -368,8 +368,8 @@ def test_results_of_several_stages_are_valid(downstream, tmp_path):
     moved = json.loads(file.read_text())
     moved["provenance"]["downstream"]["fingerprint"] = "0" * 16
     file.write_text(json.dumps(moved))
-    (found,) = check(file).errors
-    assert found.where == "provenance.downstream.fingerprint"
+    (error,) = check(file).errors
+    assert error.where == "provenance.downstream.fingerprint"
 
 
 def test_the_page_of_a_run_lists_its_stages(downstream):

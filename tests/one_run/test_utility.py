@@ -26,16 +26,16 @@ LOWER = [
 ]
 
 
-@pytest.mark.parametrize(("found", "floors", "learned"), LOWER)
-def test_an_interval_strictly_beyond_the_best_floor_has_learnt(found, floors, learned):
-    assert has_learned(found, floors, larger_is_better=False) is learned
-    if found is not None:
-        found = Estimate(
-            value=-found.value,
-            low=None if found.high is None else -found.high,
-            high=None if found.low is None else -found.low,
+@pytest.mark.parametrize(("estimate", "floors", "learned"), LOWER)
+def test_an_interval_strictly_beyond_the_best_floor_has_learnt(estimate, floors, learned):
+    assert has_learned(estimate, floors, larger_is_better=False) is learned
+    if estimate is not None:
+        estimate = Estimate(
+            value=-estimate.value,
+            low=None if estimate.high is None else -estimate.high,
+            high=None if estimate.low is None else -estimate.low,
         )
-    assert has_learned(found, [-floor for floor in floors], larger_is_better=True) is learned
+    assert has_learned(estimate, [-floor for floor in floors], larger_is_better=True) is learned
 
 
 class Plain(Task):
@@ -54,14 +54,14 @@ class Floored(Plain):
 def test_a_task_that_names_no_floors_has_a_headline_all_the_same():
     utility = {"score": Estimate(value=0.5, low=0.4, high=0.6), "other": Estimate(value=0.1)}
     Plain.__abstractmethods__ = Floored.__abstractmethods__ = frozenset()
-    found = judged(Plain(), utility, None)
-    assert found["headline"].metric == "score"
-    assert found["headline"].larger_is_better
-    assert (found["floors"], found["learned"]) == ({}, None)
-    found = judged(Floored(), utility, None)
-    assert (found["floors"], found["learned"]) == ({"guess": 0.1}, True)
-    found = judged(Floored(), utility, 0.55)
-    assert (found["floors"], found["learned"]) == ({"guess": 0.1, PUBLIC_ONLY: 0.55}, False)
+    judgement = judged(Plain(), utility, None)
+    assert judgement["headline"].metric == "score"
+    assert judgement["headline"].larger_is_better
+    assert (judgement["floors"], judgement["learned"]) == ({}, None)
+    judgement = judged(Floored(), utility, None)
+    assert (judgement["floors"], judgement["learned"]) == ({"guess": 0.1}, True)
+    judgement = judged(Floored(), utility, 0.55)
+    assert (judgement["floors"], judgement["learned"]) == ({"guess": 0.1, PUBLIC_ONLY: 0.55}, False)
 
 
 UNTRAINED = """
@@ -97,9 +97,9 @@ def results(tmp_path_factory):
             *runs(USER_DP),
             *runs({"name": "noiseless", "params": {"epochs": 8}}, "untrained", task=task),
         ]
-        found = [execute(spec, Execution(folder, "cpu", keep_release=False)) for spec in specs]
-    assert [result.error for result in found] == [None] * 3
-    return dict(zip(("user-dp", "noiseless", "untrained"), found, strict=True))
+        finished = [execute(spec, Execution(folder, "cpu", keep_release=False)) for spec in specs]
+    assert [result.error for result in finished] == [None] * 3
+    return dict(zip(("user-dp", "noiseless", "untrained"), finished, strict=True))
 
 
 def test_a_model_that_saw_public_text_is_compared_with_itself_before_private_rows(results):
@@ -113,11 +113,11 @@ def test_a_model_that_saw_public_text_is_compared_with_itself_before_private_row
 
 
 def test_a_run_that_is_worse_than_counting_words_says_so_in_its_file(results):
-    found = results["user-dp"]
-    assert found.floors["unigrams"] == found.utility["unigram_perplexity"].value
-    assert found.utility["perplexity"].value > found.floors["unigrams"]
-    assert found.learned is False
-    assert found.headline.model_dump() == {
+    result = results["user-dp"]
+    assert result.floors["unigrams"] == result.utility["unigram_perplexity"].value
+    assert result.utility["perplexity"].value > result.floors["unigrams"]
+    assert result.learned is False
+    assert result.headline.model_dump() == {
         "metric": "perplexity", "larger_is_better": False, "by_vocabulary": True,
     }  # fmt: skip
 
@@ -128,9 +128,9 @@ def test_vectors_of_the_majority_have_learnt_nothing(tmp_path):
         task={"name": "text-classification"},
         model={"name": "bilstm", "params": {"units": 4, "embedding_size": 4}},
     )[0]
-    found = execute(spec, Execution(tmp_path, "cpu", keep_release=False))
-    assert found.error is None
-    assert set(found.floors) == {"majority", "random"}
-    assert found.headline.metric == "error"
-    assert found.learned is False
-    assert np.isfinite(list(found.floors.values())).all()
+    result = execute(spec, Execution(tmp_path, "cpu", keep_release=False))
+    assert result.error is None
+    assert set(result.floors) == {"majority", "random"}
+    assert result.headline.metric == "error"
+    assert result.learned is False
+    assert np.isfinite(list(result.floors.values())).all()

@@ -24,7 +24,7 @@ def test_a_part_is_named_as_a_job_array_numbers_its_tasks():
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("9/8", "--share 9/8.* 8"),
         ("0/8", "--array=1-N"),
@@ -37,6 +37,6 @@ def test_a_part_is_named_as_a_job_array_numbers_its_tasks():
         ("1/9999999", "--share '.*2/8"),
     ],
 )
-def test_what_names_no_part_is_refused(text, said):
-    with pytest.raises(InputError, match=said):
+def test_what_names_no_part_is_refused(text, message):
+    with pytest.raises(InputError, match=message):
         Share.parse(text)

@@ -42,14 +42,14 @@ def test_a_saved_run_is_attacked_again_with_the_same_numbers(done: Results) -> N
     planted = saved.planted["membership"]
     again = ub.attack(saved.release, saved.corpus, "membership", planted=planted)
     # No reference model is trained after the run, so the loss is what both know.
-    told = done[0].details["membership"]["scores"]["loss"]["auc"]
-    assert again.details["scores"]["loss"]["auc"]["value"] == pytest.approx(told["value"])
+    estimate = done[0].details["membership"]["scores"]["loss"]["auc"]
+    assert again.details["scores"]["loss"]["auc"]["value"] == pytest.approx(estimate["value"])
 
 
 def test_splits_say_who_trained_where_nothing_was_planted(done: Results) -> None:
     saved = ub.load_run(done.folder(done[0]))
-    found = ub.attack(saved.release, saved.corpus, "membership")
-    assert 0 <= found.metrics["auc"].value <= 1
+    leakage = ub.attack(saved.release, saved.corpus, "membership")
+    assert 0 <= leakage.metrics["auc"].value <= 1
     members_only = saved.corpus.take(np.flatnonzero(~saved.corpus.where("held_out")))
     with pytest.raises(InputError, match="held_out"):
         ub.attack(saved.release, members_only, "membership")

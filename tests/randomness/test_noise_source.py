@@ -62,7 +62,7 @@ class _Watched:
         self.secret = self.shared = 0
         real = np.random.PCG64
 
-        def made(seed: object) -> np.random.PCG64:
+        def seeded_bits(seed: object) -> np.random.PCG64:
             assert isinstance(seed, np.random.SeedSequence)
             assert isinstance(seed.entropy, list)
             # Seed and four words of a name, or eight words of a hash.
@@ -70,7 +70,7 @@ class _Watched:
             self.secret += len(seed.entropy) == 8
             return real(seed)
 
-        monkeypatch.setattr(np.random, "PCG64", made)
+        monkeypatch.setattr(np.random, "PCG64", seeded_bits)
 
 
 def _federated(run: Run) -> torch.Tensor:
@@ -151,13 +151,13 @@ def test_results_of_the_other_noise_source_have_ids_of_their_own() -> None:
 
 def test_a_run_says_where_its_noise_came_from(tmp_path: Path) -> None:
     private = {"name": "user-dp", "params": {"rounds": 1, "users": 60, "users_per_round": 5}}
-    said = []
+    noise_sources = []
     for source in ("seed", "os"):
         (run,) = runs(private, noise_source=source)
         result = execute(run, Execution(out=tmp_path, device="cpu", keep_release=False))
         assert result.status == "finished", result.error
-        (found,) = [g for g in result.guarantees if g.kind == "proven"]
-        said.append({"seed", "operating"} & set(" ".join(found.assumptions).split()))
+        (guarantee,) = [g for g in result.guarantees if g.kind == "proven"]
+        noise_sources.append({"seed", "operating"} & set(" ".join(guarantee.assumptions).split()))
         assert result.spec.noise_source == source
         assert list(check_identity(result)) == []
-    assert said == [{"seed"}, {"operating"}]
+    assert noise_sources == [{"seed"}, {"operating"}]

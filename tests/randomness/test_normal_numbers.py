@@ -29,16 +29,16 @@ def exact(first: int, second: int) -> float:
     with mpmath.workdps(60):
         half = first if first < 2**63 else ONES - first
         beyond = (half + (second + mpmath.mpf(0.5)) / 2**64) / mpmath.mpf(2) ** 64
-        found = float(mpmath.sqrt(2) * mpmath.erfinv(1 - 2 * beyond))
-    return found if first < 2**63 else -found
+        normal = float(mpmath.sqrt(2) * mpmath.erfinv(1 - 2 * beyond))
+    return normal if first < 2**63 else -normal
 
 
 def test_the_keystream_is_that_of_the_standard() -> None:
     """NIST SP 800-38A, F.5.5: AES-256 in counter mode, its first output block."""
     key = "603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4"
     counter = 0xF0F1F2F3F4F5F6F7F8F9FAFBFCFDFEFF
-    found = Keystream(bytes.fromhex(key), counter).bytes(16)
-    assert found.tobytes().hex() == "0bdf7df1591716335e9a8b15c860c502"
+    stream = Keystream(bytes.fromhex(key), counter).bytes(16)
+    assert stream.tobytes().hex() == "0bdf7df1591716335e9a8b15c860c502"
     long = Keystream(KEY).bytes(2**19)
     assert np.array_equal(Keystream(KEY, 2**14).bytes(100), long[2**18 : 2**18 + 100])
 
@@ -77,9 +77,9 @@ def test_the_law_is_normal_far_out_as_well() -> None:
         far = words.copy()
         far[0::2] &= keep
         far[0:N:2] ^= np.uint64(ONES)  # the first half is negative
-        found = normal_numbers(far)
-        assert (found[: N // 2] < 0).all()
-        share = stats.norm.sf(np.abs(found)) * 2.0 ** (bits + 1)
+        normals = normal_numbers(far)
+        assert (normals[: N // 2] < 0).all()
+        share = stats.norm.sf(np.abs(normals)) * 2.0 ** (bits + 1)
         assert stats.kstest(share, "uniform").pvalue > 1e-4
 
 
@@ -129,12 +129,12 @@ def test_noise_of_the_operating_system_follows_from_its_bytes_and_from_nothing_e
     assert float(one.std()) == pytest.approx(2.0, rel=0.03)
     assert not (one == other).any()
     assert abs(float(torch.corrcoef(torch.stack([one, other]))[0, 1])) < 0.04
-    asked = []
+    requests = []
 
-    def given(count: int) -> bytes:
-        asked.append(count)
+    def pseudo_random(count: int) -> bytes:
+        requests.append(count)
         return bytes(count)
 
-    monkeypatch.setattr(os, "urandom", given)
+    monkeypatch.setattr(os, "urandom", pseudo_random)
     assert torch.equal(noise(), noise())
-    assert asked == [32, 32]
+    assert requests == [32, 32]

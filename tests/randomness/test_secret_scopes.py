@@ -48,14 +48,14 @@ def test_settings_never_share_and_a_repetition_is_the_same(
         *runs(user_dp(), model={"name": "lstm-small", "params": {"vocabulary_size": 200}}),
         *runs({"name": "noiseless", "params": {"epochs": 1}}),
     ]
-    found = [
+    trainings = [
         trained(spec, tmp_path / str(at), monkeypatch) for at, spec in enumerate([base, *others])
     ]
-    scopes = [roots[0] for roots, _ in found]
+    scopes = [roots[0] for roots, _ in trainings]
     assert len(set(scopes)) == len(scopes)
-    assert trained(base, tmp_path / "again", monkeypatch) == found[0]
+    assert trained(base, tmp_path / "again", monkeypatch) == trainings[0]
     # Nothing of how fast: other chunks and folders are the same run.
-    assert all(len(roots) == 1 for roots, _ in found)
+    assert all(len(roots) == 1 for roots, _ in trainings)
 
 
 def test_models_that_attacks_train_draw_from_scopes_of_their_own(

@@ -105,15 +105,15 @@ def test_two_settings_share_neither_coins_nor_noise() -> None:
     """The difference of two releases with one noise is their signal, free of any noise."""
     points = np.zeros((6, 4000))
     points[0, 0] = 1.0
-    found = []
+    weights = []
     for rate in (0.5, 1.0):
         run = toy_run(users=6, scope=scope_of(identity(local_learning_rate=rate), "corpus"))
         learner = ToyLearner(points, USERS)
         params = {"rounds": 1, "users_per_round": 3, "local_learning_rate": rate, "clip": 1.0}
         module, _ = UserDP.create(params).train(learner, learner.corpus, run)
-        found.append(flat(module))
-    noise = float(found[0][1:].std())
-    difference = found[0] - found[1]
+        weights.append(flat(module))
+    noise = float(weights[0][1:].std())
+    difference = weights[0] - weights[1]
     # Independent noise adds up; equal noise would leave 0 on all coordinates but the first.
     assert float(difference[1:].std()) == pytest.approx(2**0.5 * noise, rel=0.1)
 

@@ -19,13 +19,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def postgres():
-    found = Postgres()
-    yield found
-    found.close()
+    database = Postgres()
+    yield database
+    database.close()
 
 
 @pytest.fixture(scope="session")
 def server(postgres, tmp_path_factory):
-    found = MlflowServer(postgres.uri, tmp_path_factory.mktemp("mlflow"))
-    yield found
-    found.kill()
+    mlflow_server = MlflowServer(postgres.uri, tmp_path_factory.mktemp("mlflow"))
+    yield mlflow_server
+    mlflow_server.kill()

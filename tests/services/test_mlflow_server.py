@@ -61,15 +61,15 @@ def log(results, uri, experiment, out, every=()):
 
 def check(client, experiment, grids, *, statuses=("FINISHED",)):
     """Every run of the grids is there once, whole, below the one parent of its grid."""
-    (found,) = [one for one in client.search_experiments() if one.name == experiment]
-    runs = client.search_runs([found.experiment_id], max_results=1000)
+    (folder,) = [one for one in client.search_experiments() if one.name == experiment]
+    runs = client.search_runs([folder.experiment_id], max_results=1000)
     children = {run.data.tags[ID]: run for run in runs if ID in run.data.tags}
     parents = {run.info.run_id: run for run in runs if GRID in run.data.tags}
     assert len(runs) == len(children) + len(parents)
     assert children.keys() == {one for grid in grids for one in grid}
     assert len(parents) == len(grids)
     assert {run.info.status for run in parents.values()} <= {*statuses}
-    models = client.search_logged_models([found.experiment_id], max_results=1000)
+    models = client.search_logged_models([folder.experiment_id], max_results=1000)
     for grid in grids:
         assert len({children[one].data.tags[PARENT] for one in grid}) == 1
         for one, result in grid.items():
@@ -180,23 +180,23 @@ def command(out, uri, *more):
 def test_a_server_that_dies_in_the_middle_of_a_grid_gets_all_when_it_returns(server, tmp_path):
     """The next command logs what is missing; the results themselves wait for nobody."""
     out = tmp_path / "out"
-    asked = command(out, server.uri, "--seeds", "1,2,3,4,5,6,7,8", "--json")
-    asked[asked.index("--workers") + 1] = str(PROCESSES)
+    arguments = command(out, server.uri, "--seeds", "1,2,3,4,5,6,7,8", "--json")
+    arguments[arguments.index("--workers") + 1] = str(PROCESSES)
     running = subprocess.Popen(
-        [sys.executable, "-m", "uedp_bench", *asked],
+        [sys.executable, "-m", "uedp_bench", *arguments],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     until(lambda: any(out.glob("*/result.json")), "no run ends")
     server.kill()
-    said, told = running.communicate(timeout=300)
-    assert running.returncode == 1, told
-    (row,) = json.loads(said)  # the table is whole
+    output, errors = running.communicate(timeout=300)
+    assert running.returncode == 1, errors
+    (row,) = json.loads(output)  # the table is whole
     assert row["seeds"] == [1, 2, 3, 4, 5, 6, 7, 8]
-    (line,) = [line for line in told.splitlines() if line.startswith("error:")]
+    (line,) = [line for line in errors.splitlines() if line.startswith("error:")]
     assert "same command" in line
     server.start()
-    assert run_cli(asked) == 0
+    assert run_cli(arguments) == 0
     results = {path.parent.name: read_result(path) for path in out.glob("*/result.json")}
     assert len(results) == 8
     assert {result.tracking["tracking_uri"] for result in results.values()} == {server.uri}
@@ -207,11 +207,11 @@ def test_a_server_that_dies_in_the_middle_of_a_grid_gets_all_when_it_returns(ser
     assert {run.info.status for run in runs.values()} == {"FINISHED"}
     assert {one: run.data.tags[ID] for one, run in runs.items()} == {one: one for one in runs}
     experiment = next(iter(runs.values())).info.experiment_id
-    found = client.search_runs([experiment], f"tags.`{ID}` != ''")
-    assert len(found) == 8
+    logged = client.search_runs([experiment], f"tags.`{ID}` != ''")
+    assert len(logged) == 8
     (parent,) = client.search_runs([experiment], f"tags.`{GRID}` != ''")
     assert parent.info.status == "FINISHED"
-    assert {run.data.tags[PARENT] for run in found} == {parent.info.run_id}
+    assert {run.data.tags[PARENT] for run in logged} == {parent.info.run_id}
 
 
 @pytest.mark.parametrize("does", ["hang", "fail"])

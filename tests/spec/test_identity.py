@@ -67,16 +67,16 @@ def test_ids_of_old_results_stay_what_they_are():
     assert results
     for result in results:
         parts = identity_parts(result.spec, result.provenance["corpus"]["fingerprint"])
-        found = result.provenance.get("identity")
-        if "engine" not in (found or {}):  # older than the version of the engine
+        identity = result.provenance.get("identity")
+        if "engine" not in (identity or {}):  # older than the version of the engine
             del parts["engine"]
             parts.pop("unprotected", None)
         # Versions are raised where numbers change, and were 1 before they were recorded.
         for name in ("task", "source", "model"):
-            parts[name][1] = 1 if found is None else found[name][1]
+            parts[name][1] = 1 if identity is None else identity[name][1]
         for name in ("mechanism", "attacks"):
             for at, part in enumerate(parts[name]):
-                part[1] = 1 if found is None else found[name][at][1]
+                part[1] = 1 if identity is None else identity[name][at][1]
         assert identity_of(parts) == (result.id, result.group)
 
 
@@ -159,10 +159,10 @@ def test_what_is_recorded_has_the_same_hash_after_json(value, seed, delta):
     shared = {"params": value, "delta": delta}
     texts = (json.dumps(each, sort_keys=True).encode() for each in (parts, shared))
     assert before == tuple(hashlib.sha256(text).hexdigest()[:16] for text in texts)
-    found = recorded(parts)
-    if found is None:
+    identity = recorded(parts)
+    if identity is None:
         return
-    assert identity_of(json.loads(json.dumps(found))) == before
+    assert identity_of(json.loads(json.dumps(identity))) == before
 
 
 def test_what_json_cannot_hold_is_not_recorded():

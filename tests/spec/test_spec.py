@@ -29,20 +29,20 @@ def params(spec, kind="mechanism"):
 
 def test_every_list_value_is_an_axis_and_seeds_are_outermost():
     mechanism = {"name": "user-dp", "params": {**ROUNDS, "clip": [0.1, 0.2]}}
-    found = runs(mechanism, NOISELESS, seeds=[3, 4], model={"params": {"units": [4, 8]},
-                                                            "name": "lstm-small"})  # fmt: skip
-    assert len(found) == 2 * 2 * (2 + 1)
-    assert [run.seed for run in found] == [3] * 6 + [4] * 6
-    clips = {(r.seed, params(r, "model")["units"], params(r).get("clip")) for r in found}
+    grid = runs(mechanism, NOISELESS, seeds=[3, 4], model={"params": {"units": [4, 8]},
+                                                           "name": "lstm-small"})  # fmt: skip
+    assert len(grid) == 2 * 2 * (2 + 1)
+    assert [run.seed for run in grid] == [3] * 6 + [4] * 6
+    clips = {(r.seed, params(r, "model")["units"], params(r).get("clip")) for r in grid}
     assert clips == {(s, u, c) for s in (3, 4) for u in (4, 8) for c in (0.1, 0.2, None)}
 
 
 def test_axes_of_a_composition_multiply():
     deidentify = {"name": "deidentify", "params": {"style": ["placeholder", "remove"]}}
     noisy = {"name": "user-dp", "params": {"noise_multiplier": [1, 2]}}
-    found = runs([deidentify, noisy])
+    grid = runs([deidentify, noisy])
     both = [(r.mechanism[0].params["style"], r.mechanism[1].params["noise_multiplier"])
-            for r in found]  # fmt: skip
+            for r in grid]  # fmt: skip
     assert sorted(both) == [(s, z) for s in ("placeholder", "remove") for z in (1.0, 2.0)]
 
 
@@ -50,8 +50,8 @@ def test_a_list_is_one_value_of_a_parameter_that_is_a_list():
     attack = {"name": "secret-sharer", "params": {"p_u": [0.1, 0.2]}}
     assert [a.params["p_u"] for r in runs(attacks=[attack]) for a in r.attacks] == [[0.1, 0.2]]
     attack["params"]["p_u"] = [[0.1, 0.2], [0.5]]
-    found = [a.params["p_u"] for r in runs(attacks=[attack]) for a in r.attacks]
-    assert found == [[0.1, 0.2], [0.5]]
+    rates = [a.params["p_u"] for r in runs(attacks=[attack]) for a in r.attacks]
+    assert rates == [[0.1, 0.2], [0.5]]
     types = {"name": "deidentify", "params": {"entity_types": [None, ["PER"]]}}
     assert [params(r)["entity_types"] for r in runs(types)] == [None, ["PER"]]
 
@@ -67,7 +67,7 @@ def test_equal_runs_are_run_once():
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         ({"mechanism": "noiseless", "seedz": [1]}, "'seeds'"),
         ({"mechanisms": 3}, "spec.mechanisms is 3"),
@@ -84,10 +84,10 @@ def test_equal_runs_are_run_once():
         ({"mechanism": {"name": "user-dp", "params": {"clip": float("inf")}}}, "finite"),
     ],
 )
-def test_bad_specs_are_refused_in_one_line(data, said):
+def test_bad_specs_are_refused_in_one_line(data, message):
     with pytest.raises(InputError) as refused:
         expand(parse_spec(data))
-    assert said in str(refused.value)
+    assert message in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
@@ -132,7 +132,7 @@ def test_settings_reach_the_other_components():
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "message"),
     [
         (("rounds",), r"--set .*: .*source\..*mechanism"),
         (("mechanism",), r"--set .*: .*source\..*mechanism"),
@@ -141,8 +141,8 @@ def test_settings_reach_the_other_components():
         (("mechanism", "uedp", "rounds"), "'uedp'.*'user-dp'"),
     ],
 )
-def test_a_setting_that_addresses_nothing_is_refused(path, said):
-    with pytest.raises(InputError, match=said):
+def test_a_setting_that_addresses_nothing_is_refused(path, message):
+    with pytest.raises(InputError, match=message):
         apply_setting(composed(), path, 1)
 
 
@@ -165,7 +165,7 @@ def test_every_packaged_spec_expands_but_for_its_files():
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"a: [1", "YAML"),
         (b"- 1", r"spec\.yaml.*mapping.*noise_source"),
@@ -173,10 +173,10 @@ def test_every_packaged_spec_expands_but_for_its_files():
         (b"\xff\xfe\x00", "UTF-8"),
     ],
 )
-def test_files_that_are_no_spec(tmp_path, content, said):
+def test_files_that_are_no_spec(tmp_path, content, message):
     file = tmp_path / "spec.yaml"
     file.write_bytes(content)
-    with pytest.raises(InputError, match=said) as refused:
+    with pytest.raises(InputError, match=message) as refused:
         read_spec(str(file))
     assert "\n" not in str(refused.value)
 
@@ -233,11 +233,11 @@ def test_a_new_version_of_any_component_changes_both(monkeypatch, kind, name):
 
 
 def test_paths_of_a_source_are_no_part_of_it():
-    def of(path):
+    def identity_by(path):
         source = {"name": "conll2003", "params": {"path": path, "public": [f"{path}/extra.txt"]}}
         return Identity.from_spec(expand(parse_spec(tiny(source=source)))[0], "f")
 
-    assert of("a") == of("/somewhere/else")
+    assert identity_by("a") == identity_by("/somewhere/else")
     hub = [
         Identity.from_spec(
             expand(parse_spec(tiny(source={"name": "hub", "params": {"path": p}})))[0], "f"
@@ -248,17 +248,17 @@ def test_paths_of_a_source_are_no_part_of_it():
 
 
 def test_other_files_count_by_what_they_hold(tmp_path):
-    def of(path):
+    def identity_by(path):
         task = {"name": "next-word", "params": {"vocabulary": str(path)}}
         return Identity.from_spec(runs(task=task)[0], "f")
 
     files = [tmp_path / name for name in ("a.txt", "b.txt", "c.txt")]
     for file, text in zip(files, ("some words", "some words", "other words"), strict=True):
         file.write_text(text)
-    same, moved, other = map(of, files)
+    same, moved, other = map(identity_by, files)
     assert same == moved
     assert same != other
-    assert of("private") != of("public")
+    assert identity_by("private") != identity_by("public")
 
 
 def test_a_reserved_word_is_never_a_path(tmp_path, monkeypatch):
@@ -287,15 +287,15 @@ def test_folders_count_by_names_and_contents(tmp_path, monkeypatch):
         (folder / "sub").mkdir(parents=True)
         (folder / "sub" / file).write_text(text)
 
-    def of(where):
+    def identity_by(where):
         ref = ComponentSpec(name="loads", params={"where": where, "also": [where]})
         return component_identity(ref, registry.mechanisms)
 
-    first, copy, renamed = (of(str(folder)) for folder in folders)
+    first, copy, renamed = (identity_by(str(folder)) for folder in folders)
     assert first == copy
     assert first != renamed
     assert str(tmp_path) not in json.dumps(first)
-    assert of("hub/name")[2]["where"] == "hub/name"
+    assert identity_by("hub/name")[2]["where"] == "hub/name"
 
 
 def test_unknown_names_keep_their_kind():
@@ -313,9 +313,9 @@ def test_mistakes_of_all_components_are_said_at_once():
     )
     with pytest.raises(InputError) as refused:
         expand(spec)
-    said = str(refused.value)
+    message = str(refused.value)
     for what in ("user-dp.rounds", "user-dp.clip", "noisless", "held_out", "'path'"):
-        assert what in said
+        assert what in message
 
 
 def test_grids_are_counted_before_they_are_made():

@@ -51,9 +51,9 @@ def test_proven_epsilon_is_eight(label: str, units: set[str]) -> None:
     pipeline = build(run).pipeline
     stats = CorpusStats(users=1, rows=1, sensitive_rows=1, entities=1, public=False)
     assert pipeline.refusals(stats) == ()
-    found = {g.unit: g.epsilon for g in proven(pipeline.plan(stats), delta=run.delta)}
-    assert set(found) == units
-    assert 7.9 < max(found.values()) <= 8.0
+    epsilons = {g.unit: g.epsilon for g in proven(pipeline.plan(stats), delta=run.delta)}
+    assert set(epsilons) == units
+    assert 7.9 < max(epsilons.values()) <= 8.0
 
 
 def blogs(folder: Path) -> dict[str, Any]:
@@ -93,9 +93,9 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
     membership |= {"held_out_users": 10, "shadow_models": 2}
     audit |= {"canaries": 20, "references": 4}
     settings = Execution(folder / "out", device="cpu")
-    found = {run.label: execute(run, settings) for run in expand(parse_spec(spec))}
-    assert list(found) == LABELS
-    return found
+    by_label = {run.label: execute(run, settings) for run in expand(parse_spec(spec))}
+    assert list(by_label) == LABELS
+    return by_label
 
 
 @pytest.mark.parametrize("label", LABELS)

@@ -33,7 +33,7 @@ def test_the_cells_are_those_of_the_page() -> None:
     policies = ("flat", "per-layer", "adaptive")
     assert sorted(cells, key=str) == sorted(
         [
-            *(("fedavg", how, iid, None, "flat") for how in ("fedsgd", "fedavg")
+            *(("fedavg", algorithm, iid, None, "flat") for algorithm in ("fedsgd", "fedavg")
               for iid in (False, True)),
             *(("fedavg", "fedavg", False, 0.5, policy) for policy in policies),
             *(("user-dp", "", False, 0.5, policy) for policy in policies),
@@ -43,12 +43,12 @@ def test_the_cells_are_those_of_the_page() -> None:
 
 
 def test_noise_alone_makes_a_promise_and_it_is_the_same_for_every_policy() -> None:
-    found: dict[str, set[float]] = {"fedavg": set(), "user-dp": set()}
+    epsilons: dict[str, set[float]] = {"fedavg": set(), "user-dp": set()}
     for run in runs():
         (guarantee,) = proven(build(run).pipeline.plan(STATS), delta=run.delta)
-        found[run.mechanism[0].name].add(guarantee.epsilon)
-    assert found["fedavg"] == {math.inf}
-    (epsilon,) = found["user-dp"]
+        epsilons[run.mechanism[0].name].add(guarantee.epsilon)
+    assert epsilons["fedavg"] == {math.inf}
+    (epsilon,) = epsilons["user-dp"]
     assert 4.0 < epsilon < 6.0
 
 
@@ -63,6 +63,6 @@ def test_both_ends_of_it_run(tmp_path: Path) -> None:
     for run in expand(parse_spec(spec)):
         result = execute(run, Execution(tmp_path, "cpu"))
         assert result.status == "finished"
-        (given,) = [g for g in result.guarantees if g.kind == "proven"]
-        assert math.isfinite(given.epsilon) == (run.mechanism[0].name == "user-dp")
+        (guarantee,) = [g for g in result.guarantees if g.kind == "proven"]
+        assert math.isfinite(guarantee.epsilon) == (run.mechanism[0].name == "user-dp")
         assert result.cost.model_dump()["bytes_sent_by_server"] > 0

@@ -145,8 +145,8 @@ def test_specs_of_canaries_in_federations_claim_what_the_paper_prints(name: str)
     spec = apply_setting(spec_of(name), ["source", "path"], "x")
     runs = [run for run in expand(spec) if run.seed == 1]
     assert len(runs) == FEDERATIONS[name]
-    found = [claimed(build(run).pipeline.claims(NOTHING_KNOWN), run.delta) for run in runs]
-    assert [round(one.epsilon, 1) for claims in found for one in claims] == [18.8, 18.8]
+    claims_of_runs = [claimed(build(run).pipeline.claims(NOTHING_KNOWN), run.delta) for run in runs]
+    assert [round(one.epsilon, 1) for claims in claims_of_runs for one in claims] == [18.8, 18.8]
 
 
 @pytest.mark.parametrize("name", TRANSLATORS)
@@ -170,12 +170,12 @@ def test_specs_of_pretraining_build_every_run_at_the_epsilons_of_the_paper(name:
         spec = apply_setting(spec, ["task", "labelled"], labelled)
     runs = expand(spec.model_copy(update={"seeds": [1]}))
     assert len(runs) == PRETRAINING[name]
-    found = set()
+    epsilons = set()
     for run in runs:
         pipeline = build(run).pipeline
         for guarantee in proven(pipeline.plan(NOTHING_KNOWN), delta=run.delta):
-            found.add(round(guarantee.epsilon, 3))
-    assert {1.0, 3.2} <= found <= {0.0, 1.0, 3.2, 8.0, float("inf")}
+            epsilons.add(round(guarantee.epsilon, 3))
+    assert {1.0, 3.2} <= epsilons <= {0.0, 1.0, 3.2, 8.0, float("inf")}
 
 
 @pytest.mark.parametrize("name", PAPER)
@@ -183,11 +183,11 @@ def test_constants_claim_what_the_paper_prints(name: str, tmp_path: Path) -> Non
     """To the printed digits, between the spec's rounds and one more (docs/claims.md)."""
     runs = expand(spec_of(name, **{"source.path": str(tmp_path / "rows.csv")}))
     assert {run.seed for run in runs} == {1, 2, 3}
-    found: dict[tuple[str, str], tuple[Any, float]] = {}
+    claims: dict[tuple[str, str], tuple[Any, float]] = {}
     for run in runs:
-        found |= claims_of(run)
+        claims |= claims_of(run)
     for key, printed in PAPER[name].items():
-        claim, epsilon = found[key]
+        claim, epsilon = claims[key]
         event = claim.event
         after_one_more = moments_epsilon(
             event.event.rate, event.event.event.noise_multiplier, event.count + 1, 1e-5
@@ -267,7 +267,7 @@ def test_the_conll_spec_runs_end_to_end_in_a_small_size(tmp_path: Path) -> None:
         result = execute(run, Execution(out=tmp_path / "runs", device="cpu"))
         assert result.status == "finished", result.error
         results.setdefault(run.mechanism[-1].name, []).append(result)
-    assert {name: len(found) for name, found in results.items()} == {
+    assert {name: len(rows) for name, rows in results.items()} == {
         "noiseless": 1, "deidentify": 1, "user-dp": 1, "uedp": 2,
     }  # fmt: skip
     for result in results["uedp"]:

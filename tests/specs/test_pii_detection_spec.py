@@ -10,6 +10,6 @@ def test_detectors_and_labels_side_by_side() -> None:
     values = read_spec("pii-detection")
     values["source"] = {"name": "tab", "params": {"path": "tab.jsonl"}}
     runs = expand(parse_spec(values))
-    found = [run.mechanism[0].params.get("detector", "corpus") for run in runs]
-    assert sorted(found) == ["corpus", "names", "presidio"]
+    detectors = [run.mechanism[0].params.get("detector", "corpus") for run in runs]
+    assert sorted(detectors) == ["corpus", "names", "presidio"]
     assert {run.task.params["layer"] for run in runs} == {"entities"}

@@ -38,8 +38,8 @@ def test_noise_is_that_of_the_epsilon(name: str, label: str, at: int, epsilon: f
     assert pipeline.refusals(NOBODY) == ()
     # A user together with an entity, of whom dp-ftrl says something too, has a larger one.
     every = proven(pipeline.plan(NOBODY), delta=1e-5)
-    (found,) = (each for each in every if each.unit != "user-entity")
-    assert 0.99 * epsilon < found.epsilon <= epsilon
+    (guarantee,) = (each for each in every if each.unit != "user-entity")
+    assert 0.99 * epsilon < guarantee.epsilon <= epsilon
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,9 @@ def test_the_larger_model_of_bloggers_is_trained_on_the_same_private_text() -> N
 def test_other_mechanisms_of_bloggers_learn_from_the_same_text_with_the_same_model() -> None:
     base = runs("bloggers-larger", "public-only")[0]
     for label in ("dp-sgd", "dp-ftrl", "uedp-spread"):
-        found = runs("bloggers-mechanisms", label)
-        assert len(found) == 4
-        for run in found:
+        grid = runs("bloggers-mechanisms", label)
+        assert len(grid) == 4
+        for run in grid:
             assert (run.task, run.model, run.source) == (base.task, base.model, base.source)
             assert run.attacks == base.attacks
 
@@ -87,23 +87,23 @@ def test_work_and_people_are_all_that_the_trend_changes() -> None:
         people = {"users": run.source.params["users"]}
         assert run.source.params == base.source.params | people
         assert (run.task, run.model, run.attacks) == (base.task, base.model, base.attacks)
-        found = run.mechanism[0].params
-        changed = {name for name in mine if mine[name] != found[name]}
+        params = run.mechanism[0].params
+        changed = {name for name in mine if mine[name] != params[name]}
         assert changed <= {"users", "users_per_round", "rounds", "noise_multiplier"}
         # Of 18,000 people 14,580 train: without valid, test, and what membership holds out.
-        assert found["users"] == round(0.81 * run.source.params["users"])
+        assert params["users"] == round(0.81 * run.source.params["users"])
     theirs = fewer.mechanism[0].params
     assert theirs["users_per_round"] / theirs["users"] == mine["users_per_round"] / mine["users"]
 
 
 def test_settings_are_tried_on_bloggers_whom_no_guarantee_protects() -> None:
     """With the noise on the mean of the runs that they are for."""
-    asked = {run.mechanism[0].params["noise_multiplier"] for run in
-             runs("bloggers-mechanisms", "dp-ftrl")}  # fmt: skip
+    noises = {run.mechanism[0].params["noise_multiplier"] for run in
+              runs("bloggers-mechanisms", "dp-ftrl")}  # fmt: skip
     spec = read_spec("bloggers-mechanisms-levers")
     spec["source"]["params"] |= {"path": "somewhere", "public": ["some.txt"]}
     tried = expand(parse_spec(spec))
     assert all(run.source.params["tune_on_valid"] for run in tried)
     noise = {run.mechanism[0].params["noise_multiplier"] for run in tried if run.label == "dp-ftrl"}
     for extreme in (min, max):
-        assert extreme(noise) / 38 == pytest.approx(extreme(asked) / 810, rel=5e-3)
+        assert extreme(noise) / 38 == pytest.approx(extreme(noises) / 810, rel=5e-3)

@@ -34,32 +34,34 @@ def runs(name: str = "tagging-conll2003") -> list[RunSpec]:
 def test_the_curves_are_drawn_at_the_epsilons_that_they_say(
     spec: str, label: str, unit: str, epsilons: list[float]
 ) -> None:
-    found = []
+    proven_epsilons = []
     for run in runs(spec):
         if run.label == label:
             pipeline = build(run).pipeline
             assert pipeline.refusals(CONLL) == ()
-            given = {g.unit: g.epsilon for g in proven(pipeline.plan(CONLL), delta=run.delta)}
-            found.append(given[unit])
-    assert sorted(found) == pytest.approx(epsilons, rel=1e-3)
-    assert all(one <= epsilon for one, epsilon in zip(sorted(found), epsilons, strict=True))
+            by_unit = {g.unit: g.epsilon for g in proven(pipeline.plan(CONLL), delta=run.delta)}
+            proven_epsilons.append(by_unit[unit])
+    assert sorted(proven_epsilons) == pytest.approx(epsilons, rel=1e-3)
+    assert all(
+        one <= epsilon for one, epsilon in zip(sorted(proven_epsilons), epsilons, strict=True)
+    )
 
 
 def test_the_small_comparison_is_one_of_taggers_with_both_attacks() -> None:
-    made = expand(parse_spec(read_spec("tagging")))
-    assert {run.label for run in made} == {
+    grid = expand(parse_spec(read_spec("tagging")))
+    assert {run.label for run in grid} == {
         "noiseless", "deidentify", "public-only", "dp-sgd", "user-dp",
     }  # fmt: skip
-    assert {run.task.name for run in made} == {"tagging"}
-    assert all({part.name for part in run.attacks} == {"membership", "audit"} for run in made)
+    assert {run.task.name for run in grid} == {"tagging"}
+    assert all({part.name for part in run.attacks} == {"membership", "audit"} for run in grid)
 
 
 def test_what_a_server_reads_is_compared_by_word_vectors_and_noise() -> None:
-    made = expand(parse_spec(read_spec("gradient-inversion")))
+    grid = expand(parse_spec(read_spec("gradient-inversion")))
     cells = {
         (run.model.params.get("frozen_embedding", False),
          run.mechanism[0].params["noise_multiplier"], run.seed)
-        for run in made
+        for run in grid
     }  # fmt: skip
     assert cells == {(f, z, s) for f in (False, True) for z in (0.0, 0.5, 1.0) for s in (1, 2, 3)}
-    assert {run.attacks[0].name for run in made} == {"gradient-inversion"}
+    assert {run.attacks[0].name for run in grid} == {"gradient-inversion"}

@@ -12,21 +12,21 @@ from uedp_bench.spec.spec import parse_spec, read_spec
 
 
 def test_the_comparison_has_whole_sentences_fragments_votes_and_noise() -> None:
-    made = expand(parse_spec(read_spec("translation")))
+    grid = expand(parse_spec(read_spec("translation")))
     variants = ["public-only", "noiseless", *["phrase-fragments"] * 3, "phrase-union", "dp-sgd"]
-    assert {run.seed for run in made} == {1, 2, 3}
+    assert {run.seed for run in grid} == {1, 2, 3}
     for seed in (1, 2, 3):
-        assert [run.label for run in made if run.seed == seed] == variants
+        assert [run.label for run in grid if run.seed == seed] == variants
     names = {"fragment-reassembly", "membership", "secret-sharer"}
-    assert all({part.name for part in run.attacks} == names for run in made)
+    assert all({part.name for part in run.attacks} == names for run in grid)
     stats = sources.create("parallel-embedded", {}).documented()
     assert stats is not None
     epsilons = {}
-    for run in made:
+    for run in grid:
         pipeline = build(run).pipeline
         assert pipeline.refusals(stats) == ()
-        given = {g.unit: g.epsilon for g in proven(pipeline.plan(stats), delta=run.delta)}
-        epsilons[run.label] = given
+        by_unit = {g.unit: g.epsilon for g in proven(pipeline.plan(stats), delta=run.delta)}
+        epsilons[run.label] = by_unit
     assert epsilons["public-only"] == {"user": 0.0}
     assert epsilons["dp-sgd"]["record"] < 8.0
     assert epsilons["phrase-union"]["user"] < 8.0

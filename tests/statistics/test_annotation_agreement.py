@@ -65,10 +65,10 @@ def test_layers_that_cannot_be_compared_are_refused() -> None:
         agreement(replace(corpus(), layers={**corpus().layers, "x": other}), "x")
 
 
-def one_text(gold: list[tuple[int, int, str]], found: list[tuple[int, int, str]]) -> Corpus:
+def one_text(gold: list[tuple[int, int, str]], detected: list[tuple[int, int, str]]) -> Corpus:
     text = "Ann Lee came to Oslo on Monday"
     layers = {}
-    for name, spans in (("gold", gold), ("found", found)):
+    for name, spans in (("gold", gold), ("found", detected)):
         types = sorted({kind for *_, kind in spans})
         mentions = [(0, start, end, types.index(kind)) for start, end, kind in spans]
         layers[name] = Layer.build((text,), mentions, tuple(types), np.array([True]))
@@ -76,8 +76,8 @@ def one_text(gold: list[tuple[int, int, str]], found: list[tuple[int, int, str]]
 
 
 def test_found_spans_of_types_that_gold_lacks_are_wrong() -> None:
-    found = [(0, 3, "PER"), (16, 20, "GPE"), (24, 30, "DATE")]
-    agreed = agreement(one_text([(0, 3, "PER")], found), "found")
+    detected = [(0, 3, "PER"), (16, 20, "GPE"), (24, 30, "DATE")]
+    agreed = agreement(one_text([(0, 3, "PER")], detected), "found")
     assert agreed.scores["strict"].precision.value == pytest.approx(1 / 3)
     assert agreed.scores["exact"].precision.value == pytest.approx(1 / 3)
     assert agreed.by_type["DATE"] == {
@@ -88,8 +88,8 @@ def test_found_spans_of_types_that_gold_lacks_are_wrong() -> None:
 @pytest.mark.parametrize("other", ["ALIAS", "ZALIAS"])
 def test_scores_do_not_depend_on_the_name_of_another_type(other: str) -> None:
     corpus = one_text([(0, 3, "PERSON")], [(0, 7, other), (0, 7, "PERSON")])
-    found = agreement(corpus, "found").scores["type"]
-    assert (found.precision.value, found.recall.value) == (0.5, 1.0)
+    type_scores = agreement(corpus, "found").scores["type"]
+    assert (type_scores.precision.value, type_scores.recall.value) == (0.5, 1.0)
 
 
 def test_types_of_one_kind_are_one_and_a_span_said_twice_is_one() -> None:

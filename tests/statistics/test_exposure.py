@@ -17,8 +17,8 @@ def rank_exposure(secrets, references):
 
 
 def test_rank_exposure_of_known_losses() -> None:
-    found = rank_exposure([0.0, 0.1, 3.5, 20.0], np.arange(1.0, 17.0))
-    assert found == pytest.approx([4.0, 4.0, 2.0, math.log2(16 / 17)])
+    exposures = rank_exposure([0.0, 0.1, 3.5, 20.0], np.arange(1.0, 17.0))
+    assert exposures == pytest.approx([4.0, 4.0, 2.0, math.log2(16 / 17)])
 
 
 def test_a_tie_with_a_reference_costs_a_rank() -> None:
@@ -27,17 +27,17 @@ def test_a_tie_with_a_reference_costs_a_rank() -> None:
 
 def test_extrapolated_exposure_has_the_reference_values() -> None:
     references = skewnorm.rvs(4, 0, 1, size=10000, random_state=0)
-    found = extrapolated_exposure([-0.2, 0.0], references)
-    assert found.exposure == pytest.approx([5.394672, 3.646323], abs=1e-5)
-    assert found.ks_pvalue > 0.05
+    exposure = extrapolated_exposure([-0.2, 0.0], references)
+    assert exposure.exposure == pytest.approx([5.394672, 3.646323], abs=1e-5)
+    assert exposure.ks_pvalue > 0.05
 
 
 def test_extrapolation_does_not_underflow_far_below_the_references() -> None:
     losses = np.random.default_rng(0).normal(60.0, 5.0, 1000)
-    found = extrapolated_exposure([0.5, 20.0, 60.0], losses).exposure
-    assert np.isfinite(found).all()
-    assert found[0] > found[1] > 30.0
-    assert found[2] == pytest.approx(1.0, abs=0.1)
+    exposures = extrapolated_exposure([0.5, 20.0, 60.0], losses).exposure
+    assert np.isfinite(exposures).all()
+    assert exposures[0] > exposures[1] > 30.0
+    assert exposures[2] == pytest.approx(1.0, abs=0.1)
 
 
 def test_a_bad_fit_shows_in_the_p_value() -> None:
@@ -48,9 +48,9 @@ def test_a_bad_fit_shows_in_the_p_value() -> None:
 
 def test_exposure_of_unseen_secrets_has_the_null_mean() -> None:
     draw = np.random.default_rng(2)
-    found = np.array([rank_exposure(draw.normal(size=1), draw.normal(size=1024))[0]
-                      for _ in range(2000)])  # fmt: skip
-    assert found.mean() == pytest.approx(NULL_MEAN, abs=4 * 1.44 / math.sqrt(2000))
+    exposures = np.array([rank_exposure(draw.normal(size=1), draw.normal(size=1024))[0]
+                          for _ in range(2000)])  # fmt: skip
+    assert exposures.mean() == pytest.approx(NULL_MEAN, abs=4 * 1.44 / math.sqrt(2000))
 
 
 def test_nan_and_constant_references_are_refused() -> None:
@@ -63,9 +63,9 @@ def test_nan_and_constant_references_are_refused() -> None:
 def test_the_ceiling_of_exposure_holds_for_randomised_response_and_is_met_at_its_ends() -> None:
     # The secret is told with the probability that (epsilon, 0) allows, and else any word.
     words, epsilon = 64, 2.0
-    told = (math.exp(epsilon) - 1.0) / (math.exp(epsilon) + words - 1.0)
+    accuracy = (math.exp(epsilon) - 1.0) / (math.exp(epsilon) + words - 1.0)
     ranks = np.arange(1, words + 1)
-    mean = told * 6.0 + (1.0 - told) * float(np.mean(6.0 - np.log2(ranks)))
+    mean = accuracy * 6.0 + (1.0 - accuracy) * float(np.mean(6.0 - np.log2(ranks)))
     assert mean < exposure_ceiling(epsilon, 0.0, 6.0) < 6.0
     assert exposure_ceiling(0.0, 0.0, 60.0) == pytest.approx(NULL_MEAN)
     assert exposure_ceiling(math.inf, 0.0, 6.0) == 6.0

@@ -56,14 +56,14 @@ def test_auc_interval_is_that_of_a_bootstrap_of_whole_users() -> None:
     # Records of a user are alike: a bootstrap of records would be far too narrow.
     a = Scores(np.round(np.repeat(draw.normal(0.5, 1, 40), 5) + draw.normal(0, 0.1, 200), 1), users)
     b = Scores(np.round(np.repeat(draw.normal(0.0, 1, 40), 5) + draw.normal(0, 0.1, 200), 1), users)
-    found = auc_estimate(a, b, rng())
-    assert found.value == pytest.approx(auc(a.values, b.values))
-    width = (found.high - found.low) / (2 * 1.96)
+    estimate = auc_estimate(a, b, rng())
+    assert estimate.value == pytest.approx(auc(a.values, b.values))
+    width = (estimate.high - estimate.low) / (2 * 1.96)
     assert width == pytest.approx(slow_bootstrap_sd(a, b, 1000), rel=0.12)
     by_record = auc_estimate(
         Scores(a.values, np.arange(200)), Scores(b.values, np.arange(200)), rng()
     )
-    assert by_record.high - by_record.low < 0.6 * (found.high - found.low)
+    assert by_record.high - by_record.low < 0.6 * (estimate.high - estimate.low)
 
 
 def test_auc_interval_covers_one_half_under_the_null() -> None:
@@ -74,8 +74,8 @@ def test_auc_interval_covers_one_half_under_the_null() -> None:
             Scores(np.repeat(draw.normal(size=30), 4) + draw.normal(size=120), users)
             for _ in range(2)
         ]
-        found = auc_estimate(sides[0], sides[1], draw)
-        covered += found.low <= 0.5 <= found.high
+        estimate = auc_estimate(sides[0], sides[1], draw)
+        covered += estimate.low <= 0.5 <= estimate.high
     assert 88 <= covered <= 100
 
 
@@ -85,12 +85,12 @@ def test_auc_interval_of_separate_classes_covers_at_small_sizes(users: int, othe
     draw = rng(5)
     above = Scores(np.arange(users) + 100.0, np.arange(users))
     below = Scores(np.arange(others) + 0.0, np.arange(others))
-    found, reversed_ = auc_estimate(above, below, draw), auc_estimate(below, above, draw)
-    assert (found.value, found.high) == (1.0, 1.0)
+    estimate, reversed_ = auc_estimate(above, below, draw), auc_estimate(below, above, draw)
+    assert (estimate.value, estimate.high) == (1.0, 1.0)
     assert (reversed_.value, reversed_.low) == (0.0, 0.0)
-    assert found.low == pytest.approx(1.0 - reversed_.high)
+    assert estimate.low == pytest.approx(1.0 - reversed_.high)
     # Where the AUC lies just outside of the interval, classes are hardly ever separate.
-    shift = math.sqrt(2.0) * stats.norm.ppf(found.low)
+    shift = math.sqrt(2.0) * stats.norm.ppf(estimate.low)
     high, low = (draw.normal(size=(20_000, size)) for size in (users, others))
     separate = (high + shift).min(axis=1) > low.max(axis=1)
     assert separate.mean() <= 0.025
@@ -121,10 +121,10 @@ def test_tpr_takes_the_point_not_above_the_limit() -> None:
 
 
 def test_tpr_below_one_over_n_is_the_rate_without_false_positives() -> None:
-    found = tpr_at_fpr(np.arange(150.0, 250.0), np.arange(200.0), 0.001)
-    assert found.zero_false_positives
-    assert found.false_positive_rate == 0.0
-    assert found.value == 0.5  # 199 ties with the largest negative and does not count
+    rate = tpr_at_fpr(np.arange(150.0, 250.0), np.arange(200.0), 0.001)
+    assert rate.zero_false_positives
+    assert rate.false_positive_rate == 0.0
+    assert rate.value == 0.5  # 199 ties with the largest negative and does not count
     assert not tpr_at_fpr([1.0], np.arange(1000.0), 0.001).zero_false_positives
 
 
@@ -137,9 +137,9 @@ def test_tpr_is_the_best_threshold_within_the_limit(
         for t in range(-6, 6)
         if np.sum(np.array(b) > t) <= limit * len(b) + 1e-9
     )
-    found = tpr_at_fpr(a, b, limit)
-    assert found.value == pytest.approx(best)
-    assert found.false_positive_rate <= limit + 1e-9
+    rate = tpr_at_fpr(a, b, limit)
+    assert rate.value == pytest.approx(best)
+    assert rate.false_positive_rate <= limit + 1e-9
 
 
 @given(small, small)
@@ -171,9 +171,9 @@ def test_clopper_pearson_has_its_published_values() -> None:
 
 
 def test_seed_interval_is_student_t_and_one_seed_has_none() -> None:
-    found = seed_estimate([1.0, 2.0, 3.0])
-    assert found.high == pytest.approx(2.0 + 4.302652729911275 / math.sqrt(3))
-    assert found.low == pytest.approx(2.0 - 4.302652729911275 / math.sqrt(3))
+    estimate = seed_estimate([1.0, 2.0, 3.0])
+    assert estimate.high == pytest.approx(2.0 + 4.302652729911275 / math.sqrt(3))
+    assert estimate.low == pytest.approx(2.0 - 4.302652729911275 / math.sqrt(3))
     assert seed_estimate([4.0]).model_dump() == {"value": 4.0, "low": None, "high": None}
     assert seed_estimate([1.0, math.inf]).value == math.inf
     with pytest.raises(InputError, match=r"seeds: .*infinit"):
@@ -184,16 +184,16 @@ def test_mean_interval_covers_the_mean() -> None:
     draw = rng(11)
     covered = 0
     for _ in range(100):
-        found = mean_estimate(draw.exponential(2.0, 60), draw)
-        covered += found.low <= 2.0 <= found.high
+        estimate = mean_estimate(draw.exponential(2.0, 60), draw)
+        covered += estimate.low <= 2.0 <= estimate.high
     assert 86 <= covered <= 99
 
 
 def test_ratio_weighs_clusters_by_their_denominators() -> None:
     top, bottom = np.array([1.0, 2.0, 30.0]), np.array([1.0, 1.0, 10.0])
-    found = ratio_estimate(top, bottom, rng(), np.array([5, 5, 9]))
-    assert found.value == pytest.approx(33 / 12)
-    assert (found.low, found.high) == (1.5, 3.0)  # only one cluster, or only the other
+    estimate = ratio_estimate(top, bottom, rng(), np.array([5, 5, 9]))
+    assert estimate.value == pytest.approx(33 / 12)
+    assert (estimate.low, estimate.high) == (1.5, 3.0)  # only one cluster, or only the other
     assert ratio_estimate(top, bottom, rng(), np.zeros(3, dtype=np.int64)).low is None
     with pytest.raises(InputError, match=r"ratio: .*denominators"):
         ratio_estimate([1.0], [0.0], rng())
@@ -208,15 +208,15 @@ def test_ratios_of_one_sum_see_the_same_resamples() -> None:
     )
     assert (alike.value, alike.low, alike.high) == (0.0, 0.0, 0.0)
     one, other = (ones.cumsum() <= 50).astype(float), (ones.cumsum() > 120).astype(float)
-    found = sum_of_ratios_estimate(
+    estimate = sum_of_ratios_estimate(
         np.stack([hits * one, hits * other]), np.stack([one, other]), [1.0, -1.0], rng(), users
     )
     means = [hits[:50].mean(), hits[120:].mean()]
-    assert found.value == pytest.approx(means[0] - means[1])
+    assert estimate.value == pytest.approx(means[0] - means[1])
     # The interval of a difference of independent groups, from the variances of their user means.
     by_user = hits.reshape(50, 4).mean(axis=1)
     error = math.hypot(stats.sem(by_user[:13]), stats.sem(by_user[30:]))
-    assert found.high - found.low == pytest.approx(2 * 1.96 * error, rel=0.2)
+    assert estimate.high - estimate.low == pytest.approx(2 * 1.96 * error, rel=0.2)
     with pytest.raises(InputError, match=r"ratio: .*denominators"):
         sum_of_ratios_estimate(np.zeros((2, 3)), np.eye(2, 3) * [[1], [0]], [1.0, 1.0], rng())
 
@@ -247,11 +247,11 @@ def test_nan_and_nothing_are_refused(call) -> None:
 def test_many_groups_of_one_user_have_no_interval():
     """A resample hardly ever holds all of them."""
     groups = np.eye(15)
-    found = sum_of_ratios_estimate(
+    estimate = sum_of_ratios_estimate(
         groups * 0.5, groups, np.full(15, 1 / 15), np.random.default_rng(0)
     )
-    assert found.value == pytest.approx(0.5)
-    assert found.low is None
+    assert estimate.value == pytest.approx(0.5)
+    assert estimate.low is None
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -262,10 +262,10 @@ def test_intervals_within_a_run_never_leave_the_range_of_the_metric(seed) -> Non
     few = Scores(draw.random(4) + 0.9, np.arange(4))
     others = Scores(draw.random(5), np.arange(5))
     bits = -np.log2(draw.random(6))
-    for found, low, high in (
+    for estimate, low, high in (
         (mean_estimate(hits, draw), 0.0, 1.0),
         (ratio_estimate(hits, np.ones(12), draw, np.arange(12) // 4), 0.0, 1.0),
         (auc_estimate(few, others, draw), 0.0, 1.0),
         (mean_estimate(bits, draw), 0.0, bits.max()),
     ):
-        assert low <= found.low <= found.value <= found.high <= high
+        assert low <= estimate.low <= estimate.value <= estimate.high <= high

@@ -42,11 +42,11 @@ def test_interval_contains_the_value_and_shrinks_with_users() -> None:
     for size in (60, 960):
         truth = np.arange(size) % 3
         predicted = np.where(np.random.default_rng(1).random(size) < 0.3, 0, truth)
-        found = macro_f1_estimate(truth, predicted, 3, rng, np.arange(size))
-        assert found.low is not None
-        assert found.high is not None
-        assert found.low < found.value < found.high
-        widths.append(found.high - found.low)
+        estimate = macro_f1_estimate(truth, predicted, 3, rng, np.arange(size))
+        assert estimate.low is not None
+        assert estimate.high is not None
+        assert estimate.low < estimate.value < estimate.high
+        widths.append(estimate.high - estimate.low)
     assert widths[1] < 0.5 * widths[0]
 
 
@@ -54,8 +54,8 @@ def test_rows_of_one_user_are_resampled_together() -> None:
     truth = np.zeros(100, dtype=np.int64)
     predicted = (np.arange(100) >= 50).astype(np.int64)
     rng = np.random.default_rng(0)
-    found = macro_f1_estimate(truth, predicted, 2, rng, np.arange(100) // 50)
-    assert (found.low, found.high) == (0.0, 1.0)  # a draw may hold one of the two users only
+    estimate = macro_f1_estimate(truth, predicted, 2, rng, np.arange(100) // 50)
+    assert (estimate.low, estimate.high) == (0.0, 1.0)  # a draw may hold one of the two users only
     assert macro_f1_estimate(truth, predicted, 2, rng, np.zeros(100)).low is None
 
 
@@ -74,22 +74,22 @@ PAIRS = st.lists(
 def test_scores_are_the_weighted_ones_of_scikit_learn(rows: list[list[tuple[int, int]]]) -> None:
     gold, predicted = ([np.array([p[side] for p in row]) for row in rows] for side in (0, 1))
     counts = token_counts(gold, predicted, 5)
-    found = weighted_token_score(counts, np.arange(len(rows)), np.random.default_rng(0))
+    estimates = weighted_token_score(counts, np.arange(len(rows)), np.random.default_rng(0))
     theirs = precision_recall_fscore_support(
         np.concatenate(gold), np.concatenate(predicted), average="weighted", zero_division=0
     )
-    assert [part.value for part in found] == pytest.approx(theirs[:3])
+    assert [part.value for part in estimates] == pytest.approx(theirs[:3])
 
 
 def test_all_outside_scores_what_its_share_of_words_gives() -> None:
     """With a share s of words outside: P = s^2, R = s, F = s * 2 s / (1 + s)."""
     gold = [np.array([0] * 33 + [1, 2, 2, 3, 4, 4, 4])]
     counts = token_counts(gold, [np.zeros(40, dtype=np.int64)], 5)
-    found = weighted_token_score(counts, np.zeros(1, dtype=np.int64), np.random.default_rng(0))
+    score = weighted_token_score(counts, np.zeros(1, dtype=np.int64), np.random.default_rng(0))
     share = 33 / 40
     wanted = (share**2, share, share * 2 * share / (1 + share))
-    assert tuple(part.value for part in found) == pytest.approx(wanted)
-    assert found.f1.value == pytest.approx(0.746, abs=5e-4)  # .825 outside, as in CoNLL's testb
+    assert tuple(part.value for part in score) == pytest.approx(wanted)
+    assert score.f1.value == pytest.approx(0.746, abs=5e-4)  # .825 outside, as in CoNLL's testb
 
 
 def test_rows_that_do_not_fit_are_refused() -> None:

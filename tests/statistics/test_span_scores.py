@@ -32,8 +32,8 @@ NERVALUATE = {"strict": "strict", "exact": "exact", "partial": "partial", "type"
 
 def scores(gold: list[list[str]], predicted: list[list[str]]) -> dict[str, tuple[float, ...]]:
     counts = span_counts(spans_of_labels(gold, TYPES), spans_of_labels(predicted, TYPES), len(gold))
-    found = span_scores(counts, np.arange(len(gold)), np.random.default_rng(0))
-    return {name: tuple(part.value for part in score) for name, score in found.items()}
+    by_scheme = span_scores(counts, np.arange(len(gold)), np.random.default_rng(0))
+    return {name: tuple(part.value for part in score) for name, score in by_scheme.items()}
 
 
 @settings(max_examples=100)
@@ -58,13 +58,13 @@ def test_scores_of_a_type_are_those_of_seqeval(rows: list[list[tuple[str, str]]]
     gold, predicted = ([[pair[side] for pair in row] for row in rows] for side in (0, 1))
     sides = (spans_of_labels(gold, TYPES), spans_of_labels(predicted, TYPES))
     by_type = counts_by_type(*sides, len(gold), TYPES)
-    there = sorted({label[2:] for row in [*gold, *predicted] for label in row} - {""})
-    theirs = precision_recall_fscore_support(gold, predicted, zero_division=0) if there else []
-    for index, name in enumerate(there):
+    types = sorted({label[2:] for row in [*gold, *predicted] for label in row} - {""})
+    theirs = precision_recall_fscore_support(gold, predicted, zero_division=0) if types else []
+    for index, name in enumerate(types):
         counts = by_type[name]
         assert counts.gold.sum() == theirs[3][index]
-        hits, found = counts.strict.sum(), counts.predicted.sum()
-        assert (hits / found if found else 0.0) == pytest.approx(theirs[0][index])
+        hits, predictions = counts.strict.sum(), counts.predicted.sum()
+        assert (hits / predictions if predictions else 0.0) == pytest.approx(theirs[0][index])
 
 
 @pytest.mark.parametrize(
@@ -80,23 +80,23 @@ def test_scores_of_a_type_are_those_of_seqeval(rows: list[list[tuple[str, str]]]
 def test_rewards_are_those_of_table_3_of_the_paper(
     predicted: tuple[str, str], strict: float, exact: float, type_paper: float, partial_paper: float
 ) -> None:
-    found = scores([["B-PER", "I-PER"]], [list(predicted)])  # "Adam London", a name
+    by_scheme = scores([["B-PER", "I-PER"]], [list(predicted)])  # "Adam London", a name
     wanted = {"strict": strict, "exact": exact} | {
         "type_paper": type_paper,
         "partial_paper": partial_paper,
     }
     for name, reward in wanted.items():
-        assert found[name] == (reward, reward, reward), name
-    assert set(found) == set(SCHEMES)
+        assert by_scheme[name] == (reward, reward, reward), name
+    assert set(by_scheme) == set(SCHEMES)
 
 
 def test_a_fixed_file_scores_as_conlleval_scores_it() -> None:
     """4 phrases, 6 found, 2 right: precision 33.33 %, recall 50.00 %, FB1 40.00."""
     gold = ["B-PER I-PER O B-LOC", "O I-LOC B-LOC O", "O O"]
     predicted = ["B-PER I-PER O B-PER", "O I-PER B-LOC I-PER", "B-LOC O"]
-    found = scores([row.split() for row in gold], [row.split() for row in predicted])
-    assert found["strict"] == pytest.approx((2 / 6, 2 / 4, 0.4))
-    assert found["exact"] == pytest.approx((4 / 6, 4 / 4, 0.8))
+    by_scheme = scores([row.split() for row in gold], [row.split() for row in predicted])
+    assert by_scheme["strict"] == pytest.approx((2 / 6, 2 / 4, 0.4))
+    assert by_scheme["exact"] == pytest.approx((4 / 6, 4 / 4, 0.8))
 
 
 def test_neighbours_are_two_spans_and_a_stray_inside_label_begins_one() -> None:
@@ -128,14 +128,14 @@ SPANS = st.lists(
 
 @given(SPANS, SPANS, st.permutations([0, 1, 2]))
 def test_counts_do_not_depend_on_how_types_are_numbered(
-    gold: list[tuple[int, int, int]], found: list[tuple[int, int, int]], order: list[int]
+    gold: list[tuple[int, int, int]], predictions: list[tuple[int, int, int]], order: list[int]
 ) -> None:
     def counts(numbers: list[int]) -> list[list[float]]:
         sides = (
             Spans.build(
                 ["Bank of England"], [(0, at, at + size, numbers[k]) for at, size, k in side]
             )
-            for side in (gold, found)
+            for side in (gold, predictions)
         )
         return span_counts(*sides, 1).table().tolist()  # type: ignore[no-any-return]
 
@@ -144,7 +144,7 @@ def test_counts_do_not_depend_on_how_types_are_numbered(
 
 @given(SPANS, SPANS)
 def test_best_pairing_is_that_of_brute_force(
-    gold: list[tuple[int, int, int]], found: list[tuple[int, int, int]]
+    gold: list[tuple[int, int, int]], predictions: list[tuple[int, int, int]]
 ) -> None:
     def most(left: list[tuple[int, int]], right: list[tuple[int, int]]) -> int:
         if not left:
@@ -153,7 +153,7 @@ def test_best_pairing_is_that_of_brute_force(
         met = [i for i, other in enumerate(right) if other[0] < end and start < other[1]]
         return max(most(rest, right), *(1 + most(rest, right[:i] + right[i + 1 :]) for i in met), 0)
 
-    sides = [[(start, start + size) for start, size, _ in side] for side in (gold, found)]
+    sides = [[(start, start + size) for start, size, _ in side] for side in (gold, predictions)]
     ours = _most_pairs(*([(*piece, 0) for piece in side] for side in sides))
     assert ours == most(*sides)
 

@@ -33,24 +33,24 @@ class Watch:
     """Remembers phases, and raises in one of them."""
 
     def __init__(self, phase="", done=0, error=KeyboardInterrupt):
-        self.told, self._phase, self._done, self._error = [], phase, done, error
+        self.steps_seen, self._phase, self._done, self._error = [], phase, done, error
 
     def __call__(self, phase, done, total):
-        self.told.append((phase, done))
+        self.steps_seen.append((phase, done))
         if phase == self._phase and done >= self._done:
             raise self._error()
 
     def steps(self, phase):
-        return sum(told == phase and done > 0 for told, done in self.told)
+        return sum(label == phase and done > 0 for label, done in self.steps_seen)
 
 
-def how(out, watch=None, **more):
+def execution(out, watch=None, **more):
     return Execution(out, "cpu", progress=watch or Watch(), pace=EACH, **more)
 
 
 def killed(spec, out, phase, done):
     with pytest.raises(KeyboardInterrupt):
-        execute(spec, how(out, Watch(phase, done)))
+        execute(spec, execution(out, Watch(phase, done)))
 
 
 def numbers(result):
@@ -73,7 +73,7 @@ def whole(tmp_path_factory):
     attack = {"name": "hold-out", "params": {"finds": "reference"}}
     (spec,) = runs(LONG, task=PRETRAINED, attacks=[attack])
     watch = Watch()
-    return spec, execute(spec, how(out, watch)), out, watch
+    return spec, execute(spec, execution(out, watch)), out, watch
 
 
 def test_every_stage_and_every_model_of_an_attack_goes_on(whole, tmp_path):
@@ -86,13 +86,13 @@ def test_every_stage_and_every_model_of_an_attack_goes_on(whole, tmp_path):
         killed(spec, tmp_path, phase, done)
     assert {path.split("/")[0] for path in checkpoints(tmp_path)} == {"cache", expected.id}
     last = Watch()
-    found = execute(spec, how(tmp_path, last))
-    assert numbers(found) == numbers(expected)
+    result = execute(spec, execution(tmp_path, last))
+    assert numbers(result) == numbers(expected)
     assert weights(tmp_path) == weights(undisturbed)
-    assert found.cost.model_extra["resumed"] == 4
+    assert result.cost.model_extra["resumed"] == 4
     assert last.steps("pretrain") == last.steps("train") == 0
     assert 0 < last.steps("reference train") < watch.steps("reference train")
-    assert any(phase == "reference resumed train" for phase, _ in last.told)
+    assert any(phase == "reference resumed train" for phase, _ in last.steps_seen)
     assert checkpoints(tmp_path) == set()
 
 
@@ -101,12 +101,12 @@ def test_a_public_stage_goes_on_in_whichever_run_comes_next(whole, tmp_path):
     (other,) = runs(NOISELESS, task=PRETRAINED)
     killed(other, tmp_path, "pretrain", 3)
     last = Watch()
-    found = execute(spec, how(tmp_path, last))
+    result = execute(spec, execution(tmp_path, last))
     assert 0 < last.steps("pretrain") < watch.steps("pretrain")
-    assert numbers(found) == numbers(expected)
-    assert found.cost.model_extra["resumed"] == 1
-    assert "pretraining_shared_seconds" not in found.cost.model_extra
-    again = execute(other, how(tmp_path, last))
+    assert numbers(result) == numbers(expected)
+    assert result.cost.model_extra["resumed"] == 1
+    assert "pretraining_shared_seconds" not in result.cost.model_extra
+    again = execute(other, execution(tmp_path, last))
     assert again.cost.model_extra["pretraining_shared_seconds"] > 0
 
 
@@ -119,10 +119,10 @@ def test_noise_of_the_system_goes_on_and_its_key_goes_with_the_run(tmp_path):
     killed(spec, tmp_path, "train", 4)
     assert json.loads(file.read_text())["root"] == key
     watch = Watch()
-    found = execute(spec, how(tmp_path, watch))
-    assert found.status == "finished"
+    result = execute(spec, execution(tmp_path, watch))
+    assert result.status == "finished"
     assert watch.steps("train") == 3
-    assert found.cost.model_extra["resumed"] == 2
+    assert result.cost.model_extra["resumed"] == 2
     assert not file.exists()
     assert all(key.encode() not in path.read_bytes()
                for path in tmp_path.rglob("*") if path.is_file())  # fmt: skip
@@ -140,13 +140,13 @@ def test_other_code_or_threads_start_anew_and_say_so(whole, tmp_path, monkeypatc
     killed(spec, tmp_path, "train", 3)
     monkeypatch.setattr(checkpointing, "code_digest", lambda: "another")
     last = Watch()
-    found = execute(spec, how(tmp_path, last))
+    result = execute(spec, execution(tmp_path, last))
     assert ("starts anew, without the checkpoint: code changed since it was written", 0) in (
-        last.told
+        last.steps_seen
     )
     assert last.steps("train") == watch.steps("train")
-    assert "resumed" not in found.cost.model_extra
-    assert numbers(found) == numbers(expected)
+    assert "resumed" not in result.cost.model_extra
+    assert numbers(result) == numbers(expected)
 
 
 def test_a_failed_run_keeps_its_checkpoint_unless_nobody_will_go_on_from_it(tmp_path):
@@ -155,14 +155,14 @@ def test_a_failed_run_keeps_its_checkpoint_unless_nobody_will_go_on_from_it(tmp_
     class BrokenError(RuntimeError):
         pass
 
-    failed = execute(spec, how(tmp_path, Watch("train", 4, BrokenError)))
+    failed = execute(spec, execution(tmp_path, Watch("train", 4, BrokenError)))
     assert failed.error.type == "BrokenError"
     assert "owner" in failed.stored["checkpoint"]
     folder = tmp_path / failed.id / "checkpoint"
     assert folder.stat().st_mode & 0o777 == 0o700
     assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
     assert read_result(tmp_path / failed.id / "result.json").stored == failed.stored
-    without = execute(spec, how(tmp_path, Watch("train", 5, BrokenError), keep_release=False))
+    without = execute(spec, execution(tmp_path, Watch("train", 5, BrokenError), keep_release=False))
     assert without.stored == {}
     assert not folder.exists()
 
@@ -175,7 +175,7 @@ def test_what_a_process_left_is_told_and_what_a_finished_run_left_is_removed(tmp
     (tmp_path / job.id).mkdir(exist_ok=True)
     folder.rename(tmp_path / job.id / "checkpoint")
     crash = Crash(DIED, "was ended by signal 9", ("train", 3, 6, ()))
-    assert "checkpoint" in result_after(job, how(tmp_path), crash).stored
+    assert "checkpoint" in result_after(job, execution(tmp_path), crash).stored
     with only_process(tmp_path):
         pass
     assert checkpoints(tmp_path)

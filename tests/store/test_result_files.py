@@ -15,29 +15,29 @@ PARTS = {"seed": 1, "delta": 1e-5}
 ID, GROUP = identity_of(PARTS)
 
 
-def made(**fields) -> Result:
+def make_result(**fields) -> Result:
     spec = {"task": {"name": "t"}, "source": {"name": "s"}, "model": {"name": "m"},
             "mechanism": [{"name": "a"}]}  # fmt: skip
-    given = {"id": ID, "group": GROUP, "status": "finished", "spec": spec,
-             "provenance": {"identity": PARTS}}  # fmt: skip
-    return Result.model_validate({**given, **fields})
+    run_fields = {"id": ID, "group": GROUP, "status": "finished", "spec": spec,
+                  "provenance": {"identity": PARTS}}  # fmt: skip
+    return Result.model_validate({**run_fields, **fields})
 
 
 def put(folder, **fields):
     folder.mkdir(parents=True)
-    write_result(made(**fields), folder / "result.json")
+    write_result(make_result(**fields), folder / "result.json")
     return folder / "result.json"
 
 
 def test_a_result_in_the_folder_of_its_id_is_read(tmp_path):
     path = put(tmp_path / ID)
-    assert stored_result(path) == result_of_run(path, ID) == made()
+    assert stored_result(path) == result_of_run(path, ID) == make_result()
     # MLflow keeps its copies in folders of another name.
-    assert stored_result(put(tmp_path / "artifacts")) == made()
+    assert stored_result(put(tmp_path / "artifacts")) == make_result()
 
 
 @pytest.mark.parametrize(
-    ("folder", "fields", "said"),
+    ("folder", "fields", "message"),
     [
         ("other", {}, f"id '{ID}' is not the name of its folder, 'other'"),
         ("a\x1b[31m", {}, r"is not the name of its folder, 'a\x1b[31m'"),
@@ -48,14 +48,14 @@ def test_a_result_in_the_folder_of_its_id_is_read(tmp_path):
         (ID, {"provenance": {"identity": PARTS | {"seed": 2}}}, "hashes"),
     ],
 )
-def test_what_lies_elsewhere_or_was_not_run_is_no_result(tmp_path, folder, fields, said):
+def test_what_lies_elsewhere_or_was_not_run_is_no_result(tmp_path, folder, fields, message):
     path = put(tmp_path / folder, **fields)
     with pytest.raises(InputError) as caught:
         stored_result(path)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert str(caught.value).isprintable()
     assert result_of_run(path, ID) is None
-    if "folder" not in said:
+    if "folder" not in message:
         with pytest.raises(InputError, match="MLflow run 7"):
             result_of_text(path.read_text(), "MLflow run 7")
 
@@ -73,7 +73,7 @@ def test_only_what_records_that_it_is_the_run_counts_as_its_result(tmp_path):
 
 
 def _changed(**fields):
-    return json.dumps(made().model_dump(mode="json") | fields)
+    return json.dumps(make_result().model_dump(mode="json") | fields)
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ class Loads:
 
 
 @pytest.mark.parametrize(
-    ("again", "said"),
+    ("again", "message"),
     [
         (Constant(1.0, shape=3), r"Classifier.*\(2, 3\).*\(2, 2\)"),
         (Constant(1.5), r"Classifier.* 0\.5"),
@@ -100,9 +100,9 @@ class Loads:
         (Constant(float("nan")), "Classifier.*differ"),
     ],
 )
-def test_other_answers_are_refused(again: Release, said: str) -> None:
+def test_other_answers_are_refused(again: Release, message: str) -> None:
     corpus = Corpus(("a", "b"), {"user": np.arange(2)}, np.array([2, 2]))
-    with pytest.raises(PluginError, match=said):
+    with pytest.raises(PluginError, match=message):
         check_saved(Loads(again), Path(), Constant(1.0), corpus)
     check_saved(Loads(Constant(1.00001)), Path(), Constant(1.0), corpus)
     check_saved(Loads(again), Path(), PublishedOnly(), corpus)

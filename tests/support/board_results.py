@@ -42,12 +42,12 @@ def seeds(mechanism: str, score: float, exposure: float | None = None, **more: A
     source, apart = more.pop("source", REAL), more.pop("apart", {})
     floors = more.pop("floors", {"unigrams": 100.0})
     slug = "-".join([mechanism.replace(" + ", "-"), source, *map(str, apart.values())])
-    found = []
+    results = []
     for seed in (1, 2, 3):
-        told = {} if exposure is None else {
+        leakage = {} if exposure is None else {
             "secret-sharer": {"exposure_max_repeats": {"value": exposure + 0.01 * seed}}
         }  # fmt: skip
-        found.append(Result.model_validate({
+        results.append(Result.model_validate({
             "id": f"{slug}-{seed}".replace(".", "_"), "group": slug, "status": "finished",
             "spec": {
                 "task": {"name": "next-word"}, "source": {"name": source},
@@ -57,11 +57,11 @@ def seeds(mechanism: str, score: float, exposure: float | None = None, **more: A
             "headline": {"metric": "perplexity", "larger_is_better": False, "by_vocabulary": True},
             "utility": {"perplexity": {"value": score + 0.01 * seed}},
             "floors": floors, "learned": score < min(floors.values(), default=math.inf),
-            "leakage": told,
+            "leakage": leakage,
             "provenance": {"corpus": {"fingerprint": source}, "vocabulary": {"fingerprint": "v"}},
             **more,
         }))  # fmt: skip
-    return found
+    return results
 
 
 def members(rate: float, ceiling: float | None = None) -> dict[str, Any]:

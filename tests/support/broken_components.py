@@ -140,8 +140,8 @@ class _Mixed(Learner):
         return self.inner.batch(rows, seeds)
 
     def losses(self, module, batch):
-        found = self.inner.losses(module, batch)
-        return Losses(found.nats - found.nats.mean(), found.targets)
+        losses = self.inner.losses(module, batch)
+        return Losses(losses.nats - losses.nats.mean(), losses.targets)
 
     def release(self, module):
         return self.inner.release(module)

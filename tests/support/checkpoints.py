@@ -38,18 +38,18 @@ def tokenizer(*, pairs: bool, words: Sequence[str] = WORDS) -> Any:
 
     special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]") if pairs else ("[UNK]", "<end>")
     ids = {word: at for at, word in enumerate((*special, *words))}
-    found = Tokenizer(models.WordLevel(ids, unk_token="[UNK]"))
-    found.pre_tokenizer = pre_tokenizers.Whitespace()
+    word_level = Tokenizer(models.WordLevel(ids, unk_token="[UNK]"))
+    word_level.pre_tokenizer = pre_tokenizers.Whitespace()
     if not pairs:
         return PreTrainedTokenizerFast(
-            tokenizer_object=found, unk_token="[UNK]", bos_token="<end>", eos_token="<end>"
+            tokenizer_object=word_level, unk_token="[UNK]", bos_token="<end>", eos_token="<end>"
         )
-    found.post_processor = processors.TemplateProcessing(
+    word_level.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
     names = dict(zip(("pad", "unk", "cls", "sep", "mask"), special, strict=True))
     return PreTrainedTokenizerFast(
-        tokenizer_object=found, **{f"{name}_token": token for name, token in names.items()}
+        tokenizer_object=word_level, **{f"{name}_token": token for name, token in names.items()}
     )
 
 

@@ -30,5 +30,5 @@ class Counting(Attack[CountingParams]):
 
     def run(self, release, planted, corpus, run):
         name = "tries_rare" if self.params.gives == "declared" else "attempts_rare"
-        told = Estimate(value=0.3, low=0.2, high=0.4)
-        return Leakage({"names_told": told, name: Estimate(value=7.0)})
+        share = Estimate(value=0.3, low=0.2, high=0.4)
+        return Leakage({"names_told": share, name: Estimate(value=7.0)})

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import transformers
 
-from tests.support import checkpoints as made
+from tests.support import checkpoints
 
 SIZES = {
     "num_hidden_layers": 2, "hidden_size": 16, "num_attention_heads": 4, "num_key_value_heads": 2,
@@ -30,7 +30,9 @@ CHAT = (
 
 def tokenizer(template: str | None = CHAT) -> Any:
     """A word-level tokenizer with a chat template whose messages end with `<end>`."""
-    reads = made.tokenizer(pairs=False, words=(*made.WORDS, "<s>", "user", "assistant"))
+    reads = checkpoints.tokenizer(
+        pairs=False, words=(*checkpoints.WORDS, "<s>", "user", "assistant")
+    )
     reads.add_special_tokens({"additional_special_tokens": ["<s>"]})
     reads.chat_template = template
     return reads
@@ -50,5 +52,5 @@ def decoder(folder: Path, kind: str = "Llama", template: str | None = CHAT) -> A
     for weight in network.parameters():
         if weight.dim() > 1:
             torch.nn.init.normal_(weight, 0, 0.3)
-    made.saved(network, reads, folder)
+    checkpoints.saved(network, reads, folder)
     return network

@@ -12,9 +12,9 @@ ROOT = Path(__file__).resolve().parents[2]
 def example(name: str, page: str = "README.md") -> str:
     """The Python block of a page that is marked with a file name."""
     marked = rf"<!-- test: {re.escape(name)} -->\n```python\n(.*?)```"
-    found = re.search(marked, (ROOT / page).read_text(), re.S)
-    assert found, name
-    return found.group(1)
+    block = re.search(marked, (ROOT / page).read_text(), re.S)
+    assert block, name
+    return block.group(1)
 
 
 def examples(page: str) -> dict[str, str]:

@@ -243,17 +243,17 @@ def answer(
     if not already:
         gc.unfreeze()
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory
-    said, complaint = out.getvalue(), err.getvalue()
+    output, complaint = out.getvalue(), err.getvalue()
     assert code in codes, (code, complaint)
     assert took < seconds, f"{took:.1f} s for {arguments}"
     assert grown < MOST_MEMORY, f"{grown} KiB for {arguments}"
-    for text in (said, complaint):
+    for text in (output, complaint):
         assert plain(text, lines=True) == text, "something that a terminal obeys"
         assert "Traceback" not in text
     assert len(complaint) <= MOST_SAID, len(complaint)
     if code == 2:
         *notes, last = complaint.splitlines()
         assert last.startswith("error: "), complaint
-        known = ("left out: ", "note: ", "error: ")
-        assert all(line.startswith(known) for line in notes), complaint
-    return code, said, complaint
+        note_heads = ("left out: ", "note: ", "error: ")
+        assert all(line.startswith(note_heads) for line in notes), complaint
+    return code, output, complaint

@@ -81,8 +81,8 @@ def ended(pid: int, seconds: float) -> int | None:
     """How the process ended within that time (as `os.waitstatus_to_exitcode`); None if not."""
     deadline = time.monotonic() + seconds
     while True:
-        found, status = os.waitpid(pid, os.WNOHANG)
-        if found:
+        child, status = os.waitpid(pid, os.WNOHANG)
+        if child:
             return os.waitstatus_to_exitcode(status)
         if time.monotonic() >= deadline:
             return None
@@ -154,8 +154,8 @@ def training_begun(spec: RunSpec, out: Path, seconds: float) -> int:
             signal.setitimer(signal.ITIMER_REAL, seconds)  # nobody handles it: the process is gone
 
     speed, pace = Speed(threads=1), Pace(seconds=0, steps=1)
-    how = Execution(out, "cpu", speed, progress=die_later, pace=pace)
-    os._exit(execute(spec, how).status != "finished")
+    execution = Execution(out, "cpu", speed, progress=die_later, pace=pace)
+    os._exit(execute(spec, execution).status != "finished")
 
 
 def trainings(folder: Path, wanted: int, rng: random.Random) -> dict[str, Any]:
@@ -190,11 +190,11 @@ def main(folder: Path, wanted: int, seed: int, arguments: list[str]) -> None:
     """Kills a training so often, and the command, which costs more, a quarter as often."""
     rng = random.Random(seed)  # noqa: S311
     load(MODULES)
-    told = {
+    outcome = {
         "trainings": trainings(folder, wanted, rng),
         "commands": commands(folder, -(-wanted // 4), rng, arguments),
     }
-    sys.stdout.write(json.dumps(told))
+    sys.stdout.write(json.dumps(outcome))
 
 
 if __name__ == "__main__":

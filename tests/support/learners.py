@@ -25,7 +25,7 @@ class EntityLearner(ToyLearner):
     def __init__(self, points: np.ndarray, users: Sequence[int], mentions: Sequence[str]) -> None:
         super().__init__(points, users)
         texts = [" ".join(letters) or "-" for letters in mentions]
-        found = [
+        spans = [
             (row, 2 * at, 2 * at + 1, 0)
             for row, letters in enumerate(mentions)
             for at in range(len(letters))
@@ -33,7 +33,7 @@ class EntityLearner(ToyLearner):
         self.corpus = replace(
             self.corpus,
             texts=tuple(texts),
-            entities=Spans.build(texts, found),
+            entities=Spans.build(texts, spans),
             entity_types=("NAME",),
         )
 

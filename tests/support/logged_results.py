@@ -48,8 +48,8 @@ def files_of(client, run_id, path=None):
 
 def models_of(client, run_id):
     outputs = client.get_run(run_id).outputs
-    found = outputs.model_outputs if outputs else []
-    return [client.get_logged_model(one.model_id) for one in found]
+    outputs_logged = outputs.model_outputs if outputs else []
+    return [client.get_logged_model(one.model_id) for one in outputs_logged]
 
 
 def runs_of(client, identifier):

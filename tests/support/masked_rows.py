@@ -37,8 +37,8 @@ def rows_of_words(rows: int = 100, longest: int = 12) -> Corpus:
 
 def task_with(model: dict[str, Any] | None = None, **params: Any) -> Any:
     kind = tasks.get("masked-language-model")
-    made = models.create("bert", model or {"configuration": "tiny"})
-    return kind(kind.create(params).params, made)
+    encoder = models.create("bert", model or {"configuration": "tiny"})
+    return kind(kind.create(params).params, encoder)
 
 
 def learner_of(task: Any, corpus: Corpus, seed: int = 1) -> SupervisedLearner:

@@ -82,20 +82,20 @@ def learner_of_model(name: str, more: Sequence[str] = ()) -> Learner:
         targets=(*texts[1:], texts[0]) if task_name == PAIRS else None,
     )
     kind = tasks.get(task_name)
-    asked = {"decoder": "crf"} if "crf" in name else {}
-    task = kind(kind.create(asked).params, models.create(model, params))
+    task_params = {"decoder": "crf"} if "crf" in name else {}
+    task = kind(kind.create(task_params).params, models.create(model, params))
     with patch.dict(gpt2._SIZES, _SMALLER_GPT2), patch.dict(bert_params.SIZES, _SMALLER_BERT):
         *_, learner = task.stages(corpus, task.vocabulary(corpus), Run(1, STATS))
-    found: Learner = learner
+    nonzero: Learner = learner
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(5)
-        for weight in (w for w in found.module.parameters() if not w.any()):
+        for weight in (w for w in nonzero.module.parameters() if not w.any()):
             weight.normal_(0.0, 0.1)
-    return found
+    return nonzero
 
 
 def _mentions(texts: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
     """Every w2 and w3 is an entity, of two words where w4 comes next."""
     for row, text in enumerate(texts):
-        for found in re.finditer(r"\bw([23])(?: w4)?\b", text):
-            yield row, found.start(), found.end(), int(found[1]) % 2
+        for mention in re.finditer(r"\bw([23])(?: w4)?\b", text):
+            yield row, mention.start(), mention.end(), int(mention[1]) % 2

@@ -39,18 +39,18 @@ class Choices:
         return corpus.texts[row], label, *self._marks[row], user
 
     @cache  # noqa: B019 - a test has few of them
-    def of(self, choose: Callable[[Corpus], Any]) -> dict[tuple[Any, ...], list[Any]]:
+    def by_content(self, choose: Callable[[Corpus], Any]) -> dict[tuple[Any, ...], list[Any]]:
         """A choice about all rows of each content."""
-        found: dict[tuple[Any, ...], list[Any]] = {}
+        choices: dict[tuple[Any, ...], list[Any]] = {}
         for content, value in zip(self._contents, choose(self._corpus).tolist(), strict=True):
-            found.setdefault(content, []).append(value)
-        return {key: sorted(values) for key, values in found.items()}
+            choices.setdefault(content, []).append(value)
+        return {key: sorted(values) for key, values in choices.items()}
 
 
 def assert_others_stay(before: Choices, after: Choices, *choices: Callable[[Corpus], Any]) -> None:
     """Every row that both files have met the same choices."""
     for choose in choices:
-        old, new = before.of(choose), after.of(choose)
+        old, new = before.by_content(choose), after.by_content(choose)
         assert set(new) <= set(old)
         for key, values in new.items():
             left = [*old[key]]
@@ -63,8 +63,8 @@ def split(corpus: Corpus) -> Any:
     return corpus.split
 
 
-def dealt(**how: Any) -> Callable[[Corpus], Any]:
-    return lambda corpus: clients_of(Clients(count=7, **how).deal(corpus))
+def dealt(**params: Any) -> Callable[[Corpus], Any]:
+    return lambda corpus: clients_of(Clients(count=7, **params).deal(corpus))
 
 
 def used_round(corpus: Corpus) -> Any:

@@ -29,15 +29,15 @@ def model() -> TransformerSmall:
     return TransformerSmall(TransformerSmallParams(**MODEL))
 
 
-def reader(**how: Any) -> PairReader:
+def reader(**options: Any) -> PairReader:
     """Reads pairs by a vocabulary of the public text."""
     public, one = corpus().only("public"), model()
     texts = [*public.texts, *(public.targets or ())]
     vocabulary = one.vocabulary(texts, origin="public split", private=False)
-    return PairReader(one, vocabulary, **{"max_tokens": 64, **how})
+    return PairReader(one, vocabulary, **{"max_tokens": 64, **options})
 
 
-def release(seed: int = 1, **how: Any) -> TranslatorRelease:
+def release(seed: int = 1, **options: Any) -> TranslatorRelease:
     """An untrained translator."""
-    read = reader(**how)
+    read = reader(**options)
     return TranslatorRelease(read, read.model.build_translator(read.vocabulary, seed))

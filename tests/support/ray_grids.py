@@ -19,12 +19,12 @@ def on_cluster(address, out, *more):
 
 def numbers(out):
     """What results say, by id, apart from when, where and how fast."""
-    found = {}
+    results = {}
     for path in sorted(out.glob("*/result.json")):
         result = read_result(path).model_dump(mode="json", exclude={"cost", "tracking"})
         result["provenance"] = result["provenance"].get("corpus")
-        found[path.parent.name] = result
-    return found
+        results[path.parent.name] = result
+    return results
 
 
 def nothing_left():
@@ -34,10 +34,10 @@ def nothing_left():
 
 def commands():
     """Command lines of all processes."""
-    found = []
+    lines = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            found.append(path.read_text().replace("\0", " "))
+            lines.append(path.read_text().replace("\0", " "))
         except OSError:
             continue
-    return found
+    return lines

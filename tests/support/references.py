@@ -39,11 +39,11 @@ def reference_results() -> tuple[Result, ...]:
 @cache
 def first_results() -> dict[tuple[str, str], Result]:
     """The first result of each bundle and mechanism."""
-    found: dict[tuple[str, str], Result] = {}
+    results: dict[tuple[str, str], Result] = {}
     for name in bundle_names():
         for result in bundle_results(name):
-            found.setdefault((name, result.label), result)
-    return found
+            results.setdefault((name, result.label), result)
+    return results
 
 
 _SHOWN = (

@@ -78,8 +78,8 @@ def arithmetic() -> str:
 
 def _processor() -> str:
     """Make and family of the processor: BLAS sums otherwise on each, with equal instructions."""
-    said = Path("/proc/cpuinfo")
-    text = said.read_text(encoding="utf-8") if said.exists() else ""
+    file = Path("/proc/cpuinfo")
+    text = file.read_text(encoding="utf-8") if file.exists() else ""
     facts = dict(re.findall(r"^(vendor_id|cpu family)\s*: (.+)$", text, re.MULTILINE))
     return " family ".join(facts.values()) or platform.processor()
 
@@ -133,8 +133,8 @@ def specs() -> dict[str, dict[str, Any]]:
 def entries(name: str, folder: Path) -> dict[str, dict[str, Any]]:
     """Versions and numbers of the runs of a spec, by place and mechanism."""
     runs = expand(parse_spec(specs()[name]))
-    how = Execution(folder, "cpu", keep_release=False, speed=Speed(threads=1))
-    return {f"{at} {run.label}": entry(execute(run, how)) for at, run in enumerate(runs)}
+    execution = Execution(folder, "cpu", keep_release=False, speed=Speed(threads=1))
+    return {f"{at} {run.label}": entry(execute(run, execution)) for at, run in enumerate(runs)}
 
 
 def entry(result: Result) -> dict[str, Any]:

@@ -43,9 +43,9 @@ def missing() -> str:
 
 def _programs() -> Path | None:
     """The folder of Postgres' programs: Debian keeps them off the path."""
-    found = [Path(name).parent for name in [shutil.which("initdb")] if name]
-    found += sorted(Path("/usr/lib/postgresql").glob("*/bin"))
-    whole = [folder for folder in found if (folder / "initdb").exists()]
+    folders = [Path(name).parent for name in [shutil.which("initdb")] if name]
+    folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    whole = [folder for folder in folders if (folder / "initdb").exists()]
     return whole[-1] if whole else None
 
 
@@ -53,8 +53,8 @@ def _unprivileged() -> dict[str, Any]:
     """For `subprocess`: Postgres refuses to run as root."""
     if os.getuid() != 0:
         return {}
-    known = {entry.pw_name for entry in pwd.getpwall()}
-    entry = pwd.getpwnam("postgres" if "postgres" in known else "nobody")
+    accounts = {entry.pw_name for entry in pwd.getpwall()}
+    entry = pwd.getpwnam("postgres" if "postgres" in accounts else "nobody")
     return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
 
 
@@ -78,11 +78,11 @@ class _Service:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
-    def _run(self, command: list[str], log: Path, **how: Any) -> None:
+    def _run(self, command: list[str], log: Path, **options: Any) -> None:
         with log.open("ab") as file:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=file, stderr=file,
-                start_new_session=True, **how,
+                start_new_session=True, **options,
             )  # fmt: skip
 
     def kill(self) -> None:
@@ -246,11 +246,11 @@ class Misbehaving:
         self._http.shutdown()
         self._http.server_close()
 
-    def _handle(self, asked: BaseHTTPRequestHandler) -> None:
-        size = int(asked.headers.get("Content-Length") or 0)
-        if asked.headers.get("Transfer-Encoding", "") == "chunked":
+    def _handle(self, request: BaseHTTPRequestHandler) -> None:
+        size = int(request.headers.get("Content-Length") or 0)
+        if request.headers.get("Transfer-Encoding", "") == "chunked":
             raise NotImplementedError("chunked requests")
-        body = asked.rfile.read(size)
+        body = request.rfile.read(size)
         with self._lock:
             self.requests += 1
             chance = self._rng.random()
@@ -258,23 +258,23 @@ class Misbehaving:
             self._end.wait()
             return
         if self.does == "fail" or self._server is None:
-            asked.send_error(500)
+            request.send_error(500)
             return
         if self.does == "slow":
             time.sleep(0.15)
         if self.does == "lose" and chance < 0.1:
             return
-        there = http.client.HTTPConnection(self._server, timeout=60)
-        there.request(asked.command, asked.path, body, dict(asked.headers))
-        answer = there.getresponse()
+        connection = http.client.HTTPConnection(self._server, timeout=60)
+        connection.request(request.command, request.path, body, dict(request.headers))
+        answer = connection.getresponse()
         content = answer.read()
         if self.does == "lose" and chance < 0.25:
             return
-        asked.send_response(answer.status)
+        request.send_response(answer.status)
         for name, value in answer.getheaders():
             if name.lower() not in ("content-length", "transfer-encoding", "connection", "server",
                                     "date"):  # fmt: skip
-                asked.send_header(name, value)
-        asked.send_header("Content-Length", str(len(content)))
-        asked.end_headers()
-        asked.wfile.write(content)
+                request.send_header(name, value)
+        request.send_header("Content-Length", str(len(content)))
+        request.end_headers()
+        request.wfile.write(content)

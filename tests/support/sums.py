@@ -47,8 +47,8 @@ def watched(coins: np.ndarray | None = None, *, alone: bool = True) -> Iterator[
     def unit_sum(
         self: InProcess, work: unit_sums.RoundWork, shares: Sequence[unit_sums.Share]
     ) -> unit_sums.UnitSum:
-        found = sums.first if sums.first and not alone else real[0](self, work, shares)
-        sums.first = found
+        first_sum = sums.first if sums.first and not alone else real[0](self, work, shares)
+        sums.first = first_sum
         by_user, by_row = dict[int, Tensor](), dict[int, Tensor]()
         for share in shares:
             for i in range(len(share.weights)):
@@ -56,18 +56,18 @@ def watched(coins: np.ndarray | None = None, *, alone: bool = True) -> Iterator[
                 one = unit_sums.Share(share.cohort.take(np.array([i])), share.weights[[i]])
                 part = real[0](self, work, [one]).total if alone else torch.empty(0)
                 by_row[row] = by_user[int(self._worker._users[row])] = part
-        sums.totals.append(found.total.clone())
+        sums.totals.append(first_sum.total.clone())
         sums.by_user.append(by_user)
         sums.by_row.append(by_row)
         if not alone:
-            return found
+            return first_sum
         # Whoever trains beside a unit changes the sum by rounding alone.
         together = sum(part.double() for part in by_row.values())
         # (Of a unit whose rows cancel, the rounding of the rows is left.)
         lengths = sum(norm(part) for part in by_row.values())
         most = min(work.limits.total, 1e6) * len(by_row)
-        assert norm(found.total.double() - together) <= 1e-5 * lengths + 1e-6 * most
-        return found
+        assert norm(first_sum.total.double() - together) <= 1e-5 * lengths + 1e-6 * most
+        return first_sum
 
     def draw(self: PoissonSampler, rng: np.random.Generator) -> TakingPart:
         if coins is None:

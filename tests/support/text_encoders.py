@@ -76,9 +76,10 @@ class HashedWords(TextEncoder[MeanParams], TokenEncoder[MeanParams]):
 
     def features(self, texts: Sequence[str], device: str, *, cache: bool = True) -> FeatureArray:
         size = self.params.width
-        found = {word: self._vector(word) for text in texts for word in text.split()}
+        vectors = {word: self._vector(word) for text in texts for word in text.split()}
         rows = [
-            np.mean([found[w] for w in text.split()] or [np.zeros(size)], axis=0) for text in texts
+            np.mean([vectors[w] for w in text.split()] or [np.zeros(size)], axis=0)
+            for text in texts
         ]
         return np.array(rows, dtype=np.float32).reshape(len(texts), size)
 

@@ -53,8 +53,8 @@ def plugged(*files: Path) -> Iterator[None]:
         registry.load_plugins(files)
         yield
     finally:
-        for kind, given in before.items():
-            kind._plugins = given
+        for kind, plugins in before.items():
+            kind._plugins = plugins
         loaded = {f"uedp_bench_plugin_{file.stem}" for file in files} | ({*sys.modules} - modules)
         for name in loaded:
             if name.startswith("uedp_bench_plugin_"):

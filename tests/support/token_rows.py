@@ -154,11 +154,11 @@ class Convolutions(nn.Module):
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """Logits (rows, 6); what lies behind the end of a row is 0, up to 12 tokens for all."""
-        there = torch.arange(tokens.shape[1]) < lengths[:, None]
-        values = self.embedding(tokens) * there[:, :, None]
+        inside = torch.arange(tokens.shape[1]) < lengths[:, None]
+        values = self.embedding(tokens) * inside[:, :, None]
         values = nn.functional.pad(values, (0, 0, 0, 12 - tokens.shape[1])).transpose(1, 2)
-        found: Tensor = self.out(self.second(self.first(values).tanh()).amax(dim=2))
-        return found
+        logits: Tensor = self.out(self.second(self.first(values).tanh()).amax(dim=2))
+        return logits
 
 
 NETWORKS: dict[str, tuple[Callable[[], nn.Module], int]] = {

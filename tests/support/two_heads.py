@@ -107,9 +107,9 @@ class TwoHeads(Task[TwoHeadsParams]):
         return self.params.roles[:1] if self.params.lies == "roles" else self.params.roles
 
     def stages(self, corpus, vocabulary, run):
-        given, learners = self.params.roles, []
-        for place, role in enumerate(given):
-            last = place == len(given) - 1
+        roles, learners = self.params.roles, []
+        for place, role in enumerate(roles):
+            last = place == len(roles) - 1
             second = last and run.downstream is not None
             rows = run.downstream if second else corpus
             if role == "public" and self.params.lies != "rows":
@@ -134,9 +134,9 @@ class TwoHeads(Task[TwoHeadsParams]):
         test = corpus.only("test")
         right = release.class_logprobs(test).argmax(1) == test.labels
         rng = np.random.default_rng(1)
-        found = mean_estimate(right.astype(float), rng, test.users)
+        accuracy = mean_estimate(right.astype(float), rng, test.users)
         rows = mean_estimate(np.full(len(test), float(len(test))), rng, test.users)
-        return {"accuracy": found, "rows": rows}
+        return {"accuracy": accuracy, "rows": rows}
 
     def load(self, folder):
         saved = torch.load(folder / "heads.pt", weights_only=True)

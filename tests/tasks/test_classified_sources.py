@@ -75,11 +75,11 @@ def test_mechanisms_of_every_kind_say_what_they_promise(
 ) -> None:
     task = {"name": "text-classification", "params": {"target": "label"}}
     result = classify(tmp_path, EMBEDDED, mechanism, task=task)
-    found = {g.unit: g for g in result.guarantees if g.kind != "claimed"}
-    assert (found[unit].epsilon < float("inf")) == finite
+    by_unit = {g.unit: g for g in result.guarantees if g.kind != "claimed"}
+    assert (by_unit[unit].epsilon < float("inf")) == finite
     # The model is one of the tests: what nobody reviewed proves nothing finite.
     assert all(g.kind == ("proven" if g.epsilon == float("inf") else "stated")
-               for g in found.values())  # fmt: skip
+               for g in by_unit.values())  # fmt: skip
     if unit == "word" and "dpnr" in str(mechanism):
-        assert found[unit].epsilon == pytest.approx(8.0)
-        assert found["record"].epsilon == float("inf")
+        assert by_unit[unit].epsilon == pytest.approx(8.0)
+        assert by_unit["record"].epsilon == float("inf")

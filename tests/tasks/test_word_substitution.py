@@ -44,12 +44,12 @@ def test_expected_loss_of_a_known_channel():
     """Sum over words of prior times the probability of another label."""
     corpus = corpus_of(["good"] * 300 + ["fine"] * 100 + ["bad"] * 100, [1] * 400 + [0] * 100)
     vectors = [[0, 0], [3, 4], [0, 1], [3, 3]]
-    found = score(corpus, Table(WORDS, MATRIX, vectors), samples=4000)
-    assert found["misclassified"].value == pytest.approx(0.6 * 0.3 + 0.2 * 0.6, abs=0.01)
-    assert found["unchanged"].value == pytest.approx(0.6 * 0.5 + 0.2 * 0.4 + 0.2, abs=0.01)
-    assert found["distance"].value == pytest.approx(0.6 * (0.2 * 5 + 0.3) + 0.2 * 0.6, abs=0.02)
-    assert found["unknown"].value == 0
-    interval = found["misclassified"]
+    metrics = score(corpus, Table(WORDS, MATRIX, vectors), samples=4000)
+    assert metrics["misclassified"].value == pytest.approx(0.6 * 0.3 + 0.2 * 0.6, abs=0.01)
+    assert metrics["unchanged"].value == pytest.approx(0.6 * 0.5 + 0.2 * 0.4 + 0.2, abs=0.01)
+    assert metrics["distance"].value == pytest.approx(0.6 * (0.2 * 5 + 0.3) + 0.2 * 0.6, abs=0.02)
+    assert metrics["unknown"].value == 0
+    interval = metrics["misclassified"]
     assert interval.low < interval.value < interval.high
 
 

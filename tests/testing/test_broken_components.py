@@ -44,8 +44,8 @@ def broken() -> Iterator[None]:
 @pytest.mark.parametrize("name", CAUGHT)
 def test_a_broken_promise_is_caught(name: str) -> None:
     (subject,) = subjects_of(name)
-    asked = [one for one in checks_for(subject) if one.name in CAUGHT[name]]
-    outcomes = [run_check(one, subject) for one in asked]
+    checks = [one for one in checks_for(subject) if one.name in CAUGHT[name]]
+    outcomes = [run_check(one, subject) for one in checks]
     assert {one.check for one in outcomes if one.state == "failed"} == CAUGHT[name], outcomes
 
 
@@ -66,9 +66,9 @@ def test_a_bound_that_does_not_hold_is_caught() -> None:
     subject = Subject(UserDP)
     assert outcome("check_bound_is_kept", subject).state == "passed"
     with patch.object(unit_sums.ShareWorker, "unit_sum", twice):
-        found = outcome("check_bound_is_kept", subject)
-    assert found.state == "failed"
-    assert "bound" in found.reason
+        check = outcome("check_bound_is_kept", subject)
+    assert check.state == "failed"
+    assert "bound" in check.reason
 
 
 def test_an_unprotected_mechanism_that_protects_is_caught() -> None:
@@ -76,8 +76,8 @@ def test_an_unprotected_mechanism_that_protects_is_caught() -> None:
         unprotected = True
 
     assert outcome("check_plan_is_accounted", Subject(UserDP)).state == "passed"
-    found = outcome("check_plan_is_accounted", Subject(Reference))
-    assert (found.state, "unprotected" in found.reason) == ("failed", True)
+    check = outcome("check_plan_is_accounted", Subject(Reference))
+    assert (check.state, "unprotected" in check.reason) == ("failed", True)
 
 
 def test_less_noise_and_a_deaf_audit_are_caught() -> None:
@@ -100,9 +100,9 @@ def test_an_expected_failure_has_a_reason_and_must_fail() -> None:
     (subject,) = subjects_of(
         "other-events", expected_failures={"check_events_as_planned": "it is broken on purpose"}
     )
-    found = outcome("check_events_as_planned", subject)
-    assert found.state == "expected failure"
-    assert found.reason.startswith("it is broken on purpose (")
+    check = outcome("check_events_as_planned", subject)
+    assert check.state == "expected failure"
+    assert check.reason.startswith("it is broken on purpose (")
     expected = {"check_declaration": "nobody knows"}
     (subject,) = subjects_of("other-events", expected_failures=expected)
     assert outcome("check_declaration", subject).state == "failed"

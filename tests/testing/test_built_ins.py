@@ -52,8 +52,8 @@ FAILS = {
 
 
 def components() -> list[str]:
-    found = [f"{kind}/{n}" for kind in KINDS for n in registry.REGISTRIES[f"{kind}s"].names()]
-    ours = [name for name in found if "(uedp-bench " in _origin(name)]
+    names = [f"{kind}/{n}" for kind in KINDS for n in registry.REGISTRIES[f"{kind}s"].names()]
+    ours = [name for name in names if "(uedp-bench " in _origin(name)]
     assert len(ours) > 60
     return ours
 

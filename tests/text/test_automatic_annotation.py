@@ -74,8 +74,8 @@ DEFAULT = AnnotationParams()
 
 def marked(text: str, facts: Facts, params: AnnotationParams = DEFAULT) -> list[tuple[str, str]]:
     values = values_of(facts, params.tags)
-    found = marks_of(text, values, by_patterns(text), params)
-    return [(text[start:end], tag) for start, end, tag in found]
+    marks = marks_of(text, values, by_patterns(text), params)
+    return [(text[start:end], tag) for start, end, tag in marks]
 
 
 OBAMA: Facts = {
@@ -235,7 +235,7 @@ def test_what_cannot_be_meant_is_refused(tmp_path: Path) -> None:
 
 
 def test_nothing_is_proven_of_marks_by_a_pipeline_of_unknown_training() -> None:
-    asked = AnnotationParams(candidates="spacy", pipeline="mine")
-    assert "pipeline_is_public" in asked.refusals()[0]
+    params = AnnotationParams(candidates="spacy", pipeline="mine")
+    assert "pipeline_is_public" in params.refusals()[0]
     public = AnnotationParams(candidates="spacy", pipeline="mine", pipeline_is_public=True)
     assert public.refusals() == DEFAULT.refusals() == ()

@@ -108,13 +108,13 @@ def test_texts_that_are_too_long_to_compare_share_their_ends(old: str, new: str)
         assert hidden(f"x {old} y", f"x {old} y") == []
 
 
-def check(found: Compared, old: str, new: str) -> None:
+def check(difference: Compared, old: str, new: str) -> None:
     """Text outside of all changes is the same but for its case, and lengths add up."""
     at = new_at = 0
-    for start, end, length, _ in found.changes:
+    for start, end, length, _ in difference.changes:
         assert at <= start <= end
         gap = start - at
         assert old[at:start].casefold() == new[new_at : new_at + gap].casefold()
         at, new_at = end, new_at + gap + length
     assert old[at:].casefold() == new[new_at:].casefold()
-    assert 0 <= found.kept <= found.words
+    assert 0 <= difference.kept <= difference.words

@@ -35,14 +35,14 @@ def corpus_of(rows: list[tuple[int, str, bool, int]]) -> Corpus:
 
 @given(st.lists(ROW, min_size=1, max_size=30))
 def test_counts_agree_with_sets(rows: list[tuple[int, str, bool, int]]) -> None:
-    found = describe(corpus_of(rows), "made").splits
-    assert sum(split.rows for split in found.values()) == len(rows)
+    splits = describe(corpus_of(rows), "made").splits
+    assert sum(split.rows for split in splits.values()) == len(rows)
     for at, name in enumerate(("train", "valid", "test")):
         mine = [row for row in rows if row[3] == at]
         if not mine:
-            assert name not in found
+            assert name not in splits
             continue
-        split = found[name]
+        split = splits[name]
         assert split.users == len({user for user, *_ in mine})
         assert split.sensitive_rows["any"] == sum(on for _, _, on, _ in mine)
         assert split.sensitive_rows["LOC"] == sum(on and n == "Rome" for _, n, on, _ in mine)

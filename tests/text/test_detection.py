@@ -33,19 +33,19 @@ def spans(mentions: list[tuple[int, int, int, int]], *types: str) -> Layer:
 
 def test_covered_touched_and_right() -> None:
     rows = np.array([True, True, True, False, True])
-    found = measure(TEXTS, spans(GOLD, "PER", "LOC"), spans(FOUND, "NAME", "X", "NEVER"), rows)
-    person = found.recall["PER"]
+    detection = measure(TEXTS, spans(GOLD, "PER", "LOC"), spans(FOUND, "NAME", "X", "NEVER"), rows)
+    person = detection.recall["PER"]
     assert (person.mentions, person.covered, person.touched) == (4, 1, 2)
     # Ann Lee is covered once and half covered once, Bo never.
     assert (person.entities, person.entities_covered) == (2, 0)
-    place = found.recall["LOC"]
+    place = detection.recall["LOC"]
     assert (place.mentions, place.covered, place.recall, place.entities_covered) == (1, 1, 1.0, 1)
-    assert found.recall["any"].recall == 2 / 5
-    assert found.precision["NAME"].precision == 3 / 4
-    assert found.precision["X"].precision == 1.0
-    assert set(found.precision) == {"NAME", "X", "any"}
-    assert found.rows == 4
-    assert json.loads(json.dumps(found.to_dict()))["recall"]["PER"]["recall"] == 0.25
+    assert detection.recall["any"].recall == 2 / 5
+    assert detection.precision["NAME"].precision == 3 / 4
+    assert detection.precision["X"].precision == 1.0
+    assert set(detection.precision) == {"NAME", "X", "any"}
+    assert detection.rows == 4
+    assert json.loads(json.dumps(detection.to_dict()))["recall"]["PER"]["recall"] == 0.25
     nothing = measure(TEXTS, spans(GOLD, "PER", "LOC", "NONE"), spans([], "NAME"), rows)
     assert nothing.recall["any"].recall == 0.0
     assert nothing.recall["NONE"].recall is None
@@ -88,9 +88,9 @@ def test_gold_labels_measure_the_detector_that_acts(labelled: Path) -> None:
     assert {acting.surface(i) for i in range(len(acting.entities))} == {"Ann"}
     assert acting.fingerprint != gold.fingerprint
     for corpus in (gold, acting):
-        found = detector_of(corpus, DetectionParams(detector="presidio"))
-        assert found.recall["PER"].recall == 0.5
-        assert found.recall["PER"].entities_covered == 1
+        detection = detector_of(corpus, DetectionParams(detector="presidio"))
+        assert detection.recall["PER"].recall == 0.5
+        assert detection.recall["PER"].entities_covered == 1
     with pytest.raises(InputError, match=r"--detector: .*entities_column"):
         detector_of(corpus_without_labels(), DetectionParams(detector="presidio"))
 
@@ -112,9 +112,9 @@ def test_results_of_deidentification_say_what_was_found(labelled: Path, tmp_path
     result = execute(spec, Execution(tmp_path / "out", "cpu", keep_release=False))
     assert result.error is None
     assert result.diagnostics["entities_from"] == "presidio"
-    found = result.diagnostics["detection"]
-    assert found["recall"]["PER"]["recall"] == pytest.approx(0.5, abs=0.05)
-    assert found["precision"]["any"]["precision"] == 1.0
+    detection = result.diagnostics["detection"]
+    assert detection["recall"]["PER"]["recall"] == pytest.approx(0.5, abs=0.05)
+    assert detection["precision"]["any"]["precision"] == 1.0
     assert "detection" in result.diagnostics["simulation_only"]
 
 
@@ -127,9 +127,9 @@ def test_the_command_measures_any_source_with_labels(labelled: Path) -> None:
     assert shown.exit_code == 0, shown.output
     assert "recall of presidio on labelled entities" in shown.output
     assert "50.0%" in shown.output
-    told = json.loads(CliRunner().invoke(app, [*command, "--json"]).output)
-    assert told["detection"]["recall"]["PER"]["covered"] == 120
-    assert told["detection"]["detector"] == "presidio"
+    report = json.loads(CliRunner().invoke(app, [*command, "--json"]).output)
+    assert report["detection"]["recall"]["PER"]["covered"] == 120
+    assert report["detection"]["detector"] == "presidio"
     wrong = CliRunner().invoke(app, [*command[:-1], "presidoi"])
     assert wrong.exit_code != 0
 

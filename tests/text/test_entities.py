@@ -55,7 +55,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 TEXTS = ("Anna lives in Oslo now", "nothing at all", "yesterday Hugo went to Lima")
 
 
-def found(texts: tuple[str, ...], params: DetectionParams) -> list[tuple[int, str, str]]:
+def mentions_in(texts: tuple[str, ...], params: DetectionParams) -> list[tuple[int, str, str]]:
     types, mentions = detect(texts, params)
     return [
         (row, texts[row][start:end], types[kind]) for row, start, end, kind in mentions.tolist()
@@ -75,7 +75,7 @@ def corpus_of(texts: tuple[str, ...], spans: Spans | None = None, types: tuple[s
 
 def test_a_trained_pipeline_finds_people_and_places(pipeline: Path) -> None:
     params = DetectionParams(detector="spacy", pipeline=str(pipeline))
-    assert found(TEXTS, params) == [
+    assert mentions_in(TEXTS, params) == [
         (0, "Anna", "PERSON"), (0, "Oslo", "GPE"), (2, "Hugo", "PERSON"), (2, "Lima", "GPE"),
     ]  # fmt: skip
     assert detect(TEXTS, params).types == ("GPE", "PERSON")
@@ -141,7 +141,7 @@ def test_presidio_finds_patterns_without_a_pipeline_or_network(
 
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     texts = ("write to anna@example.com", "card 4111 1111 1111 1111", "Anna lives in Oslo now")
-    assert found(texts, DetectionParams(detector="presidio")) == [
+    assert mentions_in(texts, DetectionParams(detector="presidio")) == [
         (0, "anna@example.com", "EMAIL_ADDRESS"), (1, "4111 1111 1111 1111", "CREDIT_CARD"),
     ]  # fmt: skip
 
@@ -149,8 +149,8 @@ def test_presidio_finds_patterns_without_a_pipeline_or_network(
 def test_presidio_with_a_pipeline_finds_names_too(pipeline: Path) -> None:
     params = DetectionParams(detector="presidio", pipeline=str(pipeline))
     texts = ("Anna lives in Oslo now", "write to anna@example.com")
-    assert {(0, "Anna", "PERSON"), (0, "Oslo", "LOCATION")} <= set(found(texts, params))
-    assert (1, "anna@example.com", "EMAIL_ADDRESS") in found(texts, params)
+    assert {(0, "Anna", "PERSON"), (0, "Oslo", "LOCATION")} <= set(mentions_in(texts, params))
+    assert (1, "anna@example.com", "EMAIL_ADDRESS") in mentions_in(texts, params)
 
 
 def test_own_entities_win_over_detected_ones(pipeline: Path) -> None:
@@ -165,12 +165,12 @@ def test_own_entities_win_over_detected_ones(pipeline: Path) -> None:
 
 
 def test_types_are_filtered_and_checked(pipeline: Path) -> None:
-    made = {"detector": "spacy", "pipeline": str(pipeline)}
-    corpus = add_entities(corpus_of(TEXTS), DetectionParams(**made, entity_types=("PERSON",)))
+    detector = {"detector": "spacy", "pipeline": str(pipeline)}
+    corpus = add_entities(corpus_of(TEXTS), DetectionParams(**detector, entity_types=("PERSON",)))
     assert corpus.entity_types == ("PERSON",)
     assert [corpus.surface(i) for i in range(len(corpus.entities))] == ["Anna", "Hugo"]
     with pytest.raises(InputError, match=r"type 'PERSN'.*'PERSON'"):
-        add_entities(corpus_of(TEXTS), DetectionParams(**made, entity_types=("PERSN",)))
+        add_entities(corpus_of(TEXTS), DetectionParams(**detector, entity_types=("PERSN",)))
 
 
 def test_a_missing_pipeline_says_how_to_install_it() -> None:

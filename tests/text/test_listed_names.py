@@ -14,7 +14,7 @@ def names(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("yesterday Anna met Harry Potterson.", ["Anna", "Harry"]),
         ("Anna Smith and John  Smith", ["Anna Smith", "John"]),
@@ -26,15 +26,15 @@ def names(text: str) -> list[str]:
         ("", []),
     ],
 )
-def test_capitalised_words_on_the_list(text: str, found: list[str]) -> None:
-    assert names(text) == found
+def test_capitalised_words_on_the_list(text: str, expected: list[str]) -> None:
+    assert names(text) == expected
 
 
 def test_as_a_detector_it_needs_no_software_and_no_cache(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("UEDP_BENCH_CACHE", str(tmp_path))
-    found = detect(["nobody", "Anna met John Smith"], DetectionParams(detector="names"))
-    assert found.types == ("PERSON",)
-    assert found.mentions.tolist() == [[1, 0, 4, 0], [1, 9, 19, 0]]
+    detection = detect(["nobody", "Anna met John Smith"], DetectionParams(detector="names"))
+    assert detection.types == ("PERSON",)
+    assert detection.mentions.tolist() == [[1, 0, 4, 0], [1, 9, 19, 0]]
     assert not list(tmp_path.iterdir())
     none = detect(["nobody"], DetectionParams(detector="names"))
     assert none.mentions.shape == (0, 4)

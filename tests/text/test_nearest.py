@@ -15,8 +15,8 @@ def brute_force(queries, points, k, excluded=None):
     squared = ((queries[:, None, :] - np.asarray(points, dtype=np.float64)) ** 2).sum(axis=2)
     if excluded is not None:
         squared[np.arange(len(queries)), excluded] = np.inf
-    found = np.argsort(squared, axis=1, kind="stable")[:, :k]
-    return found, np.sqrt(np.take_along_axis(squared, found, axis=1))
+    nearest = np.argsort(squared, axis=1, kind="stable")[:, :k]
+    return nearest, np.sqrt(np.take_along_axis(squared, nearest, axis=1))
 
 
 @settings(max_examples=40, deadline=None)
@@ -38,8 +38,8 @@ def test_as_brute_force(seed, dimension, points, k, scale, shift, leave_out):
     for grouped in (1, 10**6):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(_nearest, "_GROUPED", grouped)
-            found, distance = Nearest(table)(queries, k, excluded)
-        assert np.array_equal(found, expected)
+            neighbours, distance = Nearest(table)(queries, k, excluded)
+        assert np.array_equal(neighbours, expected)
         assert np.array_equal(distance, far)
 
 
@@ -80,8 +80,10 @@ def test_bound_covers_the_error_of_every_score(scale):
     mean = points.mean(axis=0)
     x, y = queries - mean, points - mean
     true = (y**2).sum(axis=1) / 2 - x @ y.T
-    found = scores.double().numpy()
-    assert (np.abs(found - true) <= error[:, None] + _nearest._UNIT * np.abs(found)).all()
+    approximate = scores.double().numpy()
+    assert (
+        np.abs(approximate - true) <= error[:, None] + _nearest._UNIT * np.abs(approximate)
+    ).all()
     assert np.median(error) < 1e-3 * np.ptp(true)  # it is no vacuous bound either
 
 

@@ -28,13 +28,13 @@ def test_finds_most_neighbours_and_true_distances(k):
     out = rng.integers(800, size=200)
     queries = points[out] + 0.1 * rng.normal(size=(200, 20))
     for excluded in (None, out):
-        found, distance = ApproximateNearest(points)(queries, k, excluded)
+        neighbours, distance = ApproximateNearest(points)(queries, k, excluded)
         expected, _ = Nearest(points)(queries, k, excluded)
-        assert (found == expected).mean() > 0.8
-        true = np.linalg.norm(queries[:, None] - points[found], axis=2)
+        assert (neighbours == expected).mean() > 0.8
+        true = np.linalg.norm(queries[:, None] - points[neighbours], axis=2)
         assert np.allclose(distance, true)
         assert (np.diff(distance, axis=1) >= 0).all()
-        assert excluded is None or not (found == excluded[:, None]).any()
+        assert excluded is None or not (neighbours == excluded[:, None]).any()
 
 
 def test_same_index_twice():
@@ -49,8 +49,8 @@ def test_more_neighbours_than_points():
     pytest.importorskip("faiss")
     with pytest.raises(ValueError, match="k is 3"):
         ApproximateNearest(np.eye(3))(np.zeros((1, 3)), 3, np.array([0]))
-    found = ApproximateNearest(np.eye(3))(np.zeros((1, 3)), 2, np.array([0]))[0]
-    assert sorted(found[0].tolist()) == [1, 2]
+    neighbours = ApproximateNearest(np.eye(3))(np.zeros((1, 3)), 2, np.array([0]))[0]
+    assert sorted(neighbours[0].tolist()) == [1, 2]
 
 
 @pytest.mark.parametrize(("kind", "params"), [(MetricDP, {}), (Vickrey, {"candidates": "all"})])

@@ -42,17 +42,17 @@ def aligned(draw: st.DrawFn) -> tuple[set[Link], int, int, int, int]:
 def test_extraction_finds_what_the_definition_allows(
     case: tuple[set[Link], int, int, int, int],
 ) -> None:
-    found = list(phrase_pairs(*case))
-    assert len(found) == len(set(found))
-    assert set(found) == set(every_consistent(*case))
+    pairs = list(phrase_pairs(*case))
+    assert len(pairs) == len(set(pairs))
+    assert set(pairs) == set(every_consistent(*case))
 
 
 def test_words_without_links_join_on_either_side() -> None:
     # a b c / x y z, where only b and y are linked.
-    found = {(p.start, p.end, p.target_start, p.target_end)
-             for p in phrase_pairs({(1, 1)}, 3, 3, 2, 2)}  # fmt: skip
-    assert found == {(s, e, t, u) for s, e in ((1, 2), (0, 2), (1, 3))
-                     for t, u in ((1, 2), (0, 2), (1, 3))}  # fmt: skip
+    corners = {(p.start, p.end, p.target_start, p.target_end)
+               for p in phrase_pairs({(1, 1)}, 3, 3, 2, 2)}  # fmt: skip
+    assert corners == {(s, e, t, u) for s, e in ((1, 2), (0, 2), (1, 3))
+                       for t, u in ((1, 2), (0, 2), (1, 3))}  # fmt: skip
 
 
 def test_as_many_phrases_as_the_authors_published(shared_data: Path) -> None:
@@ -73,7 +73,7 @@ def test_as_many_phrases_as_the_authors_published(shared_data: Path) -> None:
     counts = Counter((tuple(de), tuple(en)) for de, en in pairs)
     links = Aligner.train(pairs).links(list(counts), "union")
     ours = sum(
-        count * len(list(phrase_pairs(found, len(de), len(en), longest, longest)))
-        for found, ((de, en), count) in zip(links, counts.items(), strict=True)
+        count * len(list(phrase_pairs(links_of_pair, len(de), len(en), longest, longest)))
+        for links_of_pair, ((de, en), count) in zip(links, counts.items(), strict=True)
     )
     assert ours / 2 == pytest.approx(lines, rel=0.05)

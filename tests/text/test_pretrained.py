@@ -40,10 +40,10 @@ class Counting:
     """The vector of a text is its length and its number of letters a."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.computed: list[str] = []
 
     def __call__(self, texts: list[str]) -> FeatureArray:
-        self.asked += texts
+        self.computed += texts
         return np.array([[len(t), t.count("a")] for t in texts], dtype=np.float32)
 
 
@@ -56,10 +56,10 @@ def compute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Counting:
 def test_only_new_texts_are_computed(compute: Counting) -> None:
     first = cached_vectors(["k"], ["b", "aa", "b"], compute, cache=True)
     assert first.tolist() == [[1, 0], [2, 2], [1, 0]]
-    assert compute.asked == ["aa", "b"]
+    assert compute.computed == ["aa", "b"]
     again = cached_vectors(["k"], ["ca", "aa"], compute, cache=True)
     assert again.tolist() == [[2, 1], [2, 2]]
-    assert compute.asked == ["aa", "b", "ca"]
+    assert compute.computed == ["aa", "b", "ca"]
 
 
 def test_what_was_computed_before_a_stop_is_there(
@@ -74,15 +74,15 @@ def test_what_was_computed_before_a_stop_is_there(
 
     with pytest.raises(KeyboardInterrupt):
         cached_vectors(["k"], list("abcdef"), stops, cache=True)
-    assert compute.asked == list("abcd")
+    assert compute.computed == list("abcd")
     cached_vectors(["k"], list("abcdef"), compute, cache=True)
-    assert compute.asked == list("abcdef")
+    assert compute.computed == list("abcdef")
 
 
 def test_without_the_cache_nothing_is_read_or_written(compute: Counting, tmp_path: Path) -> None:
     for _ in range(2):
         cached_vectors(["k"], ["a"], compute, cache=False)
-    assert compute.asked == ["a", "a"]
+    assert compute.computed == ["a", "a"]
     assert not list(tmp_path.rglob("*"))
 
 
@@ -99,13 +99,13 @@ def test_a_file_with_any_byte_changed_is_read_or_made_again(tmp_path: Path) -> N
     file = tmp_path / "part.npz"
     save_arrays(file, "numbers", numbers=np.arange(40))
     good = file.read_bytes()
-    found = []
+    arrays = []
     for at in range(0, len(good), 3):
         for flip in (0xFF, 0x01):
             file.write_bytes(good[:at] + bytes([good[at] ^ flip]) + good[at + 1 :])
-            found.append(load_arrays(file, lambda data: data["numbers"]))
-    assert any(each is None for each in found)
-    assert all(each is None or np.array_equal(each, np.arange(40)) for each in found)
+            arrays.append(load_arrays(file, lambda data: data["numbers"]))
+    assert any(each is None for each in arrays)
+    assert all(each is None or np.array_equal(each, np.arange(40)) for each in arrays)
 
 
 def test_what_others_compute_meanwhile_is_taken(compute: Counting) -> None:
@@ -120,11 +120,11 @@ def test_what_others_compute_meanwhile_is_taken(compute: Counting) -> None:
     vector_cache_part = pretrained._PART
     try:
         pretrained._PART = 1
-        found = cached_vectors(["k"], ["b", "a"], slow, cache=True)
+        vectors = cached_vectors(["k"], ["b", "a"], slow, cache=True)
     finally:
         pretrained._PART = vector_cache_part
-    assert found.tolist() == [[1, 0], [1, 1]]
-    assert sorted(compute.asked) == ["a", "b"]
+    assert vectors.tolist() == [[1, 0], [1, 1]]
+    assert sorted(compute.computed) == ["a", "b"]
 
 
 def test_a_part_is_read_while_another_is_computed(compute: Counting) -> None:
@@ -151,5 +151,5 @@ def test_names_of_a_part_are_read_once(
     cached_vectors(["k"], ["e"], compute, cache=True)
     assert len(opened) == 1  # that of the text before, which nobody read yet
     assert cached_vectors(["k"], ["b", "e"], compute, cache=True).tolist() == [[1, 0], [1, 0]]
-    assert compute.asked == list("abcde")
+    assert compute.computed == list("abcde")
     assert len(opened) == 4  # names of the newest part, and the vectors of two

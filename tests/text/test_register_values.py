@@ -31,8 +31,8 @@ FORMS = (
 @given(st.dates(datetime.date(1000, 1, 1), datetime.date(2999, 12, 31)), st.sampled_from(FORMS))
 def test_a_date_is_found_however_it_is_written(date: datetime.date, form: str) -> None:
     text = date.strftime(form)
-    found = find_dates(f"(born {text}) in Troy")
-    assert found == [(6, 6 + len(text), Date(date.year, date.month, date.day))]
+    dates = find_dates(f"(born {text}) in Troy")
+    assert dates == [(6, 6 + len(text), Date(date.year, date.month, date.day))]
 
 
 @pytest.mark.parametrize(

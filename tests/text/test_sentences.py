@@ -81,12 +81,12 @@ def test_kept_vectors_do_not_depend_on_what_is_asked_for_with_them(
 
 def test_a_document_is_the_mean_of_its_sentences() -> None:
     embedder = SentenceEmbedder(MINILM, "cpu")
-    made = document_means([SENTENCES[:3], [], SENTENCES[1:2]], embedder)
+    means = document_means([SENTENCES[:3], [], SENTENCES[1:2]], embedder)
     vectors = embedder.embed(SENTENCES)
     assert embedder.size == 384
-    np.testing.assert_allclose(made[0], vectors[:3].mean(axis=0), atol=1e-6)
-    np.testing.assert_allclose(made[2], vectors[1], atol=1e-6)
-    np.testing.assert_allclose(made[1], embedder.embed([""])[0], atol=1e-6)
+    np.testing.assert_allclose(means[0], vectors[:3].mean(axis=0), atol=1e-6)
+    np.testing.assert_allclose(means[2], vectors[1], atol=1e-6)
+    np.testing.assert_allclose(means[1], embedder.embed([""])[0], atol=1e-6)
     assert document_means([], embedder).shape == (0, 384)
 
 
@@ -124,15 +124,15 @@ def test_other_weights_are_another_model(tmp_path: Path) -> None:
 
 
 def test_equal_sentences_are_computed_once() -> None:
-    asked: list[list[str]] = []
+    batches: list[list[str]] = []
 
     def compute(some: list[str]) -> Any:
-        asked.append(some)
+        batches.append(some)
         return np.array([[len(text)] for text in some], dtype=np.float32)
 
-    made = cached_vectors(("k",), ["bb", "a", "bb"], compute, cache=False)
-    assert made.ravel().tolist() == [2, 1, 2]
-    assert asked == [["a", "bb"]]
+    vectors = cached_vectors(("k",), ["bb", "a", "bb"], compute, cache=False)
+    assert vectors.ravel().tolist() == [2, 1, 2]
+    assert batches == [["a", "bb"]]
 
 
 def test_keys_keep_vectors_apart_and_damaged_files_are_made_again(cache: Path) -> None:
@@ -169,7 +169,7 @@ def test_a_broken_model_is_one_line_that_names_the_field(
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("One two. Three!! Four", ["One two.", "Three!!", "Four"]),
         ('He said "no." Then (why?) left', ['He said "no."', "Then (why?)", "left"]),
@@ -181,5 +181,5 @@ def test_a_broken_model_is_one_line_that_names_the_field(
         ("?!", []),
     ],
 )
-def test_they_end_where_the_rule_says(text: str, found: list[str]) -> None:
-    assert list(simple_sentences(text)) == found
+def test_they_end_where_the_rule_says(text: str, expected: list[str]) -> None:
+    assert list(simple_sentences(text)) == expected

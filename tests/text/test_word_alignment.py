@@ -39,9 +39,9 @@ def translated(
     return pairs, gold
 
 
-def error_rate(found: list[frozenset[Link]], gold: list[set[Link]]) -> float:
-    both = sum(len(one & other) for one, other in zip(found, gold, strict=True))
-    return 1.0 - 2.0 * both / (sum(map(len, found)) + sum(map(len, gold)))
+def error_rate(alignments: list[frozenset[Link]], gold: list[set[Link]]) -> float:
+    both = sum(len(one & other) for one, other in zip(alignments, gold, strict=True))
+    return 1.0 - 2.0 * both / (sum(map(len, alignments)) + sum(map(len, gold)))
 
 
 def test_links_of_a_known_language_are_found() -> None:
@@ -103,8 +103,8 @@ def test_one_round_is_that_of_the_paper() -> None:
         of_source = [c for (s, _), c in counts.items() if s == source_word]
         total = sum(of_source) + 0.01 * len(of_source)
         key = model.sources[source_word] * len(model.targets) + model.targets[target_word]
-        found = model.probabilities[np.searchsorted(model.keys, key)]
-        assert found == pytest.approx(math.exp(digamma(count + 0.01) - digamma(total)))
+        probabilities = model.probabilities[np.searchsorted(model.keys, key)]
+        assert probabilities == pytest.approx(math.exp(digamma(count + 0.01) - digamma(total)))
 
 
 def test_lambda_follows_how_near_the_diagonal_links_are() -> None:
@@ -121,7 +121,7 @@ def test_unknown_words_follow_the_diagonal_and_empty_sides_have_no_links() -> No
     model = DirectedModel.train([(["a"], ["b"])])
     assert model.align([(["?", "!"], ["??", "!!"])])[0].tolist() == [0, 1]
     assert model._probabilities(np.array([-1]))[0] == UNSEEN
-    assert [found.tolist() for found in model.align([([], ["b"]), (["a"], [])])] == [[-1], []]
+    assert [links.tolist() for links in model.align([([], ["b"]), (["a"], [])])] == [[-1], []]
     with pytest.raises(InputError, match=r"pair.*words"):
         DirectedModel.train([([], ["b"])])
 

@@ -22,13 +22,13 @@ def keyed():
     return vectors
 
 
-def check(found):
+def check(embedding):
     # White space separates words: no text has the last one.
-    assert dict(zip(found.words, found.vectors.tolist(), strict=True)) == {
+    assert dict(zip(embedding.words, embedding.vectors.tolist(), strict=True)) == {
         word: vector.tolist() for word, vector in zip(WORDS[:3], VECTORS, strict=False)
     }
-    assert found.vectors.dtype == np.float32
-    assert found.find("THE") == found.words.index("the")
+    assert embedding.vectors.dtype == np.float32
+    assert embedding.find("THE") == embedding.words.index("the")
 
 
 def test_keyed_vectors(tmp_path):
@@ -51,9 +51,9 @@ def test_a_trained_model(tmp_path):
     sentences = [["a", "b", "c", "d"]] * 20
     model = Word2Vec(sentences, vector_size=5, min_count=1, epochs=1, workers=1, seed=1)
     model.save(str(tmp_path / "w.model"))
-    found = read_embedding(tmp_path / "w.model", "m.embedding")
-    assert sorted(found.words) == ["a", "b", "c", "d"]
-    assert np.array_equal(found.vectors[found.find("b")], model.wv["b"])
+    embedding = read_embedding(tmp_path / "w.model", "m.embedding")
+    assert sorted(embedding.words) == ["a", "b", "c", "d"]
+    assert np.array_equal(embedding.vectors[embedding.find("b")], model.wv["b"])
 
 
 def test_spacy_pipeline(tmp_path):

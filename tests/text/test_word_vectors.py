@@ -18,17 +18,17 @@ def test_formats_agree(tmp_path):
     for name, text in texts.items():
         data = text.encode()
         (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
-        found = read_embedding(tmp_path / name, "m.embedding")
-        assert found.words == ("the", "cat")
-        assert found.dimension == 3
+        embedding = read_embedding(tmp_path / name, "m.embedding")
+        assert embedding.words == ("the", "cat")
+        assert embedding.dimension == 3
         expected = np.array([[0.5, 1, -2], [0.1, 0, 3]], dtype=np.float32)
-        assert np.array_equal(found.vectors, expected)
+        assert np.array_equal(embedding.vectors, expected)
 
 
 def test_words_are_found_as_written_then_in_lower_case(tmp_path):
     (tmp_path / "a").write_text("us 1 2\nUS 3 4\n")
-    found = read_embedding(tmp_path / "a", "m.embedding")
-    assert [found.find(word) for word in ("us", "US", "Us", "them")] == [0, 1, 0, -1]
+    embedding = read_embedding(tmp_path / "a", "m.embedding")
+    assert [embedding.find(word) for word in ("us", "US", "Us", "them")] == [0, 1, 0, -1]
 
 
 def test_a_file_written_anew_is_read_anew(tmp_path):

@@ -29,9 +29,9 @@ def test_a_request_whose_answer_was_lost_makes_nothing_twice(log, client, monkey
     result = result_of(f"ba{step[7:10]}")
     with monkeypatch.context() as patched:
         patched.setattr(MlflowClient, step, twice)
-        found = log(result)
+        tags = log(result)
     (run,) = runs_of(client, result.id)
-    assert run.info.run_id == found["mlflow_run_id"]
+    assert run.info.run_id == tags["mlflow_run_id"]
     assert [model.status for model in models_of(client, run.info.run_id)] == ["READY"]
     every = client.search_logged_models([run.info.experiment_id], f"tags.`{ID}` = '{result.id}'")
     assert [model.source_run_id for model in every] == [run.info.run_id]
@@ -151,11 +151,11 @@ def test_a_run_that_ends_between_a_look_and_the_word_about_it_is_counted(log, cl
     every, results = [*specs.values()], [result_of(one, spec=spec) for one, spec in specs.items()]
     ours, theirs = (Grid.from_specs({result.id: result.spec}, every) for result in results)
     run_id = log(results[0], grid=ours)["mlflow_run_id"]
-    original, said = MlflowClient.set_terminated, []
+    original, statuses = MlflowClient.set_terminated, []
 
     def late(self, run_id, status, *more):
-        if not said:
-            said.append(status)
+        if not statuses:
+            statuses.append(status)
             end(client, theirs, log(results[1], grid=theirs)["mlflow_run_id"])
             (parent,) = parents(client, specs)
             assert parent.info.status == "FINISHED"
@@ -164,7 +164,7 @@ def test_a_run_that_ends_between_a_look_and_the_word_about_it_is_counted(log, cl
     with monkeypatch.context() as patched:
         patched.setattr(MlflowClient, "set_terminated", late)
         end(client, ours, run_id)
-    assert said == ["KILLED"]
+    assert statuses == ["KILLED"]
     (parent,) = parents(client, specs)
     assert parent.info.status == "FINISHED"
 
@@ -184,13 +184,13 @@ def test_runs_whose_parent_was_deleted_get_the_new_one(log, client):
 def clipped(*bounds, seeds=(1,)):
     """Specs of a grid by id: one for each clip bound and seed."""
     base = result_of("x").spec
-    found = {}
+    results = {}
     for bound in bounds:
         for seed in seeds:
             chain = (base.mechanism[0], ComponentSpec(name="user-dp", params={"clip": bound}))
             new = {"mechanism": chain, "seed": seed}
-            found[f"{bound}-{seed}"] = base.model_copy(update=new)
-    return found
+            results[f"{bound}-{seed}"] = base.model_copy(update=new)
+    return results
 
 
 def test_runs_of_a_grid_are_named_by_what_differs():
@@ -214,8 +214,10 @@ def test_a_grid_is_one_parent_with_its_runs_below_it(log, client, out):
     (parent,) = parents(client, specs)
     assert parent.info.status == "FINISHED"
     assert parent.info.run_name.startswith("next-word on embedded, lstm-small (grid ")
-    found = client.search_runs([experiment], f"tags.`mlflow.parentRunId` = '{parent.info.run_id}'")
-    assert sorted(run.info.run_id for run in found) == sorted(children)
+    children_logged = client.search_runs(
+        [experiment], f"tags.`mlflow.parentRunId` = '{parent.info.run_id}'"
+    )
+    assert sorted(run.info.run_id for run in children_logged) == sorted(children)
     # Boards read results, and the parent has none.
     listed = {run for run, _ in logged_runs(f"sqlite:///{out}/mlflow.db", "tests")}
     assert parent.info.run_id not in listed

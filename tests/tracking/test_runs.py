@@ -22,16 +22,16 @@ from uedp_bench.tracking.store import default_uri, without_credentials
 
 
 def test_row_to_run_and_back(log, client, out):
-    found = log(result_of("aa01"))
-    run = client.get_run(found["mlflow_run_id"])
-    assert found["tracking_uri"] == f"sqlite:///{out}/mlflow.db"
+    tags = log(result_of("aa01"))
+    run = client.get_run(tags["mlflow_run_id"])
+    assert tags["tracking_uri"] == f"sqlite:///{out}/mlflow.db"
     assert run.data.tags["uedp_bench.id"] == "aa01"
     assert run.data.tags["uedp_bench.group"] == "g"
     assert run.info.status == "FINISHED"
     artifacts = out / "mlartifacts" / run.info.run_id / "artifacts"
     copy = Result.model_validate(json.loads((artifacts / "result.json").read_text()))
     assert copy.id == "aa01"
-    assert copy.tracking == found
+    assert copy.tracking == tags
     assert (artifacts / "planted.json").is_file()
     (model,) = models_of(client, run.info.run_id)
     folder = Path(unquote(urlparse(model.artifact_location).path))
@@ -217,21 +217,21 @@ def test_a_model_is_logged_again_only_when_its_files_change(log, client, out):
 
 def test_data_sets_have_the_name_the_fingerprint_and_the_source_of_the_corpus(log, client):
     run = client.get_run(log(result_of("aa14", provenance=ON_A_CORPUS))["mlflow_run_id"])
-    (found,) = run.inputs.dataset_inputs
-    assert (found.dataset.name, found.dataset.digest) == ("embedded", "ab12")
-    assert json.loads(found.dataset.profile) == {"rows": 9, "train_rows": 5, "users": 3}
-    assert [(tag.key, tag.value) for tag in found.tags] == [("mlflow.data.context", "training")]
+    (data_set,) = run.inputs.dataset_inputs
+    assert (data_set.dataset.name, data_set.dataset.digest) == ("embedded", "ab12")
+    assert json.loads(data_set.dataset.profile) == {"rows": 9, "train_rows": 5, "users": 3}
+    assert [(tag.key, tag.value) for tag in data_set.tags] == [("mlflow.data.context", "training")]
 
     import mlflow.data
 
-    read = mlflow.data.get_source(found.dataset).to_dict()["tags"]
+    read = mlflow.data.get_source(data_set.dataset).to_dict()["tags"]
     assert read == {"uedp_bench.contracts.source": "embedded", "parameters": '{"users": 7}'}
 
 
 def test_the_experiment_is_one_of_trained_models(log, client):
     log(result_of("aa15"))
-    found = client.get_experiment_by_name("tests")
-    assert found.tags["mlflow.experimentKind"] == "custom_model_development"
+    experiment = client.get_experiment_by_name("tests")
+    assert experiment.tags["mlflow.experimentKind"] == "custom_model_development"
 
 
 def test_more_points_than_one_batch_holds(log, client):
@@ -294,9 +294,9 @@ def test_addresses_are_shown_without_secrets(uri, shown):
 def test_canaries_go_to_no_server_of_others_unasked(log, client, monkeypatch):
     monkeypatch.setattr(runs, "sqlite_file", lambda uri: None)
     unasked = log(result_of("ag01"))["mlflow_run_id"]
-    asked = log(result_of("ag02"), unproven=True)["mlflow_run_id"]
+    run = log(result_of("ag02"), unproven=True)["mlflow_run_id"]
     assert files_of(client, unasked) == {"result.json"}
-    assert files_of(client, asked) == {"result.json", "planted.json"}
+    assert files_of(client, run) == {"result.json", "planted.json"}
 
 
 def test_an_unknown_scheme_is_a_tracking_error(tmp_path):

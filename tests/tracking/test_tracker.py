@@ -202,10 +202,10 @@ class Server:
     """Stands for MLflow: it takes results, but while it is gone, and none that it refuses."""
 
     def __init__(self):
-        self.gone, self.refused, self.asked, self.took = False, set(), [], []
+        self.gone, self.refused, self.ids, self.took = False, set(), [], []
 
-    def log_result(self, result, folder, **how):
-        self.asked.append(result.id)
+    def log_result(self, result, folder, **options):
+        self.ids.append(result.id)
         if self.gone or result.id in self.refused:
             raise TrackingError("cannot log to MLflow at http://here: no answer")
         self.took.append(result.id)
@@ -229,7 +229,7 @@ def test_a_server_that_returns_gets_what_waited_at_the_end(server, tmp_path):
         results += [log(tracked, tmp_path, result_of(one)) for one in ("ab", "ac")]
         until(lambda: tracked.error)
         time.sleep(0.1)
-        assert server.asked == ["aa", "ab"]  # it is not asked at every result
+        assert server.ids == ["aa", "ab"]  # it is not asked at every result
         server.gone = False
     assert tracked.error is None
     assert sorted(server.took) == ["aa", "ab", "ac"]
@@ -261,7 +261,7 @@ def test_a_server_that_stays_away_is_asked_seldom(server, tmp_path):
         results = [log(tracked, tmp_path, result_of(one)) for one in ("aa", "ab", "ac", "ad")]
         until(lambda: tracked.error)
     assert isinstance(tracked.error, TrackingError)
-    assert len(server.asked) == 3  # the first result, and twice at the end
+    assert len(server.ids) == 3  # the first result, and twice at the end
     assert {tracked.latest(result).tracking.get("mlflow_run_id") for result in results} == {None}
 
 

@@ -11,12 +11,12 @@ from uedp_bench.training.banded_toeplitz import least_error, square_root, square
 
 
 def _dense(coefficients: tuple[float, ...], rounds: int) -> np.ndarray:
-    found = np.zeros((rounds, rounds))
+    toeplitz = np.zeros((rounds, rounds))
     for j, value in enumerate(coefficients):
-        found += np.diag(np.full(rounds - j, value), -j)
+        toeplitz += np.diag(np.full(rounds - j, value), -j)
     sums = np.tril(np.ones((rounds, rounds)))
-    norm = np.linalg.norm(found, axis=0).max()
-    return np.asarray(((sums @ np.linalg.inv(found)) ** 2).sum(axis=1) * norm**2)
+    norm = np.linalg.norm(toeplitz, axis=0).max()
+    return np.asarray(((sums @ np.linalg.inv(toeplitz)) ** 2).sum(axis=1) * norm**2)
 
 
 @pytest.mark.parametrize("coefficients", [(1.0,), (0.8, 0.6), (0.7, 0.3, -0.1, 0.2)])
@@ -48,19 +48,21 @@ PUBLISHED = {(60, 10): 6.1905557731, (100, 10): 8.6818738986, (400, 16): 18.5275
 
 @pytest.mark.parametrize(("rounds", "bands"), PUBLISHED)
 def test_the_optimum_is_that_of_jax_privacy(rounds: int, bands: int) -> None:
-    found = least_error(rounds, bands)
-    assert squared_errors(found, rounds).mean() == pytest.approx(PUBLISHED[rounds, bands], rel=1e-8)
+    coefficients = least_error(rounds, bands)
+    assert squared_errors(coefficients, rounds).mean() == pytest.approx(
+        PUBLISHED[rounds, bands], rel=1e-8
+    )
     cut = squared_errors(square_root(bands).tolist(), rounds).mean()
-    assert squared_errors(found, rounds).mean() < cut < squared_errors((1.0,), rounds).mean()
-    assert np.linalg.norm(found) == pytest.approx(1.0, abs=1e-5)
+    assert squared_errors(coefficients, rounds).mean() < cut < squared_errors((1.0,), rounds).mean()
+    assert np.linalg.norm(coefficients) == pytest.approx(1.0, abs=1e-5)
 
 
 def test_many_rounds_do_not_overflow_on_the_way() -> None:
     # As rounds outnumber bands, the best coefficients become equal: errors of n rounds add up in
     # blocks of b.
-    found = least_error(30_000, 4)
-    assert found[0] > found[3] > 0.47
-    mean = squared_errors(found, 30_000).mean()
+    coefficients = least_error(30_000, 4)
+    assert coefficients[0] > coefficients[3] > 0.47
+    mean = squared_errors(coefficients, 30_000).mean()
     assert mean < squared_errors((0.5,) * 4, 30_000).mean()
     assert mean == pytest.approx(15_000 / 4, rel=0.02)
 

@@ -53,7 +53,7 @@ def _plan(users: Sequence[int], bound: Bound, **changes: Any) -> Federation:
 class Recorder:
     """A noise that adds what it is told to, and keeps what it is given in a list of the test's."""
 
-    given: list[tuple[Tensor, float]]
+    vectors: list[tuple[Tensor, float]]
     answer: float | None = None
     multiplier: float = 1.0
 
@@ -63,18 +63,18 @@ class Recorder:
     def add(
         self, vector: Tensor, sensitivity: float, step: int, rng: np.random.Generator
     ) -> Tensor:
-        self.given.append((vector.clone().double(), sensitivity))
+        self.vectors.append((vector.clone().double(), sensitivity))
         return vector if self.answer is None else torch.full_like(vector, self.answer + step)
 
-    def events(self, told: Sequence[Any]) -> tuple[Repeated, ...]:
+    def events(self, samplers: Sequence[Any]) -> tuple[Repeated, ...]:
         return ()
 
 
 def _vector(learner: ToyLearner, users: Sequence[int], bound: Bound) -> tuple[Tensor, float]:
     """What one round hands to the noise, and how far one unit may move it."""
-    given: list[tuple[Tensor, float]] = []
-    train_federated(_plan(users, bound, noise=Recorder(given)), learner, toy_run())
-    return given[0]
+    vectors: list[tuple[Tensor, float]] = []
+    train_federated(_plan(users, bound, noise=Recorder(vectors)), learner, toy_run())
+    return vectors[0]
 
 
 WORST = [1e-3, 0.39, 0.41, 1.0, 1e6, 1e25, math.inf, math.nan]
@@ -95,13 +95,13 @@ def test_one_unit_moves_what_the_noise_hides_by_at_most_what_the_noise_is_scaled
         learner.corpus = learner.corpus.take(np.arange(rows))
         learners.append(learner)
     users = [0, 0, 1, 1, 2, 2, 3, 3]
-    (there, sensitivity), (gone, same) = (
+    (present, sensitivity), (gone, same) = (
         _vector(learner, users[:rows], bound)
         for learner, rows in zip(learners, (8, 6), strict=True)
     )
     assert sensitivity == same
-    assert torch.isfinite(there).all()
-    change = float((there - gone).norm())
+    assert torch.isfinite(present).all()
+    change = float((present - gone).norm())
     assert change <= sensitivity * (1 + ROUNDING)
     if size == 1e6:  # attained: a looser clip, or a count that nobody pays for, would be seen
         least = 0.999 if not isinstance(bound, PerLayerBound) else 0.5
@@ -184,16 +184,16 @@ def test_noise_on_sum_and_count_is_that_of_theorem_1() -> None:
 
 def test_the_count_is_of_units_no_longer_than_asked_and_none_is_half_in() -> None:
     points = np.array([[0.2, 0], [0, 0.5], [0.6, 0], [np.nan, 0]])
-    given: list[tuple[Tensor, float]] = []
+    vectors: list[tuple[Tensor, float]] = []
     bound, run = Counting(), toy_run()
-    plan = _plan([0, 1, 2, 3], bound, noise=Recorder(given))
+    plan = _plan([0, 1, 2, 3], bound, noise=Recorder(vectors))
     train_federated(plan, ToyLearner(points, [0, 1, 2, 3]), run)
     # Two are short, one is long, and one that is no number counts as long: 2/2 - 2/2.
     assert bound.seen[0].count == pytest.approx(0.0, abs=1e-12)
     assert run.diagnostics["dropped_updates"] == 1
     assert bound.seen[0].total.tolist() == pytest.approx([0.8, 0.5], abs=1e-5)
     bound.seen.clear()
-    plan = _plan([0, 1], bound, noise=Recorder(given))
+    plan = _plan([0, 1], bound, noise=Recorder(vectors))
     train_federated(plan, ToyLearner(points[:2], [0, 1]), toy_run())
     assert bound.seen[0].count == pytest.approx(1.0)
 
@@ -201,18 +201,18 @@ def test_the_count_is_of_units_no_longer_than_asked_and_none_is_half_in() -> Non
 def test_an_adaptive_bound_finds_the_quantile() -> None:
     norms = np.linspace(0.1, 2.0, 20)
     points = np.column_stack([norms, np.zeros(20)])
-    found = {}
+    bounds = {}
     for quantile in (0.25, 0.75):
         bound = AdaptiveBound(5.0, quantile, expected=20.0, rate=0.2, count_noise=1.0)
         run = toy_run()
         plan = _plan(list(range(20)), bound, rounds=150, server=SgdServer(1e-9),
                      noise=IndependentGaussian(0.5))  # fmt: skip
         train_federated(plan, ToyLearner(points, list(range(20))), run)
-        found[quantile] = np.mean([value for _, value in run.series["clip_bound"][100:]])
+        bounds[quantile] = np.mean([value for _, value in run.series["clip_bound"][100:]])
         assert "series.clip_bound" not in run.diagnostics["simulation_only"]
         assert bound.total == 5.0  # a training works on a copy
-    assert found[0.25] == pytest.approx(np.quantile(norms, 0.25), abs=0.12)
-    assert found[0.75] == pytest.approx(np.quantile(norms, 0.75), abs=0.12)
+    assert bounds[0.25] == pytest.approx(np.quantile(norms, 0.25), abs=0.12)
+    assert bounds[0.75] == pytest.approx(np.quantile(norms, 0.75), abs=0.12)
 
 
 @pytest.mark.parametrize("bound", [ADAPTIVE, PerLayerBound(0.4)], ids=lambda b: type(b).__name__)
@@ -221,14 +221,14 @@ def test_how_many_train_side_by_side_changes_nothing(bound: Bound, vectorised: b
     users = [0, 0, 0, 1, 2, 2, 2, 2, 2, 3, 3, 0]
     local = LocalTraining(epochs=2, batch_size=2, learning_rate=0.3)
     plan = _plan(users, bound, rounds=4, local=local, sampler=PoissonSampler(4, 0.7))
-    found = []
+    trainings = []
     for chunk in (1, 2, 32):
         run = replace(toy_run(), speed=Speed(chunk=chunk))
         module = train_federated(plan, NetworkLearner(12, vectorised), run).module
-        found.append((flat(module), run.series.get("clip_bound")))
-    for weights, bounds in found[1:]:
-        torch.testing.assert_close(weights, found[0][0], rtol=1e-4, atol=1e-5)
-        assert bounds == found[0][1]  # counts are whole numbers, and their noise is the same
+        trainings.append((flat(module), run.series.get("clip_bound")))
+    for weights, bounds in trainings[1:]:
+        torch.testing.assert_close(weights, trainings[0][0], rtol=1e-4, atol=1e-5)
+        assert bounds == trainings[0][1]  # counts are whole numbers, and their noise is the same
 
 
 def test_a_user_that_is_no_number_is_dropped_alone_and_counted() -> None:
@@ -236,21 +236,21 @@ def test_a_user_that_is_no_number_is_dropped_alone_and_counted() -> None:
     for bound in (ADAPTIVE, PerLayerBound(0.4)):
         broken, run = NetworkLearner(5), toy_run()
         broken.points[2] = float("nan")
-        there, _ = _vector(broken, users, bound)
-        assert torch.isfinite(there).all()
+        vector, _ = _vector(broken, users, bound)
+        assert torch.isfinite(vector).all()
         others = NetworkLearner(5)
         others.corpus = others.corpus.take(np.array([0, 1, 3, 4]))
         others.points, others.goals = others.points[[0, 1, 3, 4]], others.goals[[0, 1, 3, 4]]
         alone, _ = _vector(others, [0, 0, 1, 2], bound)
         size = sum(layer.size for layer in [NetworkLayer("0", 25), NetworkLayer("2", 12)])
-        torch.testing.assert_close(there[:size], alone[:size], rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(vector[:size], alone[:size], rtol=1e-5, atol=1e-6)
         train_federated(_plan(users, bound), broken, run)
         assert run.diagnostics["dropped_updates"] == 1
 
 
 def test_a_bound_sees_noisy_numbers_alone() -> None:
     assert {each.name for each in fields(Seen)} == {"total", "count"}
-    found: list[Any] = []
+    histories: list[Any] = []
     # Noise that covers all of the data: whatever they are, the bound must do the same.
     for points in (np.zeros((4, 3)), 100 * np.ones((4, 3)), np.full((4, 3), np.nan)):
         bound, run = Counting(), toy_run()
@@ -260,14 +260,14 @@ def test_a_bound_sees_noisy_numbers_alone() -> None:
         again = toy_run()
         plan = _plan(users, ADAPTIVE, rounds=3, noise=hidden)
         train_federated(plan, ToyLearner(points, users), again)
-        told = [(seen.total.tolist(), seen.count) for seen in bound.seen]
-        found.append((told, again.series["clip_bound"]))
-    assert found[0] == found[1] == found[2]
-    assert len({value for _, value in found[0][1]}) == 3
+        counts = [(seen.total.tolist(), seen.count) for seen in bound.seen]
+        histories.append((counts, again.series["clip_bound"]))
+    assert histories[0] == histories[1] == histories[2]
+    assert len({value for _, value in histories[0][1]}) == 3
 
 
 @pytest.mark.parametrize(
-    ("limits", "said"),
+    ("limits", "message"),
     [
         (Limits(0.0), r"clip bound.* 0\.0"),
         (Limits(math.nan), "clip bound.* nan"),
@@ -280,12 +280,12 @@ def test_a_bound_sees_noisy_numbers_alone() -> None:
         (Limits(1.0, layers=(0.6, 0.6), rows=0.1), "layers.*two-level|two-level.*layers"),
     ],
 )
-def test_limits_that_nothing_can_be_proven_of_are_refused(limits: Limits, said: str) -> None:
+def test_limits_that_nothing_can_be_proven_of_are_refused(limits: Limits, message: str) -> None:
     class Says(FlatBound):
         def limits(self, step: int, layers: Sequence[NetworkLayer]) -> Limits:
             return limits
 
-    with pytest.raises(PrivacyError, match=said):
+    with pytest.raises(PrivacyError, match=message):
         train_federated(_plan([0, 1, 2, 3], Says(1.0)), NetworkLearner(4), toy_run())
 
 

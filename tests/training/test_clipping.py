@@ -38,11 +38,11 @@ def test_units_are_added_to_the_sum_of_others(units: int) -> None:
     updates[-1, 3] = torch.nan
     weights = torch.linspace(0.2, 1.0, units + 2)
     others, before = clipped_sum(updates[units:], 0.5, weights[units:])
-    found, norms = clipped_sum(updates[:units], 0.5, weights[:units], others)
+    unit_sum, norms = clipped_sum(updates[:units], 0.5, weights[:units], others)
     whole, all_norms = clipped_sum(updates, 0.5, weights)
-    torch.testing.assert_close(found, whole)
+    torch.testing.assert_close(unit_sum, whole)
     assert torch.equal(torch.cat([norms, before]), all_norms)
-    assert found is others
+    assert unit_sum is others
     nothing, _ = clipped_sum(updates[-1:], 0.5, weights[-1:], others.clone())
     assert torch.equal(nothing, others)
 

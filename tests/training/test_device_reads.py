@@ -55,7 +55,7 @@ class _Reads(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[str] = []
+        self.names: list[str] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = func._schema.name.removeprefix("aten::")
@@ -64,7 +64,7 @@ class _Reads(TorchDispatchMode):
             for index in (args[1] if len(args) > 1 and isinstance(args[1], list | tuple) else ())
         )
         if name in _READS or by_mask or func is torch.ops.aten.repeat_interleave.Tensor:
-            self.found.append(name)
+            self.names.append(name)
         return func(*args, **(kwargs or {}))
 
 
@@ -75,7 +75,7 @@ def _counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Reads]:
         real = getattr(torch.Tensor, name)
 
         def counting(tensor: Any, *args: Any, name: str = name, real: Any = real) -> Any:
-            reads.found.append(name)
+            reads.names.append(name)
             return real(tensor, *args)
 
         monkeypatch.setattr(torch.Tensor, name, counting)
@@ -132,7 +132,7 @@ def _by_round(path: Path, learner: Learner, monkeypatch: pytest.MonkeyPatch) -> 
     rows = len(learner.corpus)
     size = path.rows_of_unit
     owner = np.minimum(np.arange(rows) // size, (rows - 1) // size - (size > 1))  # one has more
-    how = Federation(
+    federation = Federation(
         rounds=2,
         units=Index.build(owner, np.arange(rows), int(owner[-1]) + 1),
         sampler=PoissonSampler(int(owner[-1]) + 1, 1.0),
@@ -146,10 +146,10 @@ def _by_round(path: Path, learner: Learner, monkeypatch: pytest.MonkeyPatch) -> 
         marks = [0]
         run = Run(
             1, CorpusStats(rows, rows, 0, 0, public=True),
-            progress=lambda *_: marks.append(len(reads.found)),
+            progress=lambda *_: marks.append(len(reads.names)),
         )  # fmt: skip
-        train_federated(how, learner, run)
-    return [reads.found[a:b] for a, b in pairwise(marks)]
+        train_federated(federation, learner, run)
+    return [reads.names[a:b] for a, b in pairwise(marks)]
 
 
 @pytest.mark.parametrize("kind", ["recurrent", "side by side"])
@@ -161,5 +161,5 @@ def test_reads_of_a_round_do_not_grow(
     monkeypatch.setattr(norms, "_KEPT", 0)  # networks of real size keep few gradients
     monkeypatch.setattr(clipping, "waits", lambda device: True)  # as a GPU is waited for
     first, *others = _by_round(path, _learner(kind), monkeypatch)
-    assert [len(found) for found in others] == [path.reads], others[0]
+    assert [len(reads) for reads in others] == [path.reads], others[0]
     assert len(first) <= path.reads + 2, first

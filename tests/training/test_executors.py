@@ -146,11 +146,11 @@ def alone() -> dict[str, tuple[torch.Tensor, Any, Diary, Run]]:
 def test_weights_events_and_counts_are_those_of_one_process(
     alone: dict[str, tuple[torch.Tensor, Any, Diary, Run]], team: int, name: str
 ) -> None:
-    (expected, their_events, theirs, before), (found, events, ours, run) = (
+    (expected, their_events, theirs, before), (weights, events, ours, run) = (
         alone[name],
         _trained(name),
     )
-    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(weights, expected, rtol=1e-5, atol=1e-6)
     assert events == their_events
     assert ours.counts == theirs.counts
     # A user whose data are no numbers is dropped there as here, and canaries are put in place.
@@ -206,14 +206,14 @@ def test_noise_is_drawn_once(team: int) -> None:
         plan = adaptive_plan(rounds=1)  # nobody has anything to send: what moves is noise
         return flat(train_federated(plan, learner, toy_run()).module)
 
-    found = trained()
+    weights = trained()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(executors, "world_size", lambda: 1)
-        assert torch.equal(found, trained())
+        assert torch.equal(weights, trained())
     # The bound 0.5 and the count are hidden together: a little more than 0.5 over 5.
     plan = adaptive_plan()
     query = RoundQuery(plan.bound.limits(0, ()), plan.weight_bound, plan.noise.multiplier)
-    assert float(found.double().std()) == pytest.approx(query.sensitivity / 5.0, rel=0.05)
+    assert float(weights.double().std()) == pytest.approx(query.sensitivity / 5.0, rel=0.05)
 
 
 def test_units_are_dealt_once_each_and_all_ranks_have_some() -> None:
@@ -238,10 +238,10 @@ def test_an_error_on_a_rank_is_one_error_and_the_next_training_runs(team: int) -
     setup, work, cohort = _round(np.ones((8, 2)))
     shares = [Share(cohort, np.ones(4))]
     with AcrossRanks(setup) as executor:
-        found = executor.unit_sum(work, shares)
+        unit_sum = executor.unit_sum(work, shares)
     expected = InProcess(setup).unit_sum(work, shares)
-    torch.testing.assert_close(found.total, expected.total)
-    assert (found.units, found.rows, found.clipped) == (4, 8, expected.clipped)
+    torch.testing.assert_close(unit_sum.total, expected.total)
+    assert (unit_sum.units, unit_sum.rows, unit_sum.clipped) == (4, 8, expected.clipped)
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")

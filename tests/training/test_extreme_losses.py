@@ -46,8 +46,8 @@ class _Scaled(Learner):
 
     def losses(self, module: nn.Module, batch: Batch) -> Losses:
         rest = {name: value for name, value in batch.items() if name != "factors"}
-        found = self._inner.losses(module, rest)
-        return Losses(found.nats * batch["factors"], found.targets)
+        losses = self._inner.losses(module, rest)
+        return Losses(losses.nats * batch["factors"], losses.targets)
 
     def release(self, module: nn.Module) -> Any:
         raise NotImplementedError
@@ -97,19 +97,19 @@ def test_no_loss_moves_the_sum_further_than_the_bound(name: str, form: str) -> N
     assert set(before.clipping) == {ONE_PASS}
     for factor in FACTORS:
         learner.factors[ROW] = factor
-        found = sums([0, 1, 2, 3, 4])
-        assert set(found.clipping) == {ONE_PASS}, factor
-        moved = float((found.total.double() - others.total.double()).norm())
+        unit_sum = sums([0, 1, 2, 3, 4])
+        assert set(unit_sum.clipping) == {ONE_PASS}, factor
+        moved = float((unit_sum.total.double() - others.total.double()).norm())
         # Sums of float32 are apart by a few of their own last digits.
         assert moved <= WEIGHTS[UNIT] * BOUND * (1 + 3e-5), factor
         if 1e25 < factor < math.inf:
             continue  # it depends on the network if the gradient is a number
         lost = not math.isfinite(factor)
         if limits.rows is None:
-            assert found.dropped == lost, factor
+            assert unit_sum.dropped == lost, factor
             assert moved <= 1e-5 or not lost, factor
         else:
-            assert (found.dropped, found.dropped_rows) == (0, lost), factor
+            assert (unit_sum.dropped, unit_sum.dropped_rows) == (0, lost), factor
             # Its other rows stay: two rows are left of three.
             assert moved > 0.01, factor
         if abs(factor) > 1e3 and not lost:

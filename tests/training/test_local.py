@@ -170,7 +170,7 @@ def _language_learner(vectorised: bool) -> SupervisedLearner:
 
 def _by_hand(learner: SupervisedLearner, local: LocalTraining, cohort: Cohort) -> torch.Tensor:
     """A copy of the network for each user, and torch's own optimiser and cross-entropy."""
-    found = []
+    updates = []
     for unit in range(len(cohort.rows)):
         module = copy.deepcopy(learner.module).train()
         optimizer = torch.optim.SGD(
@@ -186,8 +186,8 @@ def _by_hand(learner: SupervisedLearner, local: LocalTraining, cohort: Cohort) -
                 nats.backward()
                 optimizer.step()
         pairs = zip(module.parameters(), learner.module.parameters(), strict=True)
-        found.append(torch.cat([(new - old).detach().reshape(-1) for new, old in pairs]))
-    return torch.stack(found)
+        updates.append(torch.cat([(new - old).detach().reshape(-1) for new, old in pairs]))
+    return torch.stack(updates)
 
 
 @pytest.mark.parametrize("vectorised", [True, False])
@@ -200,9 +200,9 @@ def test_a_language_model_trains_as_by_hand(
     learner = _language_learner(vectorised)
     cohort = _drawn(USERS, local, np.random.default_rng(3))
     trainer = LocalTrainer(learner, local, "cpu")
-    found = trainer.updates(trainer.flat.vector.clone(), cohort)
+    updates = trainer.updates(trainer.flat.vector.clone(), cohort)
     expected = _by_hand(learner, local, cohort)
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(updates, expected, rtol=1e-4, atol=1e-5)
     assert (expected.norm(dim=1) > 0.01).all()
     assert len(trainer.losses) == 3
 
@@ -224,9 +224,9 @@ def test_what_is_not_finite_at_one_user_stays_there(vectorised: bool) -> None:
 
     learner.losses = spoilt  # type: ignore[method-assign]
     trainer = LocalTrainer(learner, local, "cpu")
-    found = trainer.updates(theta, cohort)
-    assert torch.isnan(found[0]).any()
-    torch.testing.assert_close(found[1:], expected[1:])
+    updates = trainer.updates(theta, cohort)
+    assert torch.isnan(updates[0]).any()
+    torch.testing.assert_close(updates[1:], expected[1:])
 
 
 def test_small_networks_train_side_by_side_and_large_ones_do_not() -> None:

@@ -56,14 +56,14 @@ def test_each_user_sends_what_torch_trains_whoever_was_before(name: str) -> None
     learner, cohort = _learner(name), _cohort()
     trainer = LocalTrainer(learner, LOCAL, "cpu")
     theta = trainer.flat.vector.clone()
-    found = trainer.updates(theta, cohort)
+    updates = trainer.updates(theta, cohort)
     for unit in range(len(USERS)):
         alone = cohort.take(np.array([unit]))
         expected = _by_torch(learner, alone)
-        torch.testing.assert_close(found[unit], expected, rtol=1e-3, atol=1e-5)
+        torch.testing.assert_close(updates[unit], expected, rtol=1e-3, atol=1e-5)
         assert float(expected.norm()) > 0.001
     again = trainer.updates(theta, cohort.take(np.array([3, 0])))
-    assert torch.equal(again, found[[3, 0]])  # to the last bit, in another order, with others
+    assert torch.equal(again, updates[[3, 0]])  # to the last bit, in another order, with others
 
 
 def _sum(learner: Learner, units: list[int]) -> Tensor:

@@ -27,9 +27,9 @@ def _messages(mechanism: TrainingMechanism, payloads: int) -> Messages:  # type:
     run = replace(run_of(learner), diary=Diary(messages=log))
     mechanism.train(learner, learner.corpus, run)
     assert run.diary.messages.cost()["messages"] == len(log._kept)
-    found = log.closed()
-    assert found is not None
-    return found
+    messages = log.closed()
+    assert messages is not None
+    return messages
 
 
 @pytest.mark.parametrize("clipping", ["one-level", "two-level"])
@@ -42,13 +42,13 @@ def test_clients_get_the_weights_and_send_what_enters_the_sum(clipping: str) -> 
     assert {message.shape for message in sent} == {(SIZE,)}
     assert {message.bytes for message in sent} == {4 * SIZE}
     for step in (0, 1):
-        here = [message for message in sent if message.round == step]
-        down = [m for m in here if m.name == "weights"]
-        up = [m for m in here if m.name == "update"]
+        messages = [message for message in sent if message.round == step]
+        down = [m for m in messages if m.name == "weights"]
+        up = [m for m in messages if m.name == "update"]
         clients = {f"client {user}" for user in range(4)}
         assert {(m.sender, m.receiver) for m in down} == {("server", c) for c in clients}
         assert {(m.sender, m.receiver) for m in up} == {(c, "server") for c in clients}
-        assert here.index(down[-1]) < here.index(up[0])
+        assert messages.index(down[-1]) < messages.index(up[0])
         updates = np.stack([m.payload for m in up if m.payload is not None])
         assert np.linalg.norm(updates, axis=1).max() <= CLIP
         if step == 0:  # without noise the server moves by the sum over the denominator

@@ -39,10 +39,10 @@ def _pickled(noise: BandedNoise) -> Any:
 
 
 def matrix(rounds: int) -> np.ndarray:
-    found = np.zeros((rounds, rounds))
+    toeplitz = np.zeros((rounds, rounds))
     for j, value in enumerate(GIVEN):
-        found += np.diag(np.full(rounds - j, value), -j)
-    return found
+        toeplitz += np.diag(np.full(rounds - j, value), -j)
+    return toeplitz
 
 
 def drawn(noise: BandedNoise, rounds: int, size: int, first: int = 0, scale: float = 1.0) -> Any:
@@ -59,10 +59,10 @@ def test_the_covariance_over_rounds_is_the_inverse_of_c_transposed_c() -> None:
     rows = drawn(BandedNoise(GIVEN, multiplier), rounds, size, scale=clip)
     columns = matrix(rounds)
     stated = (multiplier * clip) ** 2 * np.linalg.inv(columns.T @ columns)
-    found = rows @ rows.T / size
+    sample = rows @ rows.T / size
     # Deviation of an entry of a sample covariance: sqrt((s_ii s_jj + s_ij^2) / size).
     spread = np.sqrt((np.outer(np.diag(stated), np.diag(stated)) + stated**2) / size)
-    assert (np.abs(found - stated) < 5 * spread).all()
+    assert (np.abs(sample - stated) < 5 * spread).all()
     # Behind it, noise of rounds is independent, and of one deviation.
     behind = columns @ rows / (multiplier * clip)
     covariance = behind @ behind.T / size
@@ -71,16 +71,16 @@ def test_the_covariance_over_rounds_is_the_inverse_of_c_transposed_c() -> None:
 
 def test_rows_are_those_of_the_dense_inverse() -> None:
     behind = np.stack([np.random.default_rng(step).standard_normal(5) for step in range(8)])
-    found = drawn(BandedNoise(GIVEN, 2.0), 8, 5)
-    np.testing.assert_allclose(found, 2.0 * np.linalg.solve(matrix(8), behind), rtol=1e-10)
+    noise = drawn(BandedNoise(GIVEN, 2.0), 8, 5)
+    np.testing.assert_allclose(noise, 2.0 * np.linalg.solve(matrix(8), behind), rtol=1e-10)
 
 
 def test_one_band_is_independent_noise() -> None:
     vector, rng = torch.arange(5, dtype=torch.float32), np.random.default_rng(3)
-    found = BandedNoise((1.0,), 2.0).add(vector, 0.3, 0, rng)
+    noisy = BandedNoise((1.0,), 2.0).add(vector, 0.3, 0, rng)
     plain = GaussianNoise().add(vector, 0.6, np.random.default_rng(3))
-    torch.testing.assert_close(found, plain)
-    assert found.dtype == torch.float32
+    torch.testing.assert_close(noisy, plain)
+    assert noisy.dtype == torch.float32
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, _pickled])
@@ -95,8 +95,8 @@ def test_it_goes_on_from_a_copy_as_if_nothing_had_happened(copied: Any) -> None:
 def test_the_event_is_of_what_was_drawn_under_the_schedule_that_was_kept() -> None:
     noise = BandedNoise(GIVEN, 2.0)
     drawn(noise, 4, 3)
-    told = [KEPT] * 4
-    (event,) = noise.events(told)
+    schedules = [KEPT] * 4
+    (event,) = noise.events(schedules)
     assert event == BandedFactorization(
         rounds=4, coefficients=GIVEN, noise_multiplier=2.0, separation=3, participations=2,
         population=7,
@@ -108,7 +108,7 @@ def test_the_event_is_of_what_was_drawn_under_the_schedule_that_was_kept() -> No
 
     with patch.object(GaussianNoise, "add", half):
         noise.add(torch.zeros(3), 1.0, 4, np.random.default_rng(4))
-    (less,) = noise.events([*told, KEPT])
+    (less,) = noise.events([*schedules, KEPT])
     assert isinstance(less, BandedFactorization)
     assert less.noise_multiplier == 1.0
 
@@ -116,9 +116,9 @@ def test_the_event_is_of_what_was_drawn_under_the_schedule_that_was_kept() -> No
 def test_without_a_schedule_it_is_worth_nothing() -> None:
     noise = BandedNoise(GIVEN, 2.0)
     drawn(noise, 2, 3)
-    for told in ([PoissonSampler(5, 0.1).event] * 2, [KEPT, PoissonSampler(5, 0.1).event],
+    for schedules in ([PoissonSampler(5, 0.1).event] * 2, [KEPT, PoissonSampler(5, 0.1).event],
                  [KEPT, Participation(2, 2, 7)]):  # fmt: skip
-        (event,) = noise.events(told)
+        (event,) = noise.events(schedules)
         assert isinstance(event, NonPrivate)
         assert "no schedule kept the rounds of a unit apart" in event.reason
     assert isinstance(PoissonSampler(5, 0.1).event(Gaussian(noise_multiplier=1.0)), PoissonSampled)
@@ -197,12 +197,12 @@ def test_long_vectors_are_drawn_in_parts_side_by_side(
     monkeypatch.setattr(noise_module, "_PART", 100_000)
     monkeypatch.setattr(noise_module, "_BLOCK", 4_096)
     vector, place = torch.linspace(-1.0, 1.0, 350_001), Stream(b"", source).child("noise")
-    found = {}
+    noisy = {}
     for threads in (1, 4):
         monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
-        found[threads] = GaussianNoise().add(vector, 3.0, place.rng())
-    assert torch.equal(found[1], found[4])
-    noise = (found[1] - vector).double() / 3.0
+        noisy[threads] = GaussianNoise().add(vector, 3.0, place.rng())
+    assert torch.equal(noisy[1], noisy[4])
+    noise = (noisy[1] - vector).double() / 3.0
     assert float(noise.std()) == pytest.approx(1.0, rel=0.01)
     parts = torch.stack(noise[:300_000].split(100_000))
     assert torch.corrcoef(parts).fill_diagonal_(0.0).abs().max() < 0.02  # no part is another's

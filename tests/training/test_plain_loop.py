@@ -42,8 +42,10 @@ def _gradient(learner: Learner, rows: Sequence[int], weights: Sequence[float]) -
     trained = [weight for weight in learner.module.parameters() if weight.requires_grad]
     losses = learner.losses(learner.module, learner.batch(np.array(rows), SEEDS[list(rows)]))
     share = torch.tensor(weights) / (torch.tensor(weights) * losses.targets).sum()
-    found = torch.autograd.grad((share * losses.nats).sum(), trained, allow_unused=True)
-    parts = [torch.zeros_like(w) if g is None else g for w, g in zip(trained, found, strict=True)]
+    gradients = torch.autograd.grad((share * losses.nats).sum(), trained, allow_unused=True)
+    parts = [
+        torch.zeros_like(w) if g is None else g for w, g in zip(trained, gradients, strict=True)
+    ]
     return torch.cat([part.reshape(-1) for part in parts]).double()
 
 
@@ -131,9 +133,9 @@ def _trained(learner: Learner, local: LocalTraining, cohort: Cohort, unit: int) 
     options = {"momentum": local.momentum} if local.momentum else {}
     optimizer = kind(trained, lr=local.learning_rate, **options)
     assert cohort.keys is not None
-    here = np.flatnonzero(cohort.weights[unit] > 0)
+    real_rows = np.flatnonzero(cohort.weights[unit] > 0)
     for keys, seeds in zip(cohort.keys, cohort.seeds_of_rows, strict=True):
-        order = here[np.argsort(keys[unit, here])]
+        order = real_rows[np.argsort(keys[unit, real_rows])]
         for batch in (order[at : at + 2] for at in range(0, len(order), 2)):
             rows, weights = cohort.rows[unit, batch], torch.tensor(cohort.weights[unit, batch])
             losses = learner.losses(module, learner.batch(rows, seeds[unit, batch]))
@@ -149,18 +151,18 @@ def test_local_steps_are_those_of_torchs_optimisers(name: str) -> None:
     learner = _learner(name)
     rng = np.random.default_rng(3)
     units = (0, 2, 4)  # of one row to three
-    for how in ("momentum",) if "bert" in name or "gpt2" in name else STEPS:
-        local = STEPS[how]
+    for optimiser in ("momentum",) if "bert" in name or "gpt2" in name else STEPS:
+        local = STEPS[optimiser]
         cohort = _cohort(UNEVEN).drawn(local.epochs, local.batch_size, rng, rng)
         worker = ShareWorker(WorkerSetup(learner, local, "cpu", seed=1, injected=(), most=4))
         work = RoundWork(worker.trainer.flat.vector.clone(), Limits(float("inf")))
         share = Share(cohort.take(np.array(units)), np.ones(len(units)))
         whole = worker.unit_sum(work, share).total
         expected = [_trained(learner, local, cohort, unit) for unit in units]
-        _agree(whole, torch.stack(expected).sum(dim=0).double(), f"{name}, {how}")
+        _agree(whole, torch.stack(expected).sum(dim=0).double(), f"{name}, {optimiser}")
 
 
-def _agree(found: Tensor, expected: Tensor, what: str) -> None:
+def _agree(update: Tensor, expected: Tensor, what: str) -> None:
     size = float(expected.norm())
     assert size > 0, what
-    assert float((found.double() - expected).norm()) <= 2e-3 * size, what
+    assert float((update.double() - expected).norm()) <= 2e-3 * size, what

@@ -96,7 +96,7 @@ def test_a_round_by_itself_is_one_in_which_anybody_may_be() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rounds", "said"),
+    ("rounds", "message"),
     [
         ([[0, 1], [1]], "round 1: .* 3 rounds"),
         ([[0], [1], [0]], "round 2: .* 3 rounds"),
@@ -104,11 +104,13 @@ def test_a_round_by_itself_is_one_in_which_anybody_may_be() -> None:
         ([[1, 1]], "round 0: .*twice"),
     ],
 )
-def test_a_sampler_that_breaks_the_schedule_is_refused(rounds: list[list[int]], said: str) -> None:
+def test_a_sampler_that_breaks_the_schedule_is_refused(
+    rounds: list[list[int]], message: str
+) -> None:
     guarded = Guarded(Scripted(*rounds), Participation(3, 2, 2), 2)
     for _ in rounds[:-1]:
         guarded.draw(RNG)
-    with pytest.raises(PrivacyError, match=said):
+    with pytest.raises(PrivacyError, match=message):
         guarded.draw(RNG)
 
 

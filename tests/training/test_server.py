@@ -63,7 +63,7 @@ def test_a_step_is_that_of_torch(server: Any, optimizer: Any) -> None:
 def test_lamb_is_algorithm_2_of_the_paper(decay: float) -> None:
     """In float64, a layer at a time: the trust ratio is that of its own weights and step."""
     estimates, rate, layers = _estimates(), 0.3, (slice(0, 2), slice(2, 6))
-    found = _walk(LambServer(rate, weight_decay=decay, tau=1e-6), estimates)
+    weights = _walk(LambServer(rate, weight_decay=decay, tau=1e-6), estimates)
     theta = torch.ones(6, dtype=torch.float64)
     first = second = torch.zeros(6, dtype=torch.float64)
     for t, estimate in enumerate(estimates, start=1):
@@ -73,7 +73,7 @@ def test_lamb_is_algorithm_2_of_the_paper(decay: float) -> None:
         for layer in layers:
             step = r[layer] + decay * theta[layer]
             theta[layer] -= rate * theta[layer].norm() / step.norm() * step
-    torch.testing.assert_close(found.double(), theta, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(weights.double(), theta, rtol=1e-5, atol=1e-6)
 
 
 def test_lamb_moves_a_layer_of_zeros_and_leaves_one_without_a_step() -> None:
@@ -90,12 +90,12 @@ def test_lamb_wants_to_know_the_layers() -> None:
 
 def test_yogi_of_a_constant_estimate_has_a_closed_form() -> None:
     tau, delta, rate = 0.01, 2.0, 0.5
-    found = _walk(YogiServer(rate, tau=tau), [torch.full((6,), delta)] * 3)
+    weights = _walk(YogiServer(rate, tau=tau), [torch.full((6,), delta)] * 3)
     expected = 1.0
     for t in (1, 2, 3):  # v starts below delta^2 and climbs by 0.01 delta^2 a round
         v = tau**2 + t * 0.01 * delta**2
         expected += rate * (1 - 0.9**t) * delta / (v**0.5 + tau)
-    torch.testing.assert_close(found, torch.full((6,), expected))
+    torch.testing.assert_close(weights, torch.full((6,), expected))
 
 
 def test_yogi_s_second_moment_comes_down_by_a_part_of_the_estimate_not_of_itself() -> None:
@@ -112,14 +112,14 @@ class _Large(TorchDispatchMode):
 
     def __init__(self, numbers: int) -> None:
         super().__init__()
-        self._numbers, self.made = numbers, 0
+        self._numbers, self.count = numbers, 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        found = func(*args, **(kwargs or {}))
+        outcome = func(*args, **(kwargs or {}))
         new = all(returned.alias_info is None for returned in func._schema.returns)
-        if new and isinstance(found, Tensor) and found.numel() >= self._numbers:
-            self.made += 1
-        return found
+        if new and isinstance(outcome, Tensor) and outcome.numel() >= self._numbers:
+            self.count += 1
+        return outcome
 
 
 @pytest.mark.parametrize("server", ALL, ids=IDS)
@@ -139,7 +139,7 @@ def test_a_step_takes_the_memory_of_one_vector_and_blocks_change_no_bit(
             patch.setattr("uedp_bench.training.server.weights_at_once", lambda device: 10)
             other = blocks.step(other, estimate, step, 3)
         assert torch.equal(theta, other)
-        assert seen.made == 1 or step == 0  # the first step makes its moments
+        assert seen.count == 1 or step == 0  # the first step makes its moments
 
 
 @pytest.mark.parametrize("kind", [SgdServer, AdamServer, YogiServer, AdagradServer])

@@ -60,7 +60,7 @@ def _by_torch(
     learner: NetworkLearner, theta: Tensor, cohort: Cohort, local: LocalTraining
 ) -> Tensor:
     """(units, d) what torch's SGD moves a copy of the network by, from weights (d,)."""
-    found = []
+    updates = []
     for unit in range(len(cohort.rows)):
         module = copy.deepcopy(learner.module).train()
         nn.utils.vector_to_parameters(theta.clone(), module.parameters())
@@ -72,8 +72,8 @@ def _by_torch(
                 optimizer.zero_grad()
                 ((kept * losses.nats).sum() / (kept * losses.targets).sum()).backward()
                 optimizer.step()
-        found.append(nn.utils.parameters_to_vector(module.parameters()).detach() - theta)
-    return torch.stack(found)
+        updates.append(nn.utils.parameters_to_vector(module.parameters()).detach() - theta)
+    return torch.stack(updates)
 
 
 def _clipped(updates: Tensor) -> Tensor:
@@ -90,9 +90,9 @@ def test_users_send_what_torch_trains_round_after_round(steps: str, vectorised: 
     theta = trainer.flat.vector.clone()
     for _ in range(2):  # what a round leaves in the network would show in the next
         expected = _by_torch(learner, theta, cohort, local)
-        found = trainer.updates(theta, cohort)
-        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
-        theta = theta + found.mean(dim=0)
+        updates = trainer.updates(theta, cohort)
+        torch.testing.assert_close(updates, expected, rtol=1e-4, atol=1e-5)
+        theta = theta + updates.mean(dim=0)
 
 
 @pytest.mark.parametrize("units", [USERS, [[row] for row in range(10)]], ids=["users", "records"])
@@ -105,11 +105,11 @@ def test_sums_are_those_of_torch(units: list[list[int]], fast: bool, vectorised:
     cohort, theta = _cohort(units, local), worker.trainer.flat.vector.clone()
     share = Share(cohort, np.ones(len(units)))
     for _ in range(2):
-        found = worker.unit_sum(RoundWork(theta, Limits(BOUND)), share)
-        assert (ONE_PASS in found.clipping) is fast
+        unit_sum = worker.unit_sum(RoundWork(theta, Limits(BOUND)), share)
+        assert (ONE_PASS in unit_sum.clipping) is fast
         expected = _clipped(_by_torch(learner, theta, cohort, local))
-        torch.testing.assert_close(found.total, expected, rtol=1e-4, atol=1e-5)
-        theta = theta + found.total / len(units)
+        torch.testing.assert_close(unit_sum.total, expected, rtol=1e-4, atol=1e-5)
+        theta = theta + unit_sum.total / len(units)
 
 
 def test_a_call_with_other_weights_leaves_the_network_its_own() -> None:

@@ -83,9 +83,9 @@ def test_a_count_that_is_not_paid_for_fails_in_one_line(
 ) -> None:
     command = flags(tmp_path, "--mechanism", "stepping-dp", "--set", "mechanism.count_noise=0.5")
     assert run_cli(command) == 1
-    said = capsys.readouterr().err
-    assert "noise multiplier 1.1" in said
-    assert "Traceback" not in said
+    output = capsys.readouterr().err
+    assert "noise multiplier 1.1" in output
+    assert "Traceback" not in output
 
 
 def test_the_policy_is_short() -> None:

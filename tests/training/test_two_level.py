@@ -62,7 +62,7 @@ def test_every_row_is_clipped_then_every_user(
 ) -> None:
     points = size * np.random.default_rng(seed).normal(size=(len(users), 3))
     local = LocalTraining(learning_rate=0.5)
-    found = _moved(points, users, bound=TwoLevelBound(1.0, rows=row_clip), local=local)
+    weights = _moved(points, users, bound=TwoLevelBound(1.0, rows=row_clip), local=local)
     by_hand = sum(
         _project(
             sum(_project(0.5 * points[i], row_clip) for i in np.flatnonzero(np.equal(users, user))),
@@ -70,7 +70,7 @@ def test_every_row_is_clipped_then_every_user(
         )
         for user in set(users)
     )
-    np.testing.assert_allclose(found.numpy(), by_hand, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(weights.numpy(), by_hand, rtol=1e-4, atol=1e-5)
 
 
 def test_one_row_a_user_at_the_user_s_bound_is_one_level_clipping() -> None:
@@ -90,14 +90,14 @@ def test_networks_give_the_same_whatever_trains_side_by_side(
     plan = _plan(
         users, rounds=3, sampler=PoissonSampler(4, 0.7), bound=TwoLevelBound(2.0, rows=0.8)
     )
-    found = []
+    weights = []
     for chunk, cached in ((1, 1), (2, 150), (32, 2**23)):
         monkeypatch.setattr(clipping, "CACHED_NUMBERS", cached)  # rows at once: 1, 4, all
         run = replace(toy_run(), speed=Speed(chunk=chunk))
-        found.append(flat(train_federated(plan, NetworkLearner(12, vectorised), run).module))
-    assert float(found[0].norm()) > 0
-    for other in found[1:]:
-        torch.testing.assert_close(other, found[0], rtol=1e-5, atol=1e-6)
+        weights.append(flat(train_federated(plan, NetworkLearner(12, vectorised), run).module))
+    assert float(weights[0].norm()) > 0
+    for other in weights[1:]:
+        torch.testing.assert_close(other, weights[0], rtol=1e-5, atol=1e-6)
 
 
 def test_a_row_that_is_not_finite_counts_as_nothing_and_the_user_s_others_stay() -> None:

@@ -20,14 +20,14 @@ from uedp_bench.leaderboard.run_pages.score_figures import _null_shares
 
 
 def figures_of(result):
-    found = [figure for name in {**result.leakage, **result.details}
-             for figure in attack_figures(result.details.get(name, {}),
-                                          result.leakage.get(name, {}))]  # fmt: skip
-    found += run_figures.curves(result) + run_figures.training(result)
-    return found + run_figures.diagnostics(result) + run_figures.cost(result)
+    figures = [figure for name in {**result.leakage, **result.details}
+               for figure in attack_figures(result.details.get(name, {}),
+                                            result.leakage.get(name, {}))]  # fmt: skip
+    figures += run_figures.curves(result) + run_figures.training(result)
+    return figures + run_figures.diagnostics(result) + run_figures.cost(result)
 
 
-def made(details_, metrics=None):
+def figures_by_title(details_, metrics=None):
     """Figures of one attack by title."""
     metrics = {name: Estimate(value=value) for name, value in (metrics or {}).items()}
     return {figure.title: figure for figure in attack_figures(details_, metrics)}
@@ -35,9 +35,9 @@ def made(details_, metrics=None):
 
 @pytest.mark.parametrize("word", ["plain", HOSTILE])
 def test_plotly_takes_every_figure_of_a_result_with_everything(word):
-    found = figures_of(everything(word=word))
-    assert len(found) == 17
-    for figure in found:
+    figures = figures_of(everything(word=word))
+    assert len(figures) == 17
+    for figure in figures:
         json.dumps(figure.figure, allow_nan=False)
         go.Figure(figure.figure)  # raises on properties that do not exist
         assert figure.table.rows, figure.title
@@ -77,9 +77,9 @@ def test_plain_leaves_no_markup_for_plotly():
 
 def test_lines_are_thinned_with_their_ends_and_infinities_are_gaps():
     points = [(at, float(at)) for at in range(10_001)]
-    found = line(points, "x", 0)
-    assert 900 < len(found["x"]) < 1100
-    assert (found["x"][0], found["x"][-1]) == (0, 10_000)
+    trace = line(points, "x", 0)
+    assert 900 < len(trace["x"]) < 1100
+    assert (trace["x"][0], trace["x"][-1]) == (0, 10_000)
     assert line([(1, math.inf), (2, 1.0)], "x", 0)["y"] == [None, 1.0]
     assert thinned(points[:5]) == points[:5]
 
@@ -106,7 +106,7 @@ def test_without_a_limit_the_null_of_exposure_is_exponential():
 
 
 def test_exposures_are_counted_by_kind_and_the_null_has_as_many_canaries():
-    figure = made(details("x")["secret-sharer"], {"exposure_limit": 10.0})[
+    figure = figures_by_title(details("x")["secret-sharer"], {"exposure_limit": 10.0})[
         "Exposure of the canaries"
     ].figure
     entity, word, null = figure["data"]
@@ -119,13 +119,15 @@ def test_exposures_are_counted_by_kind_and_the_null_has_as_many_canaries():
 
 
 def test_losses_stand_over_the_histogram_of_references():
-    found = made(details("x")["secret-sharer"])["The most exposed canary among its references"]
-    bars, *rugs = found.figure["data"]
+    card = figures_by_title(details("x")["secret-sharer"])[
+        "The most exposed canary among its references"
+    ]
+    bars, *rugs = card.figure["data"]
     assert (bars["x"], bars["y"], bars["width"]) == ([18, 20, 22], [3, 7, 2], [2, 2, 2])
     # The first canary's loss is infinite: null in the file.
     assert [rug["x"] for rug in rugs] == [[19.0, 21.0], [18.0, 20.0, 22.0]]
-    assert found.figure["layout"]["shapes"][0]["x0"] == 18.0
-    assert found.table.rows[1] == ("19 to 21", "7")
+    assert card.figure["layout"]["shapes"][0]["x0"] == 18.0
+    assert card.table.rows[1] == ("19 to 21", "7")
 
 
 # -------------------------------------------------------------------------------------------- ROC
@@ -133,8 +135,8 @@ def test_losses_stand_over_the_histogram_of_references():
 
 def test_roc_curves_are_on_log_axes_with_chance_and_the_reported_rates():
     metrics = {"tpr_at_1pct_fpr": 0.1875, "tpr_at_0.1pct_fpr": 0.0625}
-    found = made(details("x")["membership"], metrics)["ROC of records, by score"]
-    figure = found.figure
+    card = figures_by_title(details("x")["membership"], metrics)["ROC of records, by score"]
+    figure = card.figure
     loss, ratio, _, chance, reported = figure["data"]
     assert figure["layout"]["xaxis"]["type"] == figure["layout"]["yaxis"]["type"] == "log"
     assert ratio["name"] == "ratio (main and strongest)"
@@ -145,38 +147,38 @@ def test_roc_curves_are_on_log_axes_with_chance_and_the_reported_rates():
     # On log axes shapes take values, and annotations exponents.
     assert [shape["x0"] for shape in figure["layout"]["shapes"]] == [0.01, 0.001]
     assert [note["x"] for note in figure["layout"]["annotations"]] == [-2.0, -3.0]
-    row = dict(zip(found.table.head, found.table.rows[4], strict=True))
+    row = dict(zip(card.table.head, card.table.rows[4], strict=True))
     assert row["FPR"] == "0.01"
     assert float(row["loss"]) == pytest.approx(0.01**0.9375, abs=5e-4)
     assert len(loss["x"]) == 6  # the point without any hit has no place on a log axis
 
 
 def test_a_rate_below_the_resolution_is_not_marked():
-    found = made({"scores": {"loss": {"roc": [[0.0, 0.25], [0.25, 0.5], [1.0, 1.0]]}}},
-                 {"tpr_at_1pct_fpr": 0.25})["ROC of records, by score"]  # fmt: skip
-    assert found.figure["layout"]["shapes"] == []
-    assert {trace["name"] for trace in found.figure["data"]} == {"loss", "chance"}
+    card = figures_by_title({"scores": {"loss": {"roc": [[0.0, 0.25], [0.25, 0.5], [1.0, 1.0]]}}},
+                            {"tpr_at_1pct_fpr": 0.25})["ROC of records, by score"]  # fmt: skip
+    assert card.figure["layout"]["shapes"] == []
+    assert {trace["name"] for trace in card.figure["data"]} == {"loss", "chance"}
     # No false alarm, yet hits: at the left edge.
-    floor = found.figure["data"][0]["x"][0]
-    assert math.log10(floor) == found.figure["layout"]["xaxis"]["range"][0]
+    floor = card.figure["data"][0]["x"][0]
+    assert math.log10(floor) == card.figure["layout"]["xaxis"]["range"][0]
 
 
 # ------------------------------------------------------------------------------------ other shapes
 
 
 def test_scores_of_the_audit_are_counted_on_both_sides():
-    found = made(details("x")["audit"])
-    included, excluded = found["Scores of the audit's canaries"].figure["data"]
+    by_title = figures_by_title(details("x")["audit"])
+    included, excluded = by_title["Scores of the audit's canaries"].figure["data"]
     assert (included["name"], sum(included["y"])) == ("included", 48)
     assert (excluded["name"], sum(excluded["y"])) == ("excluded", 52)
     assert included["x"] == excluded["x"]
-    assert "Scores over retrainings" in found
+    assert "Scores over retrainings" in by_title
 
 
 def test_a_map_has_a_trace_for_each_class_and_one_for_unknown_rows():
     kept = details("x")["attribute-inference"]
-    found = made(kept)
-    by_gender = found["PCA by private attribute gender"]
+    by_title = figures_by_title(kept)
+    by_gender = by_title["PCA by private attribute gender"]
     names = [trace["name"] for trace in by_gender.figure["data"]]
     assert names == ["yes x", "no", "unknown"]
     codes = kept["projection"]["attributes"]["gender"]["labels"]
@@ -185,25 +187,25 @@ def test_a_map_has_a_trace_for_each_class_and_one_for_unknown_rows():
     assert list(zip(first["x"], first["y"], strict=True)) == [tuple(p) for p in points]
     assert len({trace["marker"]["symbol"] for trace in by_gender.figure["data"]}) == 3
     assert "53.1 % of the variance" in by_gender.figure["layout"]["xaxis"]["title"]["text"]
-    assert "PCA by label of the main task" in found
+    assert "PCA by label of the main task" in by_title
 
 
 def test_attributes_stand_beside_the_most_frequent_class():
     metrics = {"accuracy_gender": 0.625, "majority_gender": 0.5}
-    majority, attacker = made({}, metrics)["What the attacker infers"].figure["data"]
+    majority, attacker = figures_by_title({}, metrics)["What the attacker infers"].figure["data"]
     assert (attacker["name"], attacker["x"], attacker["y"]) == ("attacker", [0.625], ["gender"])
     assert (majority["name"], majority["x"]) == ("most frequent class", [0.5])
 
 
 def test_the_curve_of_a_guarantee_marks_its_protected_point_and_the_bounds():
-    (found,) = run_figures.curves(everything())
-    curve, point, bounds = found.figure["data"]
+    (card,) = run_figures.curves(everything())
+    curve, point, bounds = card.figure["data"]
     assert curve["y"] == [4.5, 8.25, 300.5, None]  # infinity is a gap
-    assert curve["x"][0] == found.figure["layout"]["xaxis"]["tickvals"][0] > 0
-    assert found.figure["layout"]["xaxis"]["ticktext"] == ["0", "3", "100", "2,699"]
+    assert curve["x"][0] == card.figure["layout"]["xaxis"]["tickvals"][0] > 0
+    assert card.figure["layout"]["xaxis"]["ticktext"] == ["0", "3", "100", "2,699"]
     assert (point["x"], point["y"]) == ([3], [8.25])
     assert (bounds["x"], bounds["y"]) == ([3], [2.625])
-    assert found.table.rows[-1][1:] == ("2,699", "any number", "∞")
+    assert card.table.rows[-1][1:] == ("2,699", "any number", "∞")
 
 
 def test_series_say_what_a_deployment_could_not_print():
@@ -227,20 +229,20 @@ def test_series_say_what_a_deployment_could_not_print():
     {"reference_losses": {"canary": "a", "loss": 1.0, "edges": [0.0, "inf"], "counts": [1]}},
 ])  # fmt: skip
 def test_values_of_other_shapes_are_left_to_tables(kept):
-    assert made(kept) == {}
+    assert figures_by_title(kept) == {}
 
 
 # ----------------------------------------------------------------------------------------- tables
 
 
 def test_records_side_by_side_become_one_table():
-    found = {one.caption: one for one in tables(details("x")["attribute-inference"], "")}
-    by_class = found["attributes: by class"]
+    by_caption = {one.caption: one for one in tables(details("x")["attribute-inference"], "")}
+    by_class = by_caption["attributes: by class"]
     assert by_class.head == ("", "", "share", "accuracy")
     assert by_class.rows[0] == ("gender", "first", "0.41", "0.25 [0.12, 0.88]")
     assert [row[:2] for row in by_class.rows[2:]] == [("age", "first"), ("age", "second")]
-    assert found["attributes: confusion: gender"].head == ("truth", "yes x", "no")
-    assert found["attributes: confusion: gender"].rows[1] == ("no", "13", "22")
+    assert by_caption["attributes: confusion: gender"].head == ("truth", "yes x", "no")
+    assert by_caption["attributes: confusion: gender"].rows[1] == ("no", "13", "22")
 
 
 def test_tables_of_deep_and_long_values_end():

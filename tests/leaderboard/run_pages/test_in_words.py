@@ -15,14 +15,14 @@ from uedp_bench.leaderboard.run_pages.run_page import Samples, run_context, samp
 NOTHING = promise("proven", math.inf)
 
 
-def run(score=60.0, *given, **more):
-    return seeds("user-dp", score, guarantees=given, **more)[0]
+def run(score=60.0, *guarantees, **more):
+    return seeds("user-dp", score, guarantees=guarantees, **more)[0]
 
 
 def leaking(values, **more):
     leakage = {attack: {name: Estimate(value=value, low=low, high=high)
-                        for name, (low, value, high) in found.items()}
-               for attack, found in values.items()}  # fmt: skip
+                        for name, (low, value, high) in intervals.items()}
+               for attack, intervals in values.items()}  # fmt: skip
     return run(60.0, NOTHING, **more).model_copy(update={"leakage": leakage})
 
 
@@ -55,15 +55,15 @@ def test_nothing_proven_and_hidden_computation_are_told_apart():
 
 
 def test_the_strongest_attack_is_the_one_that_goes_furthest_from_nothing():
-    found = in_words(leaking({
+    sentences = in_words(leaking({
         "secret-sharer": {"exposure_max_repeats": (2.0, 3.0, 4.0), "exposure_limit": (10,) * 3},
         "membership": {"auc": (0.8, 0.9, 0.95)},
     }))  # fmt: skip
-    assert found[1].text == (
+    assert sentences[1].text == (
         "The strongest attack, membership, reaches member AUC 0.90, where 0.50 is expected if "
         "nothing leaks: it finds something."
     )
-    assert found[1].tone == "bad"
+    assert sentences[1].tone == "bad"
 
 
 @pytest.mark.parametrize("ends", [(0.45, 0.55, 0.65), (None, 0.9, None)])
@@ -83,11 +83,11 @@ def test_membership_must_exceed_what_the_text_alone_tells():
 
 def test_a_refuted_claim_does_not_hold():
     claim = promise("claimed", 0.5, status="refuted", reason="audit finds at least 1.5")
-    found = in_words(run(60.0, claim))
-    assert found[-1].text == "The claim does not hold: audit finds at least 1.5."
-    assert found[-1].tone == "bad"
-    found = in_words(run(60.0, claim, lower_bounds=(bound(3.0, 1.5),)))
-    assert found[-1].text == (
+    sentences = in_words(run(60.0, claim))
+    assert sentences[-1].text == "The claim does not hold: audit finds at least 1.5."
+    assert sentences[-1].tone == "bad"
+    sentences = in_words(run(60.0, claim, lower_bounds=(bound(3.0, 1.5),)))
+    assert sentences[-1].text == (
         "The claim does not hold: it is ε = 0.50 for a person, and the attack audit finds at "
         "least 1.50 (99.9999 % sure)."
     )
@@ -119,24 +119,24 @@ def planted(details):
 
 
 def test_samples_are_planted_texts_that_come_back():
-    told = [
+    canaries = [
         canary("kept apart", 7, occurrences=1, beam_search=False),
         canary("preferred", 1, occurrences=2, beam_search=False),
         canary("said often", 1, occurrences=90, beam_search=True),
         canary("said", 1, occurrences=9, beam_search=True),
     ]
-    (found,) = planted({"secret-sharer": {"canaries": told}, "other": {"canaries": "none"}})
-    assert found.caption == "secret-sharer: 3 of 4 planted texts come back"
-    assert [row[0] for row in found.rows] == ["said", "said often", "preferred"]
-    assert planted({"secret-sharer": {"canaries": told[:1]}}) == ()
+    (table,) = planted({"secret-sharer": {"canaries": canaries}, "other": {"canaries": "none"}})
+    assert table.caption == "secret-sharer: 3 of 4 planted texts come back"
+    assert [row[0] for row in table.rows] == ["said", "said often", "preferred"]
+    assert planted({"secret-sharer": {"canaries": canaries[:1]}}) == ()
     assert planted({"a": {"canaries": [{"text": 3}]}, "b": "c"}) == ()
 
 
 def test_samples_are_texts_beside_what_was_read_of_them():
     read = {"word-reconstruction": (Sample(private="Ann is <ill>", seen="x is y", read="Ann"),)}
-    (found,) = samples(run(60.0).model_copy(update={"samples": read})).read
-    assert found.caption == "word-reconstruction"
-    assert found.rows == (("Ann is <ill>", "x is y", "Ann"),)
+    (table,) = samples(run(60.0).model_copy(update={"samples": read})).read
+    assert table.caption == "word-reconstruction"
+    assert table.rows == (("Ann is <ill>", "x is y", "Ann"),)
     assert samples(run(60.0)) == Samples((), ())
 
 
@@ -147,8 +147,8 @@ def test_long_samples_are_cut():
 
 
 def test_the_page_has_both():
-    told = {"secret-sharer": {"canaries": [canary("said", 1, beam_search=True)]}}
-    one = run(60.0, promise("proven", 8.0), details=told)
+    details = {"secret-sharer": {"canaries": [canary("said", 1, beam_search=True)]}}
+    one = run(60.0, promise("proven", 8.0), details=details)
     context = run_context(one, aggregate([one])[0])
     assert context["in_words"][0].text.startswith("At a proven ε of 8.00 for a person")
     assert context["samples"].planted[0].rows[0][0] == "said"

@@ -84,10 +84,10 @@ def leaves(value):
         yield value
 
 
-def shows(found: Html, text: str) -> bool:
+def shows(html: Html, text: str) -> bool:
     """Whether a page shows a text; names of fields have spaces where files have underscores."""
     text = " ".join(text.split())
-    return text in found.text or text.replace("_", " ") in found.text
+    return text in html.text or text.replace("_", " ") in html.text
 
 
 def context(*results: Result):
@@ -100,14 +100,14 @@ def context(*results: Result):
 
 @pytest.mark.parametrize("word", ["plain", HOSTILE, "\u2028 é 漢字 \u202e '\"`"])
 def test_all_text_of_a_result_is_shown_as_text(page, word):
-    found = page(everything(word=word))
+    html = page(everything(word=word))
     for text in {leaf for leaf in leaves(everything(word=word).model_dump(mode="json"))
                  if isinstance(leaf, str)} - {"pca", "inf"}:  # fmt: skip
-        assert shows(found, text), text
-    assert len(found.all("script")) == 6
-    assert not found.all("img")
+        assert shows(html, text), text
+    assert len(html.all("script")) == 6
+    assert not html.all("img")
     assert all(name in {"page", "data", ""} or not name.startswith("on")
-               for _, attributes in found.elements for name in attributes)  # fmt: skip
+               for _, attributes in html.elements for name in attributes)  # fmt: skip
 
 
 def test_the_raw_result_on_the_page_is_the_result(page):
@@ -121,24 +121,24 @@ def test_the_raw_result_on_the_page_is_the_result(page):
                                     "reproductions/vickrey-product-reviews"])  # fmt: skip
 def test_every_value_of_a_reference_result_is_on_its_page(page, folder):
     result = next(one for (where, _), one in first_results().items() if where == folder)
-    found = page(result)
-    raw = list(leaves(json.loads(found.scripts["result"])))
+    html = page(result)
+    raw = list(leaves(json.loads(html.scripts["result"])))
     declared = list(leaves(result.model_dump(mode="json", include={"metrics"})))
     assert all(leaf in raw for leaf in declared)
     for leaf in leaves(result.model_dump(mode="json", exclude={"metrics"})):
         assert leaf in raw
         if isinstance(leaf, str) and leaf != "inf":
-            assert shows(found, leaf), leaf
+            assert shows(html, leaf), leaf
     for values in (result.utility, *result.leakage.values()):
         for estimate in values.values():
-            assert any(f"{estimate.value * scale:,.{digits}f}" in found.text
+            assert any(f"{estimate.value * scale:,.{digits}f}" in html.text
                        for scale in (1, 100) for digits in range(5)), estimate  # fmt: skip
 
 
 def test_metrics_stand_beside_all_seeds_of_the_row(page):
-    found = page(everything(1), everything(2), everything(3), failed(4))
-    assert "51.0 45.5 to 56.2 52.0 ±2.5 (n = 3) lower is better" in found.text
-    assert "mean over the 3 finished seeds" in found.text
+    html = page(everything(1), everything(2), everything(3), failed(4))
+    assert "51.0 45.5 to 56.2 52.0 ±2.5 (n = 3) lower is better" in html.text
+    assert "mean over the 3 finished seeds" in html.text
     alone = page(everything(1))
     assert "51.0 45.5 to 56.2 51.0 (n = 1) lower is better" in alone.text
     assert "this seed only" in alone.text
@@ -158,7 +158,7 @@ def test_epsilons_of_the_row_are_told_where_seeds_differ():
 
 
 def test_guarantees_say_in_words_what_holds(page):
-    found = page(everything()).text
+    text = page(everything()).text
     for words in (
         "claimed ε = 0.21 per user-entity refuted: an attack bounds ε from below above this claim",
         "audit bounds it above plain",
@@ -171,57 +171,57 @@ def test_guarantees_say_in_words_what_holds(page):
         "no: simulation only",
         "reidentify : nothing published plain",
     ):
-        assert words in found, words
+        assert words in text, words
 
 
 def test_seeds_lead_to_each_other_and_back_to_the_leaderboard(page):
-    found = page(everything(2), everything(1), failed(7))
-    links = [link["href"] for link in found.all("a")]
+    html = page(everything(2), everything(1), failed(7))
+    links = [link["href"] for link in html.all("a")]
     assert [link for link in links if "everything-" in link or "failed-" in link] == [
         "../runs/everything-1.html", "../runs/everything-2.html", "../runs/failed-7.html",
     ]  # fmt: skip
-    assert [link["href"] for link in found.all("a") if link.get("aria-current") == "page"] == [
+    assert [link["href"] for link in html.all("a") if link.get("aria-current") == "page"] == [
         "../runs/everything-2.html"
     ]
     assert "../table.html#view=compare&rows=everything" in links
     assert "../table.html#task=next-word&source=embedded" in links
-    assert "7 (failed)" in found.text
+    assert "7 (failed)" in html.text
 
 
 def test_a_failed_run_shows_its_error(page):
-    found = page(failed(), everything(2)).text
+    text = page(failed(), everything(2)).text
     for words in ("user-dp failed", "InputError in phase train", "users is 3: at least 10",
                   "Traceback (most recent call last): raise InputError",
                   "it failed before any was computed"):  # fmt: skip
-        assert words in found, words
+        assert words in text, words
 
 
 @pytest.mark.parametrize("result", [minimal(), failed(), everything(), everything(word=HOSTILE)])
 def test_pages_have_headings_in_order_and_names_for_everything(page, result):
-    found = page(result)
-    levels = [int(tag[1]) for tag, _ in found.elements if tag in {"h1", "h2", "h3", "h4"}]
+    html = page(result)
+    levels = [int(tag[1]) for tag, _ in html.elements if tag in {"h1", "h2", "h3", "h4"}]
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
-    ids = [attributes["id"] for _, attributes in found.elements if "id" in attributes]
+    ids = [attributes["id"] for _, attributes in html.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
-    referred = [attributes["aria-labelledby"] for _, attributes in found.elements
+    referred = [attributes["aria-labelledby"] for _, attributes in html.elements
                 if "aria-labelledby" in attributes]  # fmt: skip
-    referred += [link["href"][1:] for link in found.all("a") if link["href"].startswith("#")]
+    referred += [link["href"][1:] for link in html.all("a") if link["href"].startswith("#")]
     assert set(referred) <= set(ids)
-    for _, attributes in found.elements:
+    for _, attributes in html.elements:
         if attributes.get("role") in {"img", "group"}:
             assert (attributes["aria-label"] or "").strip()
 
 
 def test_every_figure_has_its_numbers_in_a_table(page):
-    found = page(everything())
-    data = json.loads(found.scripts["data"])["figures"]
-    charts = [one for _, one in found.elements if "data-figure" in one]
+    html = page(everything())
+    data = json.loads(html.scripts["data"])["figures"]
+    charts = [one for _, one in html.elements if "data-figure" in one]
     assert [one["id"] for one in data] == [one["data-figure"] for one in charts]
     assert len(data) == 17
     assert all(one["role"] == "img" for one in charts)
-    assert found.text.count("Numbers of ") == len(data)
+    assert html.text.count("Numbers of ") == len(data)
 
 
 # ------------------------------------------------------------------------------------------ repeat
@@ -256,14 +256,14 @@ def test_a_spec_with_a_selection_and_awkward_values_is_kept(tmp_path):
 
 def test_the_page_says_how_to_repeat_the_run(page):
     result = first_results()["quickstart", "user-dp"]
-    found = page(result)
-    assert COMMAND in found.text
-    (link,) = [link for link in found.all("a") if link.get("download") == "spec.yaml"]
+    html = page(result)
+    assert COMMAND in html.text
+    (link,) = [link for link in html.all("a") if link.get("download") == "spec.yaml"]
     head, _, body = link["href"].partition(",")
     assert head == "data:text/yaml;charset=utf-8"
     assert unquote(body) == spec_yaml(result.spec)
-    assert "noise_multiplier = 0.895" in found.text
-    assert "clip bound" in found.text  # the meaning of a parameter
+    assert "noise_multiplier = 0.895" in html.text
+    assert "clip bound" in html.text  # the meaning of a parameter
 
 
 def test_what_must_be_there_first_is_told():
@@ -278,10 +278,10 @@ def test_what_must_be_there_first_is_told():
 
 
 def test_only_what_differs_from_defaults_is_named_in_the_title():
-    found = repeat(first_results()["quickstart", "user-dp"].spec)
-    assert "rounds = 36" in found.set
-    assert not any(one.startswith(("sampling", "local_epochs")) for one in found.set)
-    assert len(found.parameters.rows) > 30
+    repetition = repeat(first_results()["quickstart", "user-dp"].spec)
+    assert "rounds = 36" in repetition.set
+    assert not any(one.startswith(("sampling", "local_epochs")) for one in repetition.set)
+    assert len(repetition.parameters.rows) > 30
 
 
 # ------------------------------------------------------------------------------------------- words

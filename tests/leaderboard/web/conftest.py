@@ -32,17 +32,17 @@ SWITCHES = (
 
 
 def chromium() -> str | None:
-    given = os.environ.get("UEDP_BENCH_CHROMIUM")
-    return given or next(filter(None, map(shutil.which, NAMES)), None)
+    path = os.environ.get("UEDP_BENCH_CHROMIUM")
+    return path or next(filter(None, map(shutil.which, NAMES)), None)
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    found = chromium()
-    if found is None:
+    executable = chromium()
+    if executable is None:
         pytest.skip(f"no browser: none of {', '.join(NAMES)} is installed")
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=found, args=list(SWITCHES))
+        started = playwright.chromium.launch(executable_path=executable, args=list(SWITCHES))
         yield started
         started.close()
 
@@ -55,9 +55,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder = folder.parent
     with FileLock(folder / "site.lock"):
         if not (folder / "site").exists():
-            made = tmp_path_factory.mktemp("whole")
-            build(shown_results(), made)
-            made.rename(folder / "site")
+            whole = tmp_path_factory.mktemp("whole")
+            build(shown_results(), whole)
+            whole.rename(folder / "site")
     return folder / "site"
 
 
@@ -173,10 +173,10 @@ def serious(page: Page, rules: tuple[str, ...] = ()) -> list[str]:
     options: dict[str, object] = {"preload": False, "resultTypes": ["violations"]}
     if rules:
         options["runOnly"] = list(rules)
-    found = Axe().run(page, options=options).response["violations"]
+    violations = Axe().run(page, options=options).response["violations"]
     return [
         f"{one['impact']}: {one['id']}: {one['help']}: {node['html'][:200]}"
-        for one in found
+        for one in violations
         if one["impact"] in ("serious", "critical")
         for node in one["nodes"]
     ]
@@ -191,7 +191,7 @@ def accessible() -> Callable[..., None]:
     """
 
     def check(page: Page, *rules: str) -> None:
-        found = serious(page, rules)
-        assert not found, "\n".join(found)
+        violations = serious(page, rules)
+        assert not violations, "\n".join(violations)
 
     return check

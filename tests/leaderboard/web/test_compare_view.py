@@ -53,11 +53,11 @@ def page(strange, visit):
 
 
 def test_paired_tests_agree_with_scipy(page):
-    given = list(cases())
-    found = page.evaluate(
-        "cases => cases.map(uedp.significance.pairedTest)", [pairs(*case) for case in given]
+    inputs = list(cases())
+    tests = page.evaluate(
+        "cases => cases.map(uedp.significance.pairedTest)", [pairs(*case) for case in inputs]
     )
-    for (values, reference), test in zip(given, found, strict=True):
+    for (values, reference), test in zip(inputs, tests, strict=True):
         oracle = stats.ttest_rel(values, reference)
         low, high = oracle.confidence_interval(0.95)
         assert test["reason"] == ""
@@ -69,9 +69,9 @@ def test_paired_tests_agree_with_scipy(page):
         half = (high - low) / 2
         assert test["low"] == pytest.approx(low, rel=0, abs=2e-7 * half)
         assert test["high"] == pytest.approx(high, rel=0, abs=2e-7 * half)
-    ps = [test["p"] for test in found]
+    ps = [test["p"] for test in tests]
     assert min(ps) < 1e-100  # tiny p are kept, not rounded to 0
-    assert min(test["t"] for test in found) < -1000
+    assert min(test["t"] for test in tests) < -1000
     assert page.evaluate("uedp.significance.resolution(3)") == pytest.approx(
         stats.t.ppf(0.975, 2) / math.sqrt(3), rel=1e-7
     )
@@ -82,11 +82,13 @@ def test_noise_differs_as_often_as_the_level_says(page):
     trials, n = 2000, 3
     # Pairs share most of their noise, as runs of one seed do.
     shared = rng.normal(50, 5, (trials, n))
-    given = [
+    pairs_of_trials = [
         pairs(list(row + a), list(row + b))
         for row, a, b in zip(shared, *rng.normal(0, 1, (2, trials, n)), strict=True)
     ]
-    ps = page.evaluate("trials => trials.map(t => uedp.significance.pairedTest(t).p)", given)
+    ps = page.evaluate(
+        "trials => trials.map(t => uedp.significance.pairedTest(t).p)", pairs_of_trials
+    )
     # Four standard deviations of the binomial share.
     assert np.mean(np.array(ps) < 0.05) == pytest.approx(0.05, abs=4 * 0.0049)
     assert stats.kstest(ps, "uniform").pvalue > 0.001
@@ -111,13 +113,13 @@ def test_what_a_test_says_and_holm_corrects(page):
     rng = np.random.default_rng(8)
     families = [list(rng.uniform(0, 1, n) ** 3) for n in (1, 2, 3, 5, 8, 40)]
     families += [[0.04, 0.04, 0.04], [0.01, 0.04, 0.03], [1.0, 0.0], []]
-    found = page.evaluate("families => families.map(uedp.significance.holm)", families)
-    for family, corrected in zip(families, found, strict=True):
+    corrections = page.evaluate("families => families.map(uedp.significance.holm)", families)
+    for family, corrected in zip(families, corrections, strict=True):
         assert corrected == pytest.approx(holm(family), rel=1e-12)
     # Holm 1979's procedure on a family whose answer is easily done by hand.
-    assert found[7] == pytest.approx([0.03, 0.06, 0.06])
+    assert corrections[7] == pytest.approx([0.03, 0.06, 0.06])
 
-    told = page.evaluate(
+    verdicts = page.evaluate(
         """cases => cases.map((pairs) => {
           const test = uedp.significance.pairedTest(pairs);
           test.corrected = test.p;
@@ -125,10 +127,10 @@ def test_what_a_test_says_and_holm_corrects(page):
         })""",
         [pairs(values, reference) for values, reference, _ in UNTESTABLE],
     )
-    assert told == [text for *_, text in UNTESTABLE]
+    assert verdicts == [text for *_, text in UNTESTABLE]
     # Rounded p stays on its side of 5 %.
-    given = [0.04999, 0.0496, 0.05, 0.05001, 0.0123, 0.4, 1, 0.0001, 0.00009, 0]
-    assert page.evaluate("ps => ps.map(uedp.significance.pText)", given) == [
+    p_values = [0.04999, 0.0496, 0.05, 0.05001, 0.0123, 0.4, 1, 0.0001, 0.00009, 0]
+    assert page.evaluate("ps => ps.map(uedp.significance.pText)", p_values) == [
         "p = 0.04999", "p = 0.0496", "p = 0.05", "p = 0.05001", "p = 0.012", "p = 0.4", "p = 1",
         "p = 0.0001", "p < 0.0001", "p < 0.0001",
     ]  # fmt: skip
@@ -150,13 +152,13 @@ def quickstart():
 
 def by_seed(row) -> dict[str, dict[int, float]]:
     """Metrics of a row's runs by seed, with all digits."""
-    found: dict[str, dict[int, float]] = {}
+    values: dict[str, dict[int, float]] = {}
     for result in runs():
         if result.group == row.group:
             for kind, metrics in {"utility": result.utility, **result.leakage}.items():
                 for name, estimate in metrics.items():
-                    found.setdefault(f"{kind}.{name}", {})[result.spec.seed] = estimate.value
-    return found
+                    values.setdefault(f"{kind}.{name}", {})[result.spec.seed] = estimate.value
+    return values
 
 
 def records(page) -> list[dict[str, str]]:
@@ -181,17 +183,21 @@ def test_tests_and_download_agree_with_the_results(site, visit, quickstart):
     link = "view=compare&rows=" + ",".join(row.group for row in (reference, *others))
     page = visit(site / "table.html", link)
     written = {(one["metric"], one["row"]): one for one in records(page)}
-    known = by_seed(reference)
+    baseline = by_seed(reference)
     tested = 0
-    for key in known:
+    for key in baseline:
         oracles = {
             row.group: stats.ttest_rel([by_seed(row)[key][s] for s in (1, 2, 3)],
-                                       [known[key][s] for s in (1, 2, 3)])
+                                       [baseline[key][s] for s in (1, 2, 3)])
             for row in others
         }  # fmt: skip
-        made = {group: oracle for group, oracle in oracles.items() if np.isfinite(oracle.statistic)}
-        corrected = dict(zip(made, holm([one.pvalue for one in made.values()]), strict=True))
-        for group, oracle in made.items():
+        testable = {
+            group: oracle for group, oracle in oracles.items() if np.isfinite(oracle.statistic)
+        }
+        corrected = dict(
+            zip(testable, holm([one.pvalue for one in testable.values()]), strict=True)
+        )
+        for group, oracle in testable.items():
             one = written[key, group]
             interval = oracle.confidence_interval(0.95)
             assert (one["reference"], one["pairs"]) == (reference.group, "3")
@@ -202,7 +208,7 @@ def test_tests_and_download_agree_with_the_results(site, visit, quickstart):
             assert float(one["difference_low"]) == pytest.approx(interval.low, rel=1e-3)
             assert ("no difference seen" in one["test"]) == (corrected[group] >= 0.05)
             tested += 1
-        for group in oracles.keys() - made.keys():
+        for group in oracles.keys() - testable.keys():
             assert written[key, group]["p"] == ""
             assert written[key, group]["test"] == "all differences equal (n = 3)"
     assert tested > 15
@@ -218,10 +224,10 @@ def test_the_view_says_what_differs_and_which_way(site, visit, quickstart):
     )
     low, high = oracle.confidence_interval(0.95)
     [cell] = line(page, "Differences", "perplexity")
-    numbers, told = cell.split("] ")
-    found = [float(part) for part in numbers.replace("[", "").replace(",", "").split()]
-    assert found == pytest.approx([(low + high) / 2, low, high], rel=0.01)
-    assert told.startswith(f"worse differs (p = {oracle.pvalue:.2g}")
+    numbers, verdict = cell.split("] ")
+    numbers_shown = [float(part) for part in numbers.replace("[", "").replace(",", "").split()]
+    assert numbers_shown == pytest.approx([(low + high) / 2, low, high], rel=0.01)
+    assert verdict.startswith(f"worse differs (p = {oracle.pvalue:.2g}")
     assert line(page, "Differences", "unigram floor") == ["0 all differences equal (n = 3)"]
     text = page.locator("#view-compare").inner_text()
     assert "With n = 3 the power is low" in text

@@ -43,13 +43,13 @@ def runs(mechanism, *guarantees, auc=(0.5, 0.5, 0.5), accuracy=(0.5, 0.5, 0.5), 
                 "status": "finished",
                 "utility": {"perplexity": Estimate(value=50.0 + seed)}
                 | ({} if right is None else {"accuracy": Estimate(value=right)}),
-                "leakage": {"membership": {"auc": Estimate(value=told)}},
+                "leakage": {"membership": {"auc": Estimate(value=learned)}},
                 "guarantees": guarantees,
                 "provenance": {"corpus": {"fingerprint": "c"}, "vocabulary": {"fingerprint": "v"}},
                 **more,
             },
         )
-        for seed, (told, right) in enumerate(zip(auc, accuracy, strict=True), start=1)
+        for seed, (learned, right) in enumerate(zip(auc, accuracy, strict=True), start=1)
     ]
 
 
@@ -76,8 +76,8 @@ def index(tmp_path_factory) -> Path:
 
 def shown(page):
     """First words of the mechanism column, down the table."""
-    found = page.locator("#leaderboard tbody th .row-link").all_inner_texts()
-    return [text.split()[0] for text in found]
+    labels = page.locator("#leaderboard tbody th .row-link").all_inner_texts()
+    return [text.split()[0] for text in labels]
 
 
 def cell(page, mechanism, text):
@@ -144,10 +144,10 @@ def test_pages_of_nothing_and_of_failures_open(tmp_path, visit):
     broken = RunError(type="InputError", message="it broke", phase="train")
     failed = runs("failed", status="failed", error=broken, utility={}, leakage={}, provenance={})
     shown = (("none", [], "No row to show."), ("failed", failed, "failed, seed"))
-    for name, results, said in shown:
+    for name, results, message in shown:
         build(results, tmp_path / name)
         page = visit(tmp_path / name / "table.html")
-        assert said in page.locator("#leaderboard").inner_text()
+        assert message in page.locator("#leaderboard").inner_text()
         if name == "none":
             page.get_by_role("tab", name="Plots").click()
             page.wait_for_function("window.Plotly")
@@ -190,13 +190,13 @@ def test_files_keep_notions_apart(index, visit):
             page.get_by_role("button", name=button).click()
         return Path(waiting.value.path()).read_text()
 
-    here = list(csv.DictReader(io.StringIO(saved("Download these rows as CSV"))))
+    lines_of_file = list(csv.DictReader(io.StringIO(saved("Download these rows as CSV"))))
     all_of_them = (index.parent / "results.csv").read_text()
-    for lines in (here, list(csv.DictReader(io.StringIO(all_of_them)))):
+    for lines in (lines_of_file, list(csv.DictReader(io.StringIO(all_of_them)))):
         column = "proven.word.replace-one"
-        found = {line["mechanism"]: line for line in lines}
-        notions = {name: line[f"{column}.notion"] for name, line in found.items()}
+        by_mechanism = {line["mechanism"]: line for line in lines}
+        notions = {name: line[f"{column}.notion"] for name, line in by_mechanism.items()}
         assert notions == {
             "words": "metric-dp", "zero": "dp", "both": "", "users": "", "nothing": "",
         }  # fmt: skip
-        assert float(found["words"][f"{column}.epsilon"]) == 0.5
+        assert float(by_mechanism["words"][f"{column}.epsilon"]) == 0.5

@@ -47,9 +47,9 @@ def test_every_view_fits_and_is_accessible(table, visit, accessible, width):
             page.locator(seen).first.wait_for()
             assert page.evaluate("document.documentElement.scrollWidth") <= width
             if view == "table":
-                told = page.locator("#leaderboard .beside").all_inner_texts()
-                assert "unprotected 20.0, at most 8.06" in told
-                assert "no more than chance, and the attack finds it where it is there" in told
+                notes = page.locator("#leaderboard .beside").all_inner_texts()
+                assert "unprotected 20.0, at most 8.06" in notes
+                assert "no more than chance, and the attack finds it where it is there" in notes
             accessible(page, *rules)
 
 

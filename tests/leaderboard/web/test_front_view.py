@@ -41,9 +41,9 @@ def front(tmp_path_factory):
 def test_findings_are_there_at_once_and_nothing_is_cut(front, visit, accessible, width):
     page = visit(front, viewport={"width": width, "height": 900},
                  color_scheme="dark" if width == 1024 else "light")  # fmt: skip
-    said = page.locator(".finding .said").all_inner_texts()
-    assert len(said) == 4
-    assert said[0].startswith("uedp claims ε = 0.50 for a person.")
+    sentences = page.locator(".finding .said").all_inner_texts()
+    assert len(sentences) == 4
+    assert sentences[0].startswith("uedp claims ε = 0.50 for a person.")
     assert page.locator(".finding tr.subject .dot").count() == 4
     assert page.evaluate(CUT) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -80,26 +80,26 @@ def hostile(
         alone: task, source, model and headline have payloads as well.
     """
     twist, first = Twist(*payloads), payloads[0]
-    told = twist(base)
+    copy = twist(base)
     if not alone:
-        told["spec"] |= {part: base["spec"][part] for part in ("task", "source", "model")}
-        told["headline"] = base["headline"]  # rows of one board share it
-    told["provenance"] |= {part: base["provenance"][part] for part in ("corpus", "vocabulary")}
-    told["spec"]["seed"] = seed
-    told["spec"]["mechanism"][0]["name"] = f"mine {first}"
+        copy["spec"] |= {part: base["spec"][part] for part in ("task", "source", "model")}
+        copy["headline"] = base["headline"]  # rows of one board share it
+    copy["provenance"] |= {part: base["provenance"][part] for part in ("corpus", "vocabulary")}
+    copy["spec"]["seed"] = seed
+    copy["spec"]["mechanism"][0]["name"] = f"mine {first}"
     # Apart from each other on plots, where only the nearest point is hovered.
     perplexity = {"value": 50.0 + at + seed / 8, "low": 40.0, "high": 200.0}
     number = {"value": 0.5, "low": 0.4, "high": 0.99}
     # Names that the code knows, with what it expects, and names that it has never seen.
-    told["utility"] = base["utility"] | {"perplexity": perplexity, first: number}
-    told["leakage"] = base["leakage"] | {one: {one: number, "2": number} for one in payloads}
-    told["details"] |= {first: twist(base["details"]["membership"], keys=True)}
-    told["skipped_attacks"] = [{"name": one, "reason": one} for one in payloads]
+    copy["utility"] = base["utility"] | {"perplexity": perplexity, first: number}
+    copy["leakage"] = base["leakage"] | {one: {one: number, "2": number} for one in payloads}
+    copy["details"] |= {first: twist(base["details"]["membership"], keys=True)}
+    copy["skipped_attacks"] = [{"name": one, "reason": one} for one in payloads]
     for kind, value in (("series", [[1, 2.0], [2, 1.0]]), ("diagnostics", 1.0), ("cost", 3.0)):
-        told[kind] |= dict.fromkeys(payloads, value)
-    told["provenance"] |= {one: {one: one} for one in payloads}
+        copy[kind] |= dict.fromkeys(payloads, value)
+    copy["provenance"] |= {one: {one: one} for one in payloads}
     return Result.model_validate(
-        migrated(told | {"id": name or f"h{at}s{seed}", "group": f"h{at}"})
+        migrated(copy | {"id": name or f"h{at}s{seed}", "group": f"h{at}"})
     )
 
 
@@ -108,17 +108,17 @@ def out(tmp_path_factory) -> Path:
     """A site of a row for every payload, of rows of hostile tasks, and of a failed run."""
     texts = [line.text for line in bundle_lines("quickstart")]
     base = json.loads(next(text for text in texts if '"uedp-group"' in text))
-    found = [hostile(base, at, seed, payload, alone=False)
-             for at, payload in enumerate(PAYLOADS) for seed in (1, 2)]  # fmt: skip
-    found += [hostile(base, 100 + at, 1, payload) for at, payload in enumerate(PAYLOADS)]
-    found += [hostile(base, 200, 1, *PAYLOADS, name="mixed0"), hostile(
+    results = [hostile(base, at, seed, payload, alone=False)
+               for at, payload in enumerate(PAYLOADS) for seed in (1, 2)]  # fmt: skip
+    results += [hostile(base, 100 + at, 1, payload) for at, payload in enumerate(PAYLOADS)]
+    results += [hostile(base, 200, 1, *PAYLOADS, name="mixed0"), hostile(
         base, 201, 1, *PAYLOADS[5:], *PAYLOADS[:5], name="mixed5")]  # fmt: skip
-    found.append(hostile(base, 202, 1, PAYLOADS[-1], name="long"))
+    results.append(hostile(base, 202, 1, PAYLOADS[-1], name="long"))
     error = {part: " ".join(PAYLOADS) for part in ("type", "message", "phase", "traceback")}
     failed = hostile(base, 203, 2, *PAYLOADS, name="failed").model_dump(mode="json")
     failed |= {"status": "failed", "error": error, "utility": {}, "leakage": {}, "details": {}}
     folder = tmp_path_factory.mktemp("hostile")
-    build([*found, Result.model_validate(failed)], folder)
+    build([*results, Result.model_validate(failed)], folder)
     return folder
 
 

@@ -25,8 +25,14 @@ def run(mechanism, seed, score, exposure, *, floor=0.5):
 def index(tmp_path_factory):
     out = tmp_path_factory.mktemp("learned")
     settings = [("good", 0.9, 5.0), ("fair", 0.7, 3.0), ("idle", 0.3, 1.5)]
-    build([run(name, seed, score, told) for name, score, told in settings for seed in (1, 2, 3)],
-          out)  # fmt: skip
+    build(
+        [
+            run(name, seed, score, learned)
+            for name, score, learned in settings
+            for seed in (1, 2, 3)
+        ],
+        out,
+    )
     return out / "table.html"
 
 
@@ -69,5 +75,5 @@ def test_plots_draw_floors_and_leave_such_rows_off_the_front(index, visit):
     low, high = page.evaluate("document.getElementById('plot-leakage').layout.yaxis.range")
     assert low < 0.3
     assert high > 0.9
-    told = page.locator("body").inner_text()
-    assert "Dotted line: floor guess, 0.50." in told
+    text = page.locator("body").inner_text()
+    assert "Dotted line: floor guess, 0.50." in text

@@ -79,8 +79,8 @@ def test_a_page_loads_again_only_when_it_changes_and_not_while_paused(server, ru
     page = visit(server.url + "table.html")
     page.goto(f"{server.url}runs/uedp1.html")
     page.evaluate("window.before = true")
-    asked = []
-    page.on("response", lambda answer: answer.request.method == "HEAD" and asked.append(answer))
+    answers = []
+    page.on("response", lambda answer: answer.request.method == "HEAD" and answers.append(answer))
     put(runs, "user-dp", perplexity=3.0)
     server.site.refresh()
     with page.expect_response(lambda answer: answer.request.method == "HEAD"):
@@ -90,9 +90,9 @@ def test_a_page_loads_again_only_when_it_changes_and_not_while_paused(server, ru
     page.get_by_role("button", name="Pause updates").click()
     put(runs, "uedp", perplexity=4.0)
     server.site.refresh()
-    asked.clear()
+    answers.clear()
     page.wait_for_timeout(2500)
-    assert asked == []
+    assert answers == []
     assert page.evaluate("window.before") is True
     assert page.get_by_text("Updates are paused.").is_visible()
     page.reload()

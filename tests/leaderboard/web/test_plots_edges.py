@@ -92,8 +92,8 @@ def test_names_are_text_and_edges_are_labelled(small, visit, accessible):
         " [{curveNumber: document.getElementById('plot-budget').data"
         ".findIndex((t) => (t.customdata || [''])[0].startsWith('bb')), pointNumber: 0}])"
     )
-    told = page.locator("#plot-budget .hoverlayer").text_content()
-    assert HOSTILE.replace(" ", "") in re.sub(r"\s", "", told)
+    text = page.locator("#plot-budget .hoverlayer").text_content()
+    assert HOSTILE.replace(" ", "") in re.sub(r"\s", "", text)
     assert "<script" not in "".join(hover.values())
     assert page.evaluate("window.hacked") is None
     assert page.locator("img").count() == 0

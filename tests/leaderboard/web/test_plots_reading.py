@@ -35,8 +35,8 @@ def test_corners_points_and_floors_have_names_and_no_card_is_empty(table, visit)
     lines = {one["label"]["text"]: one for one in shapes if "label" in one}
     assert lines["where nothing leaks"]["x0"] == pytest.approx(1.4427, abs=1e-3)
     assert lines["floor: unigrams"]["y0"] == 100.0
-    told = page.locator(".plot-card-leakage").inner_text()
-    assert "Dotted line: where nothing leaks, 1.44." in told
+    text = page.locator(".plot-card-leakage").inner_text()
+    assert "Dotted line: where nothing leaks, 1.44." in text
     # What these rows do not have is said below.
     cards = page.locator(".plot-card")
     seen = [at for at in range(cards.count()) if cards.nth(at).is_visible()]

@@ -21,8 +21,8 @@ EMBEDDED = "view=plots&task=next-word&source=embedded"
 
 @cache
 def largest_board(source: str) -> list[Row]:
-    found = boards(aggregate(shown_results()))
-    return max((b for b in found if b[0].spec.source.name == source), key=len)
+    all_boards = boards(aggregate(shown_results()))
+    return max((b for b in all_boards if b[0].spec.source.name == source), key=len)
 
 
 def undominated(values: dict[str, tuple[float, float]]) -> set[str]:
@@ -47,13 +47,13 @@ def test_the_front_is_that_of_an_oracle(site, visit):
         for x_better, x_sign in ways.items():
             for y_better, y_sign in ways.items():
                 # Few distinct values: many ties and twins.
-                given = rng.integers(0, 12, (size, 2)).astype(float).tolist()
+                corners = rng.integers(0, 12, (size, 2)).astype(float).tolist()
                 flags = page.evaluate(
                     "([found, better]) => uedp.plots.dominated("
                     "found.map(([x, y]) => ({x, y})), better)",
-                    [given, {"x": x_better, "y": y_better}],
+                    [corners, {"x": x_better, "y": y_better}],
                 )
-                values = {str(n): (x_sign * x, y_sign * y) for n, (x, y) in enumerate(given)}
+                values = {str(n): (x_sign * x, y_sign * y) for n, (x, y) in enumerate(corners)}
                 best = {str(n) for n, flag in enumerate(flags) if not flag}
                 assert best == undominated(values)
 
@@ -77,9 +77,9 @@ def test_points_stand_where_the_results_say(site, visit):
         name: (max(x, 1 / math.log(2)), y) for name, (x, y) in means.items() if name not in idle
     })  # fmt: skip
     assert 1 < len(best) < len(board)
-    found = points(page, "leakage")
-    assert {point["row"] for point in found} == set(board)
-    for point in found:
+    marks = points(page, "leakage")
+    assert {point["row"] for point in marks} == set(board)
+    for point in marks:
         assert (point["x"], point["y"]) == pytest.approx(means[point["row"]], rel=1e-5)
         y = values[point["row"]][1]
         assert point["bar"] == pytest.approx([y.value - max(y.low, 1), y.high - y.value], rel=1e-3)
@@ -151,11 +151,11 @@ def test_a_click_opens_the_run_and_hovering_names_it(site, visit):
     )
     page.mouse.move(x, y)
     page.wait_for_selector("#plot-budget .hoverlayer .hovertext")
-    told = page.locator("#plot-budget .hoverlayer").text_content()
+    text = page.locator("#plot-budget .hoverlayer").text_content()
     row = next(row for row in largest_board("embedded") if row.group == identifier)
-    assert "uedp" in told
-    assert f"n = {len(row.seeds)} seeds" in told
-    assert "proven ε" in told
+    assert "uedp" in text
+    assert f"n = {len(row.seeds)} seeds" in text
+    assert "proven ε" in text
     page.mouse.click(x, y)
     page.wait_for_url(f"**/runs/{row.runs[0].id}.html")
 
@@ -172,8 +172,8 @@ def test_the_view_follows_the_filters_and_draws_once_per_change(site, visit):
     def draws(change: str) -> list[str]:
         page.evaluate(f"draws.length = 0; {change}")
         drawn(page)
-        found: list[str] = page.evaluate("draws")
-        return found
+        identifiers: list[str] = page.evaluate("draws")
+        return identifiers
 
     everything = [f"plot-{name}" for name in CARDS]
     assert draws('uedp.set({view: "plots"})') == everything
@@ -251,9 +251,9 @@ def test_notions_of_privacy_share_no_axis_and_one_seed_is_marked(site, visit):
 
     page.evaluate('uedp.set({source: "opinion-lexicon", plotunit: ""})')
     drawn(page)
-    found = points(page, "leakage")
-    assert len(found) == len(largest_board("opinion-lexicon"))
-    assert all(point["symbol"].endswith("-dot") and "n = 1" in point["hover"] for point in found)
+    marks = points(page, "leakage")
+    assert len(marks) == len(largest_board("opinion-lexicon"))
+    assert all(point["symbol"].endswith("-dot") and "n = 1" in point["hover"] for point in marks)
     names = page.evaluate(
         "document.getElementById('plot-leakage').data.filter((t) => t.meta === 'legend')"
         ".map((t) => t.name)"
@@ -263,9 +263,9 @@ def test_notions_of_privacy_share_no_axis_and_one_seed_is_marked(site, visit):
 
     page.evaluate('uedp.set({source: "embedded", task: "next-word", mechanism: "noiseless"})')
     drawn(page)
-    told = page.locator(".plot-missing-budget").inner_text()
-    assert "No row here has a finite ε." in told
-    assert "the filters hide" in told
+    text = page.locator(".plot-missing-budget").inner_text()
+    assert "No row here has a finite ε." in text
+    assert "the filters hide" in text
     assert page.locator("#plot-budget").is_hidden()
 
 

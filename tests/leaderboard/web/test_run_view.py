@@ -23,8 +23,8 @@ HOSTILES = everything(9, HOSTILE).model_copy(update={"id": "hostile", "group": "
 def runs(tmp_path_factory) -> Path:
     """The folder of pages of a few runs."""
     out = tmp_path_factory.mktemp("runs")
-    found = [one for one in load_results([QUICKSTART]) if one.label == "user-dp"]
-    build([*found, *map(everything, (1, 2, 3)), failed(4), minimal(), HOSTILES], out)
+    results = [one for one in load_results([QUICKSTART]) if one.label == "user-dp"]
+    build([*results, *map(everything, (1, 2, 3)), failed(4), minimal(), HOSTILES], out)
     return out / "runs"
 
 

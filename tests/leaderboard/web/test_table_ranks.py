@@ -22,7 +22,7 @@ def intervals():
 def test_ranks_are_those_of_the_definition(site, visit, better):
     rows = intervals()
     key = {"lower": "utility.perplexity", "higher": "utility.accuracy"}[better]
-    found = visit(site / "table.html").evaluate(
+    ranks = visit(site / "table.html").evaluate(
         "([rows, key]) => [...uedp.ranks(rows, key)]",
         [[{"id": name, "set": board, "values": {key: {"value": 0, "low": low, "high": high}}}
           for name, board, (low, high) in rows], key],
@@ -35,6 +35,6 @@ def test_ranks_are_those_of_the_definition(site, visit, better):
         under, over = sum(e[1] < low for e in ends), sum(e[0] > high for e in ends)
         above, below = (under, over) if better == "lower" else (over, under)
         expected[name] = [above + 1, len(ends) + 1 - below]
-    assert dict(found) == expected
+    assert dict(ranks) == expected
     assert any(best < worst for best, worst in expected.values())
     assert any(best == worst for best, worst in expected.values())

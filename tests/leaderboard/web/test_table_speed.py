@@ -15,10 +15,10 @@ from uedp_bench.leaderboard.site_files import Contents, files_of_all
 def many(tmp_path_factory):
     """The index of 2,000 rows of several seeds each, made from those of the reference results."""
     results = reference_results()
-    known = [row for row in aggregate(results) if len(row.seeds) > 1]
+    rows = [row for row in aggregate(results) if len(row.seeds) > 1]
     copies = []
     for at in range(2000):
-        base = known[at % len(known)]
+        base = rows[at % len(rows)]
         first, *rest = base.spec.mechanism
         first = first.model_copy(update={"params": {**first.params, "copy": at}})
         spec = base.spec.model_copy(update={"mechanism": (first, *rest)})

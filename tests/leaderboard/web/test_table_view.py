@@ -107,24 +107,24 @@ def tidy(text):
 
 def heads(page):
     """What the columns that show are called."""
-    found = page.locator("#leaderboard thead th[scope=col]").all_inner_texts()
-    return [tidy(text).removesuffix(" ?") for text in found]
+    texts = page.locator("#leaderboard thead th[scope=col]").all_inner_texts()
+    return [tidy(text).removesuffix(" ?") for text in texts]
 
 
 def column(page, name):
     """The texts of a column that begins with a name, down the table."""
     at = next(i for i, head in enumerate(in_order(page)) if head.startswith(name))
-    found = page.locator(f"#leaderboard tbody tr > :nth-child({at + 1})").all_inner_texts()
-    return [tidy(text) for text in found]
+    texts = page.locator(f"#leaderboard tbody tr > :nth-child({at + 1})").all_inner_texts()
+    return [tidy(text) for text in texts]
 
 
 def in_order(page):
     """Headings in the order of the body's cells."""
-    found = page.evaluate("""
+    texts = page.evaluate("""
         [...document.querySelectorAll("#leaderboard thead th[scope=col]")]
             .sort((a, b) => a.dataset.dtColumn - b.dataset.dtColumn).map(th => th.innerText)
     """)
-    return [tidy(text).removesuffix(" ?") for text in found]
+    return [tidy(text).removesuffix(" ?") for text in texts]
 
 
 def table(page):
@@ -298,8 +298,8 @@ def test_ranks_hold_within_a_set_and_ties_say_so(small, visit, accessible):
     page.get_by_label("Rank by").select_option("utility.perplexity")
     assert state(page)["sort"] == "rank:asc"
     names = [name.split(" seed")[0] for name in column(page, "mechanism")]
-    found = dict(zip(names, column(page, "rank"), strict=True))
-    assert found == {
+    ranks = dict(zip(names, column(page, "rank"), strict=True))
+    assert ranks == {
         "noiseless": "1",
         "user-dp epsilon=8": "2–3 tied, rank 2 to 3 tied",
         "user-dp epsilon=2": "2–3 tied, rank 2 to 3 tied",

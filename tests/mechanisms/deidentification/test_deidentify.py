@@ -25,8 +25,8 @@ def corpus_of(rows, splits=None):
     """A corpus from (text, [(surface, type index)]) rows."""
     texts = [text for text, _ in rows]
     mentions = []
-    for at, (text, found) in enumerate(rows):
-        for surface, kind in found:
+    for at, (text, pairs) in enumerate(rows):
+        for surface, kind in pairs:
             start = text.index(surface)
             mentions.append((at, start, start + len(surface), kind))
     split = np.array([SPLITS.index(name) for name in splits or ["train"] * len(rows)])
@@ -118,12 +118,12 @@ def test_a_surrogate_does_not_depend_on_other_rows_or_their_order():
 
 def test_surrogates_have_the_type_and_change_with_the_key():
     published = publish(corpus_of(ROWS), style="surrogate")
-    found = surfaces(published)
-    assert found[0] == found[3]  # one entity, one surrogate
-    assert found[0][1] in pool("person")
-    assert found[1][1] in pool("organisation")
-    assert found[2][1] in pool("place")
-    assert found[4][1] in {surface.lower() for surface in pool("email")}
+    names = surfaces(published)
+    assert names[0] == names[3]  # one entity, one surrogate
+    assert names[0][1] in pool("person")
+    assert names[1][1] in pool("organisation")
+    assert names[2][1] in pool("place")
+    assert names[4][1] in {surface.lower() for surface in pool("email")}
     others = {surfaces(publish(corpus_of(ROWS), seed, style="surrogate"))[0] for seed in range(9)}
     assert len(others) > 5
 
@@ -170,12 +170,11 @@ def test_a_corpus_without_mentions_stays_as_it_is():
 def test_pools_do_not_depend_on_when_they_are_drawn(kind, monkeypatch):
     before = pool.__wrapped__(kind)
 
-    class Later(datetime):
-        @classmethod
-        def now(cls, tz=None):
-            return cls(2041, 5, 6, 7, 8, 9, tzinfo=tz)
+    def later(cls, tz=None):
+        return cls(2041, 5, 6, 7, 8, 9, tzinfo=tz)
 
-    monkeypatch.setattr("faker.providers.date_time.datetime", Later)
+    clock = type("Clock", (datetime,), {"now": classmethod(later)})
+    monkeypatch.setattr("faker.providers.date_time.datetime", clock)
     assert pool.__wrapped__(kind) == before
 
 
@@ -185,11 +184,13 @@ def with_layers(rows, **marked):
     places = {
         name: [
             (row, at := corpus.texts[row].index(surface), at + len(surface), 0)
-            for row, surface in found
+            for row, surface in mentions
         ]
-        for name, found in marked.items()
+        for name, mentions in marked.items()
     }
-    layers = {name: Layer.build(corpus.texts, found, ("X",)) for name, found in places.items()}
+    layers = {
+        name: Layer.build(corpus.texts, mentions, ("X",)) for name, mentions in places.items()
+    }
     return replace(corpus, layers=layers)
 
 
@@ -241,16 +242,16 @@ def test_a_layer_of_the_mentions_is_what_the_mentions_become(data, style):
     """Whatever stands around them: gold labels of what is found move as what is found does."""
     names = data.draw(st.lists(st.sampled_from(["Ada Brown", "Bo"]), min_size=1, max_size=3))
     gaps = st.sampled_from([" ", "  met ", ", ", "\t"])
-    text, found = "", []
+    text, mentions = "", []
     for name in names:
         text += data.draw(gaps)
-        found.append((0, len(text), len(text) + len(name), 0))
+        mentions.append((0, len(text), len(text) + len(name), 0))
         text += name
     corpus = corpus_of([(text, [])])
     corpus = replace(
         corpus,
-        entities=Spans.build([text], found),
-        layers={"gold": Layer.build([text], found, TYPES)},
+        entities=Spans.build([text], mentions),
+        layers={"gold": Layer.build([text], mentions, TYPES)},
     )
     out = publish(corpus, style=style)
     assert out.layer("gold").spans.mentions() == out.entities.mentions()

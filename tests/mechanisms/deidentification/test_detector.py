@@ -113,18 +113,18 @@ def test_a_row_depends_on_its_text_alone() -> None:
 
 
 def test_what_it_finds_can_be_asked(tmp_path: Path) -> None:
-    def found(**params: Any) -> list[tuple[str, str]]:
+    def findings(**params: Any) -> list[tuple[str, str]]:
         layer = Deidentify.create(params).entity_detector().find(corpus())
         return [(TEXTS[row][a:b], layer.types[kind]) for row, a, b, kind in layer.spans.mentions()]
 
     of_names = [("John Smith", "PERSON"), ("Mary", "PERSON"), ("John Smith", "PERSON")]
-    assert found(detector="names") == of_names
-    assert len(found()) == len(GOLD)
-    assert found(entity_types=["LOC"]) == [("Oslo", "LOC")]
+    assert findings(detector="names") == of_names
+    assert len(findings()) == len(GOLD)
+    assert findings(entity_types=["LOC"]) == [("Oslo", "LOC")]
     (file := tmp_path / "list.txt").write_text("Oslo\nsmith\n")
     listed = [("Oslo", "<LISTED>")]
-    assert found(detector="names", public_list=file)[1:2] == listed
-    only = found(only_listed=True, public_list=file)
+    assert findings(detector="names", public_list=file)[1:2] == listed
+    only = findings(only_listed=True, public_list=file)
     assert only == [("Smith", "<LISTED>"), *listed, ("Smith", "<LISTED>")]
 
 
@@ -134,7 +134,7 @@ def test_it_reads_entities_only_where_they_are_its_detector() -> None:
 
 
 @pytest.mark.parametrize(
-    ("params", "said"),
+    ("params", "message"),
     [
         ({"detector": "spacy"}, "pipeline=en_core_web_sm"),
         ({"pipeline": "en_core_web_sm"}, "pipeline.*corpus"),
@@ -146,8 +146,8 @@ def test_it_reads_entities_only_where_they_are_its_detector() -> None:
         ({"detector": "nam"}, "detector"),
     ],
 )
-def test_parameters_that_do_not_fit_are_refused(params: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_parameters_that_do_not_fit_are_refused(params: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
         Deidentify.create(params)
 
 
@@ -181,9 +181,9 @@ def saved(folder: Path, events: Sequence[PrivacyEvent] = (OF_RECORDS,), **fields
     parts = identity_parts(fields.get("spec", spec()), "c" * 16)
     parts |= fields.pop("identity", {})
     names = dict(zip(("id", "group"), identity_of(parts), strict=True))
-    given = {"status": "finished", "spec": spec(), "guarantees": proven(events, delta=DELTA)}
-    given |= {"provenance": {"identity": parts}, "events": tuple(events)} | names
-    result = Result(**(given | fields))
+    record = {"status": "finished", "spec": spec(), "guarantees": proven(events, delta=DELTA)}
+    record |= {"provenance": {"identity": parts}, "events": tuple(events)} | names
+    result = Result(**(record | fields))
     write_result(result, folder / "result.json")
     return folder
 
@@ -193,8 +193,8 @@ def guarantee(folder: Path, trainer: str = "dp-sgd", **params: Any) -> Guarantee
     parts = ["deidentify", trainer]
     own = DP_SGD if trainer == "dp-sgd" else {"users": 1000, "users_per_round": 50, "rounds": 30}
     settings = {f"{trainer}.{name}": value for name, value in own.items()}
-    asked = {"detector": "tagger", "tagger": str(folder)} | params
-    settings |= {f"deidentify.{name}": value for name, value in asked.items()}
+    settings_of_tagger = {"detector": "tagger", "tagger": str(folder)} | params
+    settings |= {f"deidentify.{name}": value for name, value in settings_of_tagger.items()}
     events, refusals = PlannedPipeline.from_settings("+".join(parts), settings).plan()
     unit = "record" if trainer == "dp-sgd" else "user"
     return next(g for g in proven(events, delta=DELTA, refusals=refusals) if g.unit == unit)
@@ -202,55 +202,55 @@ def guarantee(folder: Path, trainer: str = "dp-sgd", **params: Any) -> Guarantee
 
 def test_its_events_compose_with_those_of_training(tmp_path: Path) -> None:
     """Twice the same rounds are twice as many rounds."""
-    found = guarantee(saved(tmp_path / "run"))
+    promise = guarantee(saved(tmp_path / "run"))
     twice = ROUNDS.model_copy(update={"count": 60})
-    assert found.epsilon == pytest.approx(compose([twice], "add-or-remove", DELTA).epsilon)
+    assert promise.epsilon == pytest.approx(compose([twice], "add-or-remove", DELTA).epsilon)
     alone = compose([ROUNDS], "add-or-remove", DELTA).epsilon
-    assert found.epsilon > 1.2 * alone
-    assert any("tagger" in said for said in found.assumptions)
+    assert promise.epsilon > 1.2 * alone
+    assert any("tagger" in text for text in promise.assumptions)
     public = guarantee(tmp_path / "run", tagger_trained_on="public")
     assert public.epsilon == pytest.approx(alone)
     # The folder of its release says the same.
-    assert guarantee(tmp_path / "run" / "release").epsilon == found.epsilon
+    assert guarantee(tmp_path / "run" / "release").epsilon == promise.epsilon
 
 
 @pytest.mark.parametrize("inside", ["", "release"])
 def test_what_its_run_says_is_part_of_the_identity(tmp_path: Path, inside: str) -> None:
     """The same weights with another record have another guarantee, and are another input."""
-    found = []
+    identities = []
     for name, events in (("one", (OF_RECORDS,)), ("other", (CLEAR,))):
         folder = saved(tmp_path / name, events) / inside
         params = {"detector": "tagger", "tagger": str(folder)}
         ref = ComponentSpec(name="deidentify", params=params)
-        found.append(component_identity(ref, registry.mechanisms))
-    assert found[0] != found[1]
-    assert str(tmp_path) not in repr(found)
+        identities.append(component_identity(ref, registry.mechanisms))
+    assert identities[0] != identities[1]
+    assert str(tmp_path) not in repr(identities)
 
 
 def test_a_tagger_without_noise_leaves_nothing_to_prove(tmp_path: Path) -> None:
-    found = guarantee(saved(tmp_path / "run", [CLEAR]))
-    assert found.epsilon == math.inf
-    assert "without noise" in found.reason
+    promise = guarantee(saved(tmp_path / "run", [CLEAR]))
+    assert promise.epsilon == math.inf
+    assert "without noise" in promise.reason
 
 
 def test_a_tagger_of_which_nothing_is_known_leaves_nothing_to_prove(tmp_path: Path) -> None:
-    found = guarantee(tmp_path)
-    assert found.epsilon == math.inf
-    assert "tagger of deidentify" in found.reason
+    promise = guarantee(tmp_path)
+    assert promise.epsilon == math.inf
+    assert "tagger of deidentify" in promise.reason
     assert math.isfinite(guarantee(tmp_path, tagger_trained_on="public").epsilon)
 
 
 def test_a_record_without_events_leaves_nothing_to_prove(tmp_path: Path) -> None:
     """As of a record that was cut short, or whose events somebody took out."""
-    found = guarantee(saved(tmp_path / "run", (), guarantees=()))
-    assert found.epsilon == math.inf
-    assert "tagger of deidentify" in found.reason
+    promise = guarantee(saved(tmp_path / "run", (), guarantees=()))
+    assert promise.epsilon == math.inf
+    assert "tagger of deidentify" in promise.reason
 
 
 def test_a_guarantee_for_another_unit_does_not_compose(tmp_path: Path) -> None:
-    found = guarantee(saved(tmp_path / "run"), trainer="user-dp")
-    assert (found.epsilon, found.status) == (math.inf, "refused")
-    assert "deidentify: dp-sgd" in found.reason
+    promise = guarantee(saved(tmp_path / "run"), trainer="user-dp")
+    assert (promise.epsilon, promise.status) == (math.inf, "refused")
+    assert "deidentify: dp-sgd" in promise.reason
 
 
 def test_what_was_refused_there_is_refused_here(tmp_path: Path) -> None:
@@ -273,20 +273,20 @@ def test_a_trainer_that_nobody_reviewed_proves_nothing(tmp_path: Path) -> None:
     assert (other.epsilon, other.status) == (math.inf, "refused")
     assert "mechanism echo" in other.reason
     lone = {"mechanism": [["dp-sgd", 1, {}, "0123456789abcdef"]]}
-    found = guarantee(saved(tmp_path / "2", identity=lone))
-    assert (found.epsilon, found.status) == (math.inf, "refused")
-    assert "dp-sgd" in found.reason
+    promise = guarantee(saved(tmp_path / "2", identity=lone))
+    assert (promise.epsilon, promise.status) == (math.inf, "refused")
+    assert "dp-sgd" in promise.reason
 
 
 def test_what_was_only_stated_there_is_not_proven_here(tmp_path: Path) -> None:
     """Names that are reviewed here may have been of other code there."""
-    given = proven([OF_RECORDS], delta=DELTA, unreviewed=["mechanism dp-sgd"])
-    assert given[0].kind == "stated"
-    found = guarantee(saved(tmp_path, guarantees=given))
-    assert (found.epsilon, found.status) == (math.inf, "refused")
-    assert "nobody reviewed a component of its run" in found.reason
+    promises = proven([OF_RECORDS], delta=DELTA, unreviewed=["mechanism dp-sgd"])
+    assert promises[0].kind == "stated"
+    promise = guarantee(saved(tmp_path, guarantees=promises))
+    assert (promise.epsilon, promise.status) == (math.inf, "refused")
+    assert "nobody reviewed a component of its run" in promise.reason
     (listed,) = read_events(tmp_path / "result.json").prove()
-    assert (listed.kind, listed.epsilon) == ("stated", given[0].epsilon)
+    assert (listed.kind, listed.epsilon) == ("stated", promises[0].epsilon)
 
 
 (GIVEN,) = proven([OF_RECORDS], delta=DELTA)
@@ -321,9 +321,9 @@ EDITED: dict[str, tuple[dict[str, Any], str]] = {
 def test_an_edited_record_proves_nothing(name: str, tmp_path: Path) -> None:
     fields, reason = EDITED[name]
     folder = saved(tmp_path / "run", **fields)
-    found = guarantee(folder)
-    assert math.isinf(found.epsilon) == (name != "nothing")
-    assert reason in found.reason
+    promise = guarantee(folder)
+    assert math.isinf(promise.epsilon) == (name != "nothing")
+    assert reason in promise.reason
     # As a list of events, such a file says what somebody wrote.
     kinds = {one.kind for one in read_events(folder / "result.json").prove()}
     assert kinds == {"proven" if name == "nothing" else "stated"}
@@ -331,16 +331,16 @@ def test_an_edited_record_proves_nothing(name: str, tmp_path: Path) -> None:
 
 def test_a_tagger_of_an_older_engine_proves_nothing(tmp_path: Path) -> None:
     """Its events may be of a clipping, or of a sampling, that did not keep to them."""
-    found = guarantee(saved(tmp_path, identity={"engine": 1}))
-    assert (found.epsilon, found.status) == (math.inf, "refused")
-    assert "engine 1" in found.reason
+    promise = guarantee(saved(tmp_path, identity={"engine": 1}))
+    assert (promise.epsilon, promise.status) == (math.inf, "refused")
+    assert "engine 1" in promise.reason
 
 
 def test_a_lone_file_of_a_second_source_counts(tmp_path: Path) -> None:
     second = ["embedded", 1, {}, "0123456789abcdef"]
     lone = {"task": ["tagging", 1, {"downstream": second}]}
-    found = guarantee(saved(tmp_path, identity=lone))
-    assert "source embedded" in found.reason
+    promise = guarantee(saved(tmp_path, identity=lone))
+    assert "source embedded" in promise.reason
 
 
 def test_a_run_that_failed_or_is_not_there_is_an_error(tmp_path: Path) -> None:
@@ -410,18 +410,18 @@ def test_a_saved_tagger_finds_what_it_found(tmp_path: Path) -> None:
     names = Spans.build(texts, [(row, 3, 7, 0) for row in range(20)])
     split = np.array([SPLITS.index("public" if row % 2 else "train") for row in range(20)])
     corpus = Corpus(texts, {"user": np.arange(20)}, split, names, ("PER",))
-    made = Tagging.create({})
-    made.model = BiLSTM.create({"embedding_size": 8, "units": 8, "character_filters": 0})
+    tagging = Tagging.create({})
+    tagging.model = BiLSTM.create({"embedding_size": 8, "units": 8, "character_filters": 0})
     run = Run(1, CorpusStats(users=10, rows=10, sensitive_rows=1, entities=1, public=True))
-    (learner,) = made.stages(corpus, made.vocabulary(corpus), run)
+    (learner,) = tagging.stages(corpus, tagging.vocabulary(corpus), run)
     fit = Noiseless.create({"epochs": 20, "batch_size": 5, "learning_rate": 0.05})
     module, _ = fit.train(learner, learner.corpus, run)
     release = learner.release(module)
     release.save(tmp_path / "saved")
     mechanism = Deidentify.create({"detector": "tagger", "tagger": tmp_path / "saved"})
-    found = mechanism.entity_detector().find(corpus)
-    assert found.spans.mentions() == release.spans(corpus).mentions()
-    assert len(found.spans) >= 10
+    detection = mechanism.entity_detector().find(corpus)
+    assert detection.spans.mentions() == release.spans(corpus).mentions()
+    assert len(detection.spans) >= 10
     out, _ = mechanism.publish(corpus, run)
     assert out.texts[0] == "w0 <PER> met nobody"
     assert out.texts[1] == texts[1]  # public

@@ -35,19 +35,19 @@ def is_word(character: str) -> bool:
 
 def covered(text: str, surfaces: list[str]) -> np.ndarray:
     """Brute force: (characters,) number of the run of overlapping occurrences, -1 for none."""
-    known = {normal_surface(surface) for surface in surfaces}
-    found = []
+    listed_surfaces = {normal_surface(surface) for surface in surfaces}
+    occurrences = []
     for start in range(len(text)):
         for end in range(start + 1, len(text) + 1):
             piece = text[start:end]
-            if piece != piece.strip() or normal_surface(piece) not in known:
+            if piece != piece.strip() or normal_surface(piece) not in listed_surfaces:
                 continue
             edges = [(text[at - 1], text[at]) for at in (start, end) if 0 < at < len(text)]
             if not any(is_word(left) and is_word(right) for left, right in edges):
-                found.append((start, end))
+                occurrences.append((start, end))
     runs = np.full(len(text), -1)
     last, run = 0, -1
-    for start, end in sorted(found):
+    for start, end in sorted(occurrences):
         run += start >= last
         last = max(last, end)
         runs[start:end] = run
@@ -58,8 +58,8 @@ def corpus_of(rows: list[tuple[str, list[tuple[str, int]]]], splits: list[str] |
     texts = [text for text, _ in rows]
     mentions = [
         (at, text.index(surface), text.index(surface) + len(surface), kind)
-        for at, (text, found) in enumerate(rows)
-        for surface, kind in found
+        for at, (text, mentions_of_row) in enumerate(rows)
+        for surface, kind in mentions_of_row
     ]
     split = np.array([SPLITS.index(name) for name in splits or ["train"] * len(rows)])
     users = np.arange(len(rows), dtype=np.int64)
@@ -82,10 +82,10 @@ def publish(corpus: Corpus, file: Path, surfaces: list[str], **params: object) -
 @given(texts, lists)
 @settings(max_examples=300, deadline=None)
 def test_occurrences_are_those_of_brute_force(text: str, surfaces: list[str]) -> None:
-    found = np.full(len(text), -1)
+    owner = np.full(len(text), -1)
     for i, (start, end) in enumerate(PublicList(surfaces).occurrences(text)):
-        found[start:end] = i
-    assert (found == covered(text, surfaces)).all()
+        owner[start:end] = i
+    assert (owner == covered(text, surfaces)).all()
 
 
 @given(texts, lists, st.data())
@@ -135,8 +135,8 @@ def test_only_listed_leaves_narrow_entities_to_the_curve(list_file: Path) -> Non
         "Bank of <LISTED> in <LISTED>",
         "Ada Brown , <LISTED>",
     )
-    found = {after.surface(i) for i in range(len(after.entities))}
-    assert found == {"Ada Brown", "Acme"}
+    surfaces = {after.surface(i) for i in range(len(after.entities))}
+    assert surfaces == {"Ada Brown", "Acme"}
     assert after.users_of_entity.max() == 2
 
 
@@ -183,13 +183,13 @@ def test_identity_is_the_content_of_the_list(tmp_path: Path) -> None:
     files = [tmp_path / name for name in ("a.txt", "b.txt", "c.txt")]
     for file, content in zip(files, ("x\n", "x\n", "y\n"), strict=True):
         file.write_text(content)
-    found = [
+    identities = [
         component_identity(
             ComponentSpec(name="deidentify", params={"public_list": str(file)}), mechanisms
         )
         for file in files
     ]
-    assert found[0] == found[1] != found[2]
+    assert identities[0] == identities[1] != identities[2]
 
 
 def test_lists_that_cannot_be_used_are_one_line(tmp_path: Path) -> None:

@@ -62,11 +62,11 @@ def test_the_choice_has_the_distribution_of_the_exponential_mechanism(depth):
     assert len(set(depths.tolist())) > 1
     odds = np.exp(1.5 / 2 * depths)
     times = 8000
-    found = counts(candidates, sentences, 1.5, times)
-    assert stats.chisquare(found, times * odds / odds.sum()).pvalue > 1e-3
+    frequencies = counts(candidates, sentences, 1.5, times)
+    assert stats.chisquare(frequencies, times * odds / odds.sum()).pvalue > 1e-3
     # The test has teeth: epsilon without its half would show.
     wrong = np.exp(1.5 * depths)
-    assert stats.chisquare(found, times * wrong / wrong.sum()).pvalue < 1e-6
+    assert stats.chisquare(frequencies, times * wrong / wrong.sum()).pvalue < 1e-6
 
 
 def test_worst_neighbours_stay_below_epsilon_and_come_near_it():

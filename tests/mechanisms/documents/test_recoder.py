@@ -16,15 +16,15 @@ DEPTHS = ("lowest", "highest")
 
 def by_loops(candidates, directions, sentences, depth):
     """Algorithm 1 of the paper, plus k / 2."""
-    found = []
+    depths = []
     for candidate in candidates:
         levels = []
         for line in directions:
             h = sum(1 for sentence in sentences if sentence @ line >= candidate @ line)
             levels.append(-abs(h - len(sentences) / 2))
         level = min(levels) if depth == "lowest" else max(levels)
-        found.append(int(level + len(sentences) / 2))
-    return found
+        depths.append(int(level + len(sentences) / 2))
+    return depths
 
 
 def small(rows):
@@ -40,9 +40,9 @@ def test_depth_is_that_of_the_loops(data, depth, block):
     points = data.draw(small(int(lengths.sum())))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_tukey_depth, "_CELLS", block)
-        found = TukeyDepth(candidates, directions, depth)(points, lengths)
+        depth_table = TukeyDepth(candidates, directions, depth)(points, lengths)
     ends = np.concatenate([[0], np.cumsum(lengths)])
-    for row, depths in enumerate(found):
+    for row, depths in enumerate(depth_table):
         sentences = points[ends[row] : ends[row + 1]]
         assert depths.tolist() == by_loops(candidates, directions, sentences, depth)
 
@@ -54,9 +54,9 @@ def test_depth_of_real_vectors_and_long_documents(depth, sentences):
     candidates = rng.normal(size=(40, 12)).astype(np.float32) / 4
     directions = rng.normal(size=(9, 12))
     points = rng.normal(size=(sentences, 12)).astype(np.float32)
-    found = TukeyDepth(candidates, directions, depth)(points, np.array([sentences]))
+    depth_table = TukeyDepth(candidates, directions, depth)(points, np.array([sentences]))
     wanted = by_loops(candidates.astype(np.float64), directions, points.astype(np.float64), depth)
-    assert found[0].tolist() == wanted
+    assert depth_table[0].tolist() == wanted
     if sentences > 1:
         assert len(set(wanted)) > 1 or depth == "highest"
 

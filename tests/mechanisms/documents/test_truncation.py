@@ -112,8 +112,8 @@ def test_the_box_is_the_middle_of_public_means(hashed_sentences):
     # The box is public: without noise to speak of, vectors are means of clipped sentences.
     out, _ = mechanism.publish(corpus, run)
     for row in (0, 402):
-        found = encoder.embed(corpus.texts[row].split(" / ")).astype(np.float64)
-        assert out.vectors[row] == pytest.approx(np.clip(found, low, high).mean(axis=0), abs=1e-6)
+        vectors = encoder.embed(corpus.texts[row].split(" / ")).astype(np.float64)
+        assert out.vectors[row] == pytest.approx(np.clip(vectors, low, high).mean(axis=0), abs=1e-6)
     assert out.texts == ("",) * 405
     np.testing.assert_array_equal(out.labels, corpus.labels)
     np.testing.assert_array_equal(out.users, corpus.users)

@@ -58,5 +58,5 @@ def test_users_of_phrases_are_nobodys_to_protect() -> None:
     pipeline = Pipeline.build([union(), user_dp], Noiseless.create())
     refusals = pipeline.refusals(toy_run().stats)
     assert any("phrase-union" in reason for reason in refusals)
-    found = proven(pipeline.plan(toy_run().stats), delta=1e-5, refusals=refusals)
-    assert all(math.isinf(guarantee.epsilon) for guarantee in found)
+    guarantees = proven(pipeline.plan(toy_run().stats), delta=1e-5, refusals=refusals)
+    assert all(math.isinf(guarantee.epsilon) for guarantee in guarantees)

@@ -79,8 +79,8 @@ def test_order_and_users_tell_nothing_of_where_a_fragment_is_from() -> None:
 
 
 def test_fragments_have_no_attributes_of_who_wrote_them() -> None:
-    told = np.arange(len(CORPUS)) % 2
-    corpus = replace(CORPUS, attributes={"town": told}, attribute_names={"town": ("a", "b")})
+    towns = np.arange(len(CORPUS)) % 2
+    corpus = replace(CORPUS, attributes={"town": towns}, attribute_names={"town": ("a", "b")})
     out, _ = publish(PhraseFragments.create({}), corpus, toy_run())
     assert (out.only("train").attributes["town"] == -1).all()
     assert (out.only("public").attributes["town"] >= 0).all()

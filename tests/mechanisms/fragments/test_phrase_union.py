@@ -115,10 +115,10 @@ def test_no_phrase_and_no_two_tell_more_than_the_guarantee(
         weight = 1.0 / math.sqrt(size)
         for others in np.linspace(0.0, mechanism.threshold + 6 * noise, 40):
             # Of the document's phrases, one has votes of others, and all the rest has none.
-            here, there = passes(others + weight), passes(others)
+            heavier_pass, lighter_pass = passes(others + weight), passes(others)
             unseen = 1.0 - (1.0 - passes(weight)) ** (size - 1)
-            with_it = np.outer([here, 1 - here], [unseen, 1 - unseen])
-            without = np.outer([there, 1 - there], [0.0, 1.0])
+            with_it = np.outer([heavier_pass, 1 - heavier_pass], [unseen, 1 - unseen])
+            without = np.outer([lighter_pass, 1 - lighter_pass], [0.0, 1.0])
             for one, other in ((with_it, without), (without, with_it)):
                 assert np.maximum(one - bound * other, 0.0).sum() <= delta * (1 + 1e-9)
 
@@ -139,10 +139,10 @@ def test_shared_phrases_are_published_once_and_rare_ones_are_not() -> None:
     corpus = parallel([[*common, *own] for own in generated(150, 1, words=10**6)], PUBLIC)
     out, events = publish(union(noise_multiplier=1.0, most=200), corpus, toy_run())
     assert [type(e.event).__name__ for e in events] == ["Gaussian", "ApproximateDP"]
-    found = set(out.only("train").texts)
-    assert any(len(text.split()) > 2 for text in found)
-    assert all(any(f" {text} " in f" {row} " for row, _ in common) for text in found)
-    assert len(set(out.only("train").texts)) == len(found)
+    phrases = set(out.only("train").texts)
+    assert any(len(text.split()) > 2 for text in phrases)
+    assert all(any(f" {text} " in f" {row} " for row, _ in common) for text in phrases)
+    assert len(set(out.only("train").texts)) == len(phrases)
     assert list(out.only("train").texts) == sorted(out.only("train").texts)
 
 

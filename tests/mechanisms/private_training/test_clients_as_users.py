@@ -32,9 +32,9 @@ def _learner(order: tuple[int, ...] = (0, 1, 2, 3)) -> NetworkLearner:
 
 
 def _run(learner: NetworkLearner, **more: Any) -> Run:
-    known = run_of(learner)
+    run = run_of(learner)
     diary = Diary(messages=MessageLog(keep=True, payload_rounds=2))
-    return replace(known, stats=replace(known.stats, clients=(0.25,) * 4), diary=diary, **more)
+    return replace(run, stats=replace(run.stats, clients=(0.25,) * 4), diary=diary, **more)
 
 
 def _train(mechanism: TrainingMechanism[Any], learner: NetworkLearner, run: Run) -> torch.Tensor:
@@ -50,17 +50,17 @@ def test_a_client_with_one_user_is_that_user(kind: type[TrainingMechanism[Any]])
     groups = {"user": np.arange(12) % 4, CLIENT: np.arange(12) % 4}
     learner.corpus = replace(learner.corpus, groups=groups)
     of = {unit: kind.create({**ROUNDS, "unit": unit}) for unit in ("user", "client")}
-    found = [flat(one.train(learner, learner.corpus, _run(learner))[0]) for one in of.values()]
-    assert torch.equal(*found)
+    weights = [flat(one.train(learner, learner.corpus, _run(learner))[0]) for one in of.values()]
+    assert torch.equal(*weights)
 
 
 def test_order_of_clients_does_not_matter_without_noise() -> None:
     mechanism = FedAvg.create(ROUNDS)
-    found = []
+    weights = []
     for order in ((0, 1, 2, 3), (3, 1, 0, 2)):
         learner = _learner(order)
-        found.append(_train(mechanism, learner, _run(learner)))
-    torch.testing.assert_close(found[0], found[1], rtol=1e-5, atol=1e-6)
+        weights.append(_train(mechanism, learner, _run(learner)))
+    torch.testing.assert_close(weights[0], weights[1], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["user-dp", "fedavg"])
@@ -124,18 +124,18 @@ def test_rows_dealt_anew_make_clients_and_no_promise_to_a_user() -> None:
     learner.corpus.groups["user"][:] = np.arange(60) % 12
     run = run_of(learner)
     params = {"rounds": 2, "users_per_round": 4, "sampling": "fixed", "users": 12}
-    found = {}
+    by_dealing = {}
     for iid in (False, True):
         mechanism = UserDP.create({**params, "iid": iid})
         module, events = mechanism.train(learner, learner.corpus, run)
         check_plan(mechanism.plan(run.stats), events)
         (claim,) = mechanism.claims(run.stats)
         units = {claim.unit, mechanism.protects, *(event.unit for event in events)}
-        found[iid] = flat(module), units, [p.epsilon for p in proven(events, delta=1e-5)]
-    assert found[False][1] == {"user"}
-    assert found[True][1] == {"client"}
-    assert found[True][2] == found[False][2]
-    assert not torch.equal(found[True][0], found[False][0])
+        by_dealing[iid] = flat(module), units, [p.epsilon for p in proven(events, delta=1e-5)]
+    assert by_dealing[False][1] == {"user"}
+    assert by_dealing[True][1] == {"client"}
+    assert by_dealing[True][2] == by_dealing[False][2]
+    assert not torch.equal(by_dealing[True][0], by_dealing[False][0])
     with pytest.raises(InputError, match=r"user-dp iid.*clients\.by=random"):
         UserDP.create({**ROUNDS, "iid": True})
 
@@ -150,5 +150,5 @@ def test_averaging_with_and_without_noise_deals_the_same_rows_to_the_same_users(
     assert np.array_equal(*dealt)
     plain = FedAvg.create({**shared, "weighting": "users", "clip": 0.3})
     noisy = UserDP.create({**shared, "noise_multiplier": 0.0, "clip": 0.3})
-    found = [flat(m.train(learner, learner.corpus, run_of(learner))[0]) for m in (plain, noisy)]
-    torch.testing.assert_close(*found, rtol=1e-5, atol=1e-6)
+    weights = [flat(m.train(learner, learner.corpus, run_of(learner))[0]) for m in (plain, noisy)]
+    torch.testing.assert_close(*weights, rtol=1e-5, atol=1e-6)

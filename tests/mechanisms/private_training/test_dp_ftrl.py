@@ -122,18 +122,18 @@ def test_the_bound_is_attained_where_all_of_a_group_share_a_cohort() -> None:
 
 def test_nobody_moves_to_another_cohort_when_somebody_comes_or_goes() -> None:
     def cohorts(users: Sequence[int]) -> dict[int, list[int]]:
-        found: dict[int, list[int]] = {}
+        cohorts_of: dict[int, list[int]] = {}
         real = CyclicCohorts.draw
 
         def draw(self: CyclicCohorts, rng: Any) -> TakingPart:
             taken = real(self, rng)
             for position in taken.units:
-                found.setdefault(users[position], []).append(self._turn - 1)
+                cohorts_of.setdefault(users[position], []).append(self._turn - 1)
             return taken
 
         with patch.object(CyclicCohorts, "draw", draw):
             summed([Sentence(user, "", (1.0, 0.0)) for user in users])
-        return found
+        return cohorts_of
 
     everybody = cohorts(range(USERS))
     assert len({tuple(rounds) for rounds in everybody.values()}) > 1
@@ -194,12 +194,12 @@ def test_fewer_users_than_declared_train_as_planned_and_more_are_told() -> None:
 )
 def test_calibration_finds_the_noise(epsilon: float, spread: int | None, moves: int) -> None:
     planned = PlannedMechanism.from_settings("dp-ftrl", {"users": "4000"})
-    found = solve(planned, Target(epsilon, DELTA, spread))
-    assert (found.parameter, found.guarantee.unit) == (
+    solution = solve(planned, Target(epsilon, DELTA, spread))
+    assert (solution.parameter, solution.guarantee.unit) == (
         "noise_multiplier", "user" if spread is None else "user-entity"
     )  # fmt: skip
     # Balle and Wang 2018, Theorem 8: two rounds of a user in sixty.
-    shift = moves * math.sqrt(2) / found.value
+    shift = moves * math.sqrt(2) / solution.value
     above, below = ndtr([shift / 2 - epsilon / shift, -shift / 2 - epsilon / shift])
     assert above - math.exp(epsilon) * below == pytest.approx(DELTA, rel=2e-3)
 

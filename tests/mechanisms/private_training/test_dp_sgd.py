@@ -45,10 +45,10 @@ def clipped_gradients(module: nn.Module, learner: NetworkLearner, clip: float) -
 @pytest.mark.parametrize("clip", [0.5, 5.0, 1e6])
 def test_one_step_is_the_sum_of_clipped_gradients(clip: float, vectorised: bool) -> None:
     learner = NetworkLearner(8, vectorised)
-    found = trained(learner, **ALL, clip=clip, learning_rate=0.3)
+    weights = trained(learner, **ALL, clip=clip, learning_rate=0.3)
     gradients = clipped_gradients(copy.deepcopy(learner.module), learner, clip)
     by_hand = flat(learner.module) - 0.3 * torch.stack(gradients).sum(dim=0) / 8
-    torch.testing.assert_close(found, by_hand, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(weights, by_hand, rtol=1e-4, atol=1e-5)
 
 
 def test_several_steps_are_adam_on_the_clipped_mean() -> None:
@@ -63,8 +63,8 @@ def test_several_steps_are_adam_on_the_clipped_mean() -> None:
             at += parameter.numel()
         optimizer.step()
     params = ALL | {"optimizer": "adam", "steps": 3}
-    found = trained(learner, **params, clip=0.7, learning_rate=0.05)
-    torch.testing.assert_close(found, flat(by_hand), rtol=1e-3, atol=1e-4)
+    weights = trained(learner, **params, clip=0.7, learning_rate=0.05)
+    torch.testing.assert_close(weights, flat(by_hand), rtol=1e-3, atol=1e-4)
 
 
 def test_clipping_is_that_of_opacus() -> None:
@@ -82,8 +82,8 @@ def test_clipping_is_that_of_opacus() -> None:
         error = (module(learner.points) - learner.goals) ** 2
         torch.autograd.backward(error.mean(dim=1).sum())
         optimizer.step()
-    found = trained(learner, **ALL, clip=2.0, learning_rate=0.3)
-    torch.testing.assert_close(found, flat(module), rtol=1e-4, atol=1e-5)
+    weights = trained(learner, **ALL, clip=2.0, learning_rate=0.3)
+    torch.testing.assert_close(weights, flat(module), rtol=1e-4, atol=1e-5)
 
 
 def test_a_record_s_contribution_does_not_depend_on_the_batch() -> None:
@@ -113,16 +113,16 @@ def test_an_empty_batch_still_steps() -> None:
     learner = ToyLearner(np.ones((4, 5_000)), [0, 1, 2, 3])
     run = run_of(learner)
     params = ALL | {"batch_size": 1, "records": 10**9, "noise_multiplier": 2.0}
-    found = trained(learner, run, **params, clip=0.5, learning_rate=0.1)
+    weights = trained(learner, run, **params, clip=0.5, learning_rate=0.1)
     assert run.diagnostics["empty_rounds"] == 1
-    assert float(found.std()) == pytest.approx(0.1 * 2.0 * 0.5 / 1, rel=0.06)
+    assert float(weights.std()) == pytest.approx(0.1 * 2.0 * 0.5 / 1, rel=0.06)
 
 
 def test_noise_is_the_multiplier_times_the_clip_bound_over_the_batch() -> None:
     learner = ToyLearner(np.zeros((8, 20_000)), list(range(8)))
     params = ALL | {"noise_multiplier": 1.3}
-    found = trained(learner, **params, clip=0.4, learning_rate=0.5)
-    assert float(found.std()) == pytest.approx(0.5 * 1.3 * 0.4 / 8, rel=0.03)
+    weights = trained(learner, **params, clip=0.4, learning_rate=0.5)
+    assert float(weights.std()) == pytest.approx(0.5 * 1.3 * 0.4 / 8, rel=0.03)
 
 
 @pytest.mark.parametrize(

@@ -65,27 +65,27 @@ def test_a_round_of_one_client_is_dp_sgd_on_its_rows() -> None:
     params = {"noise_multiplier": 0.0, "batch_size": 12, "clip": 0.3}
     learner = _dealt(NetworkLearner(12), np.zeros(12, dtype=np.int64))
     run = _run(1, 12)
-    here = _train(learner, run, **params, rounds=1, local_steps=4)
+    weights = _train(learner, run, **params, rounds=1, local_steps=4)
     assert run.diagnostics["clipped_fraction"] == 1.0
     assert run.counts["rows_trained"] == 48
-    there = DPSGD.create({**params, "steps": 4, "optimizer": "sgd", "learning_rate": 0.2})
-    module, _ = there.train(learner, learner.corpus, _run(1, 12))
-    torch.testing.assert_close(here, flat(module), rtol=1e-4, atol=1e-6)
+    central = DPSGD.create({**params, "steps": 4, "optimizer": "sgd", "learning_rate": 0.2})
+    module, _ = central.train(learner, learner.corpus, _run(1, 12))
+    torch.testing.assert_close(weights, flat(module), rtol=1e-4, atol=1e-6)
 
 
 def test_rows_of_a_client_reach_no_update_of_another() -> None:
-    found = []
+    updates = []
     for moved in (0.0, 1e6, float("nan")):
         learner = _learner()
         learner.points[1::3] += moved  # client 1
         run = _run()
         _train(learner, run, rounds=1)
         assert (run.diagnostics["dropped_updates"] > 0) == (moved != moved)
-        found.append({m.sender: m.payload for m in _sent(run)})
-    for other in found[1:]:
+        updates.append({m.sender: m.payload for m in _sent(run)})
+    for other in updates[1:]:
         for client in ("client 0", "client 2"):
-            assert np.array_equal(found[0][client], other[client])
-        assert not np.array_equal(found[0]["client 1"], other["client 1"])
+            assert np.array_equal(updates[0][client], other[client])
+        assert not np.array_equal(updates[0]["client 1"], other["client 1"])
         assert np.isfinite(other["client 1"]).all()
 
 
@@ -114,7 +114,7 @@ def test_a_row_moves_the_sum_of_its_client_by_the_clip_bound_at_most() -> None:
     """Adversarial data: a huge row, and one that is no number, in a client of its own or beside."""
     clip, batch = 0.5, 4
     points = np.zeros((9, 6))
-    found = {}
+    updates = {}
     for name, row in (("without", None), ("long", 1e30), ("nan", float("nan")), ("short", 1e-3)):
         learner = ToyLearner(points, [0] * 9)
         if row is not None:
@@ -123,12 +123,12 @@ def test_a_row_moves_the_sum_of_its_client_by_the_clip_bound_at_most() -> None:
         run = _run(2, 2 * batch)
         rates = {"batch_size": batch, "noise_multiplier": 0.0, "clip": clip, "learning_rate": 1.0}
         _train(learner, run, rounds=1, local_steps=1, **rates)
-        found[name] = {m.sender: torch.as_tensor(m.payload) for m in _sent(run)}
+        updates[name] = {m.sender: torch.as_tensor(m.payload) for m in _sent(run)}
     for name in ("long", "nan", "short"):
-        moved = batch * (found[name]["client 1"] - found["without"]["client 1"])
+        moved = batch * (updates[name]["client 1"] - updates["without"]["client 1"])
         assert float(moved.norm()) <= clip
-        assert torch.equal(found[name]["client 0"], found["without"]["client 0"])
-    assert float((batch * found["long"]["client 1"]).norm()) == pytest.approx(clip, rel=1e-4)
+        assert torch.equal(updates[name]["client 0"], updates["without"]["client 0"])
+    assert float((batch * updates["long"]["client 1"]).norm()) == pytest.approx(clip, rel=1e-4)
 
 
 def test_a_client_without_rows_sends_noise_like_any_other() -> None:
@@ -194,9 +194,9 @@ def test_a_round_of_a_part_of_the_rows_costs_its_own_rate_once() -> None:
     # to be drawn from.
     (one,) = FederatedDPSGD.create({**shared, "rounds": 1}).plan(stats)
     (ten,) = FederatedDPSGD.create(shared).plan(stats)
-    found = [proven([event], delta=1e-5)[0].epsilon for event in (one, once, ten)]
-    assert found[0] < found[2] < found[1]
-    assert found == pytest.approx([1.902, 7.315, 6.43], rel=0.01)
+    epsilons = [proven([event], delta=1e-5)[0].epsilon for event in (one, once, ten)]
+    assert epsilons[0] < epsilons[2] < epsilons[1]
+    assert epsilons == pytest.approx([1.902, 7.315, 6.43], rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -215,8 +215,8 @@ def test_epsilon_depends_on_how_many_clients_share_the_data(
     assert isinstance(event.event, Parallel)
     ((part,),) = set(event.event.parts)
     assert isinstance(part, Repeated)
-    found = rdp_epsilon([(part.event, part.count)], "add-or-remove", 1e-5)
-    assert found == pytest.approx(renyi, rel=0.005)
+    epsilon = rdp_epsilon([(part.event, part.count)], "add-or-remove", 1e-5)
+    assert epsilon == pytest.approx(renyi, rel=0.005)
     (claim,) = claimed(mechanism.claims(sizes), 1e-5)
     assert claim.epsilon == pytest.approx(0.6876, rel=1e-3)  # whatever the number of clients
 

@@ -26,51 +26,51 @@ def _trained(
     seen, whole = list[int](), ShareWorker.unit_sum
 
     def counted(self: Any, work: Any, share: Any) -> Any:
-        found = whole(self, work, share)
-        assert (ONE_PASS in found.clipping) is one_pass
+        unit_sum = whole(self, work, share)
+        assert (ONE_PASS in unit_sum.clipping) is one_pass
         seen.append(len(share.weights))
-        return found
+        return unit_sum
 
     run = Run(0, sizes(rows=BATCH), speed=Speed(chunk=size))
-    given = {"records": BATCH, "batch_size": BATCH, "steps": 1, **params}
+    settings = {"records": BATCH, "batch_size": BATCH, "steps": 1, **params}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(device, "CACHED_NUMBERS", size * learner.row_size)
         patch.setattr(ShareWorker, "unit_sum", counted)
         if not one_pass:  # as for a network that one pass does not know
             patch.setattr(unit_sums, "one_pass_refusal", lambda *_: "a test asks for it")
-        module, _ = DPSGD.create(given).train(learner, learner.corpus, run)
-    assert sum(seen) == BATCH * given["steps"]
-    return flat(module), len(seen) // given["steps"]
+        module, _ = DPSGD.create(settings).train(learner, learner.corpus, run)
+    assert sum(seen) == BATCH * settings["steps"]
+    return flat(module), len(seen) // settings["steps"]
 
 
 @pytest.mark.parametrize("one_pass", [True, False], ids=["one pass", "update by update"])
 @pytest.mark.parametrize("optimizer", ["sgd", "adamw", "lamb"])
 def test_the_update_is_the_same_in_1_7_and_64_chunks(optimizer: str, one_pass: bool) -> None:
     params = {"optimizer": optimizer, "learning_rate": 0.1, "clip": 0.7, "noise_multiplier": 0.5}
-    found = {}
+    by_chunks = {}
     for size in (64, 10, 1):
         learner = NetworkLearner(BATCH)
         weights, count = _trained(learner, size, one_pass=one_pass, steps=2, **params)
-        found[count] = weights
-    assert list(found) == [1, 7, 64]
+        by_chunks[count] = weights
+    assert list(by_chunks) == [1, 7, 64]
     for count in (7, 64):
-        torch.testing.assert_close(found[count], found[1], rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(by_chunks[count], by_chunks[1], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("size", [64, 10, 1])
 def test_noise_is_drawn_once_for_a_logical_batch(size: int) -> None:
     """Gradients are 0: the update is noise of deviation sigma C / B, however many chunks."""
     learner, sigma, clip = ToyLearner(np.zeros((BATCH, 20_000)), list(range(BATCH))), 1.3, 0.4
-    found, count = _trained(
+    weights, count = _trained(
         learner, size, optimizer="sgd", learning_rate=1.0, noise_multiplier=sigma, clip=clip
     )
     assert count == -(-BATCH // size)
-    assert float(found.var()) == pytest.approx((sigma * clip / BATCH) ** 2, rel=0.06)
+    assert float(weights.var()) == pytest.approx((sigma * clip / BATCH) ** 2, rel=0.06)
 
 
 def test_optimisers_are_those_of_the_parameters() -> None:
-    known = {"adam": 0.0, "adamw": 0.01, "lamb": 0.01}
-    for name, decay in known.items():
+    decays = {"adam": 0.0, "adamw": 0.01, "lamb": 0.01}
+    for name, decay in decays.items():
         server: Any = DPSGD.create({"optimizer": name}).params.server()
         assert server.weight_decay == decay
     assert "weight_decay" not in DPSGD.create({}).params.model_dump()

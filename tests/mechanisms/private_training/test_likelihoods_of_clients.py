@@ -27,10 +27,10 @@ def _losses(rng: np.random.Generator, holders: tuple[int, ...], rounds: range) -
             # What a client sends without the row depends on all that it has heard, not linearly.
             mean = np.tanh(3 * shared) + 0.1 * client
             pulled = client in holders and step in rounds
-            said = mean + (rng.random(MANY) < RATE) * pulled + NOISE * rng.standard_normal(MANY)
+            message = mean + (rng.random(MANY) < RATE) * pulled + NOISE * rng.standard_normal(MANY)
             if pulled:
-                loss += np.log1p(RATE * np.expm1((said - mean - 0.5) / NOISE**2))
-            sent.append(said)
+                loss += np.log1p(RATE * np.expm1((message - mean - 0.5) / NOISE**2))
+            sent.append(message)
         shared = (sent[0] + sent[1]) / 2
     return loss
 

@@ -64,24 +64,24 @@ def _learner(units: int = UNITS, size: float = 1.0) -> NetworkLearner:
 @contextmanager
 def _answering() -> Iterator[list[tuple[Tensor, float]]]:
     """What rounds hand to the noise; each is answered by the same numbers, whatever it holds."""
-    given: list[tuple[Tensor, float]] = []
+    answers: list[tuple[Tensor, float]] = []
 
     def add(
         self: IndependentGaussian, vector: Tensor, sensitivity: float, step: int, rng: Any
     ) -> Tensor:
-        given.append((vector.clone().double(), sensitivity))
+        answers.append((vector.clone().double(), sensitivity))
         real(self, vector, sensitivity, step, rng)
         return torch.full_like(vector, 0.25)
 
     real = IndependentGaussian.add
     with patch.object(IndependentGaussian, "add", add):
-        yield given
+        yield answers
 
 
 def _handed(mechanism: TrainingMechanism[Any], learner: Any) -> list[tuple[Tensor, float]]:
-    with _answering() as given:
+    with _answering() as answers:
         mechanism.train(learner, learner.corpus, run_of(learner))
-    return given
+    return answers
 
 
 @cache
@@ -129,14 +129,14 @@ def test_what_happens_is_what_was_planned_and_half_the_noise_is_not(kind: str, p
 def test_events_are_those_of_flat_clipping_and_the_policy_is_an_assumption(policy: str) -> None:
     stats = run_of(_learner()).stats
     for kind in KINDS:
-        plain, found = (
+        plain, events = (
             _mechanism(kind).plan(stats),
             _mechanism(kind, clip_policy=policy).plan(stats),
         )
-        assert [each.event for each in found] == [each.event for each in plain]
-        said = " ".join(found[0].assumptions)
-        assert ("every layer of an update" in said) == (policy == "per-layer")
-        assert ("follows noisy counts" in said) == (policy == "adaptive")
+        assert [each.event for each in events] == [each.event for each in plain]
+        assumptions = " ".join(events[0].assumptions)
+        assert ("every layer of an update" in assumptions) == (policy == "per-layer")
+        assert ("follows noisy counts" in assumptions) == (policy == "adaptive")
 
 
 @pytest.mark.parametrize(("policy", "of_sum"), [
@@ -187,7 +187,7 @@ def test_a_count_that_leaves_nothing_to_hide_the_sum_is_refused_before_training(
 
 
 @pytest.mark.parametrize(
-    ("kind", "params", "said"),
+    ("kind", "params", "message"),
     [
         (UserDP, {"clip_quantile": 0.3}, "clip_quantile.*clip_policy.*'flat'"),
         (DPSGD, {"clip_policy": "per-layer", "clip_count_noise": 2.0}, "clip_count_noise.*'per-la"),
@@ -202,9 +202,9 @@ def test_a_count_that_leaves_nothing_to_hide_the_sum_is_refused_before_training(
     ],
 )
 def test_what_is_not_proven_or_does_nothing_is_refused(
-    kind: Any, params: dict[str, Any], said: str
+    kind: Any, params: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         kind.create(params)
 
 

@@ -46,12 +46,12 @@ def _learner() -> EntityLearner:
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: m.name)
 @pytest.mark.parametrize(
-    ("sampler", "said"), [(Shuffled, "fixed-size-sampled"), (Oftener, "event.rate")]
+    ("sampler", "message"), [(Shuffled, "fixed-size-sampled"), (Oftener, "event.rate")]
 )
 def test_another_sampler_than_planned_is_refused(
     mechanism: TrainingMechanism[Any],
     sampler: type,
-    said: str,
+    message: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     learner = _learner()
@@ -60,13 +60,13 @@ def test_another_sampler_than_planned_is_refused(
     check_plan(mechanism.plan(run.stats), honest)
     monkeypatch.setattr("uedp_bench.api.sampling.PoissonSampler", sampler)
     _, events = mechanism.train(learner, learner.corpus, run_of(learner))
-    with pytest.raises(PrivacyError, match=said) as caught:
+    with pytest.raises(PrivacyError, match=message) as caught:
         check_plan(mechanism.plan(run.stats), events)
     results = proven(events, delta=1e-5, refusals=[str(caught.value)])
     assert {g.unit for g in results} >= {"user-entity"}
     for result in results:
         assert (result.status, result.epsilon) == ("refused", math.inf)
-        assert said in result.reason
+        assert message in result.reason
 
 
 def test_fixed_size_rounds_are_refused_without_a_plan_too(monkeypatch: pytest.MonkeyPatch) -> None:

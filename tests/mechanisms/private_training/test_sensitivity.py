@@ -74,11 +74,11 @@ def _sums(mechanism: TrainingMechanism[Any], data: Sequence[Sentence], coins: Se
 
 def _others(data: Sequence[Sentence], user: int, entity: str) -> dict[int, int]:
     """Users beside `user` that mention the entity, and in how many sentences."""
-    found: dict[int, int] = {}
+    counts: dict[int, int] = {}
     for s in data:
         if s.user != user and entity in s.mentions:
-            found[s.user] = found.get(s.user, 0) + 1
-    return found
+            counts[s.user] = counts.get(s.user, 0) + 1
+    return counts
 
 
 def _check_users(
@@ -338,9 +338,9 @@ def test_coins_have_the_stated_rate_and_are_independent_of_each_other(name: str)
     mechanism = KINDS[name].create(SAMPLED[name])
     with watched(alone=False) as sums:
         mechanism.train(learner, learner.corpus, run_of(learner))
-    here = sums.by_row if name == "uedp-group" else sums.by_user
+    turns = sums.by_row if name == "uedp-group" else sums.by_user
     units = 20 if name == "uedp-group" else 10
-    taken = np.array([[unit in turn for unit in range(units)] for turn in here], dtype=float)
+    taken = np.array([[unit in turn for unit in range(units)] for turn in turns], dtype=float)
     assert taken.shape == (TURNS, units)
     deviation = math.sqrt(RATE * (1 - RATE) / TURNS)
     assert np.abs(taken.mean(axis=0) - RATE).max() < 4.5 * deviation

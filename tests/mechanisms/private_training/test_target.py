@@ -33,8 +33,8 @@ def test_the_plan_proves_the_target_barely(
     guarantee = next(g for g in proven(events, delta=delta) if g.unit == planned.unit)
     assert epsilon * (1 - 1e-3) < guarantee.epsilon <= epsilon
     noise = planned.component().noise(planned.public_sizes)
-    given = planned.replaced(epsilon=None, noise_multiplier=noise)
-    assert given.plan()[0] == events
+    by_noise = planned.replaced(epsilon=None, noise_multiplier=noise)
+    assert by_noise.plan()[0] == events
 
 
 def test_the_noise_that_is_drawn_is_that_of_the_plan() -> None:

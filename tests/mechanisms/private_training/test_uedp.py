@@ -38,9 +38,9 @@ def trained(learner: EntityLearner, run: Run | None = None, **params: Any) -> to
 def by_hand(learner: EntityLearner, run: Run, **params: Any) -> np.ndarray:
     """One round of Algorithm 1 from zero weights, one sentence and one entity at a time."""
     p = UeDP.create(params).params
-    here = first_round(run)
-    coins = here.rng("sample").random(4) < p.users_per_round / 4
-    rng = here.rng("rows")
+    streams = first_round(run)
+    coins = streams.rng("sample").random(4) < p.users_per_round / 4
+    rng = streams.rng("rows")
     entity_coins = rng.random(4) < p.entity_rate
     sentence_coins = rng.random(len(MENTIONS)) < p.sentence_rate
     letters = "abcd"
@@ -80,8 +80,8 @@ def test_one_round_is_algorithm_1(seed: int, denominators: str, estimator: str) 
     }  # fmt: skip
     learner = learner_of()
     expected = by_hand(learner, run_of(learner, seed), **params)
-    found = trained(learner, run_of(learner, seed), **params)
-    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-4, atol=1e-6)
+    weights = trained(learner, run_of(learner, seed), **params)
+    np.testing.assert_allclose(weights.numpy(), expected, rtol=1e-4, atol=1e-6)
 
 
 def test_coins_differ_between_the_seeds_above() -> None:
@@ -107,12 +107,12 @@ def test_entities_of_other_splits_weigh_nothing() -> None:
     learner = EntityLearner(points, [0, 0, 1], ["a", "a", "ab"])
     split = np.array([0, 0, SPLITS.index("test")])
     learner.corpus = replace(learner.corpus, split=split)
-    found = trained(
+    weights = trained(
         learner, **QUIET | {"users_per_round": 1}, entity_rate=1.0, estimator="f_E",
         denominators="data", entity_cap=3,
     )  # fmt: skip
     # n_a = 2 and n_b = 0 in training: W_e = w_a = 2/3, which cancels.
-    assert found.tolist() == pytest.approx([1.0, 1.0, 0.0], abs=1e-5)
+    assert weights.tolist() == pytest.approx([1.0, 1.0, 0.0], abs=1e-5)
 
 
 @pytest.mark.parametrize("params", [{"estimator": "f_E"}, {"sentence_rate": 0.0}])
@@ -145,9 +145,9 @@ def test_noise_on_the_weights_is_equation_6_times_the_server_learning_rate(noise
               "entity_rate": 0.5, "server_learning_rate": 30.0, "noise": noise}  # fmt: skip
     sigma = equation_6(2.5, 2, 0.1, 2 / 4 * 4 * (0.5 * 4 + 1.0 * 3))
     deviation = sigma if noise == "published" else sigma**2
-    found = trained(learner, **params)
-    assert float(found.std()) == pytest.approx(30.0 * deviation, rel=0.03)
-    assert abs(float(found.mean())) < 5 * 30.0 * deviation / math.sqrt(len(found))
+    weights = trained(learner, **params)
+    assert float(weights.std()) == pytest.approx(30.0 * deviation, rel=0.03)
+    assert abs(float(weights.mean())) < 5 * 30.0 * deviation / math.sqrt(len(weights))
 
 
 def test_published_weights_scale_the_noise_and_public_ones_do_not() -> None:

@@ -53,8 +53,8 @@ def _trained(**params: Any) -> torch.Tensor:
 def test_the_noise_for_epsilon_8_is_that_of_an_independent_calculation(
     clipping: str, spread: int, expected: float
 ) -> None:
-    found = _noise(clipping=clipping, protected_spread=spread)
-    assert found == pytest.approx(expected, abs=0.011)
+    noise = _noise(clipping=clipping, protected_spread=spread)
+    assert noise == pytest.approx(expected, abs=0.011)
 
 
 def test_the_default_noise_meets_the_target_and_hardly_more() -> None:

@@ -51,29 +51,29 @@ def test_one_round_is_estimator_f_f_with_flat_clipping(seed: int, sampling: str)
         users = np.flatnonzero(rng.random(5) < 3 / 5)
     else:
         users = rng.choice(5, size=3, replace=False)
-    found = trained(
+    weights = trained(
         learner, run_of(learner, seed), rounds=1, users_per_round=3, noise_multiplier=0.0,
         clip=0.4, user_cap=2, local_learning_rate=0.5, server_learning_rate=2.0, sampling=sampling,
     )  # fmt: skip
     # The denominator q W is 3 however many users came.
     expected = 2.0 * estimate(learner, users, clip=0.4, cap=2, rate=0.5) / 3
-    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(weights.numpy(), expected, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("sampling", ["poisson", "fixed"])
 def test_noise_on_the_mean_is_z_clip_over_the_denominator(sampling: str) -> None:
     learner = learner_of(dimension=20_000, scale=0.0)
-    found = trained(learner, rounds=1, users_per_round=2, noise_multiplier=1.5, clip=0.3,
-                    server_learning_rate=4.0, sampling=sampling, user_cap=50)  # fmt: skip
-    assert float(found.std()) == pytest.approx(4.0 * 1.5 * 0.3 / 2, rel=0.03)
+    weights = trained(learner, rounds=1, users_per_round=2, noise_multiplier=1.5, clip=0.3,
+                      server_learning_rate=4.0, sampling=sampling, user_cap=50)  # fmt: skip
+    assert float(weights.std()) == pytest.approx(4.0 * 1.5 * 0.3 / 2, rel=0.03)
 
 
 def test_the_released_noise_on_the_mean_is_the_square_of_the_one_described() -> None:
     learner = learner_of(dimension=20_000, scale=0.0)
-    found = trained(learner, rounds=1, users_per_round=2, noise_multiplier=1.5, clip=0.3,
-                    server_learning_rate=4.0, noise="released")  # fmt: skip
-    assert float(found.std()) == pytest.approx(4.0 * (1.5 * 0.3 / 2) ** 2, rel=0.03)
-    assert abs(float(found.mean())) < 5 * float(found.std()) / math.sqrt(len(found))
+    weights = trained(learner, rounds=1, users_per_round=2, noise_multiplier=1.5, clip=0.3,
+                      server_learning_rate=4.0, noise="released")  # fmt: skip
+    assert float(weights.std()) == pytest.approx(4.0 * (1.5 * 0.3 / 2) ** 2, rel=0.03)
+    assert abs(float(weights.mean())) < 5 * float(weights.std()) / math.sqrt(len(weights))
 
 
 def test_the_released_variant_clips_gradients_and_not_updates() -> None:
@@ -109,10 +109,10 @@ def test_the_released_variant_takes_coins_and_one_clip_bound(other: dict[str, st
 
 def test_without_noise_it_learns_the_mean_of_the_users_means() -> None:
     learner = learner_of(scale=0.1)
-    found = trained(learner, rounds=30, users_per_round=5, noise_multiplier=0.0, clip=9.0,
-                    local_learning_rate=0.5)  # fmt: skip
+    weights = trained(learner, rounds=30, users_per_round=5, noise_multiplier=0.0, clip=9.0,
+                      local_learning_rate=0.5)  # fmt: skip
     means = [learner.points[np.flatnonzero(np.array(USERS) == u)].mean(dim=0) for u in range(5)]
-    torch.testing.assert_close(found, torch.stack(means).mean(dim=0), rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(weights, torch.stack(means).mean(dim=0), rtol=1e-3, atol=1e-4)
 
 
 @settings(max_examples=30, deadline=None)

@@ -24,14 +24,14 @@ STATS = CorpusStats(users=4, rows=9, sensitive_rows=0, entities=0, public=False)
 
 def adversarial(**params: object) -> Adversarial:
     values = {"learning_rate": 0.02, "attacker_hidden": 32, "attacker_learning_rate": 0.01}
-    made: Adversarial = Adversarial.create({**values, **params})
-    return made
+    trainer: Adversarial = Adversarial.create({**values, **params})
+    return trainer
 
 
 def attackers_of(classes: dict[str, int], width: int = 5, seed: int = 0) -> Attackers:
-    made = Attackers(width, classes, 7, seed)
-    made.start(0.05)
-    return made
+    heads = Attackers(width, classes, 7, seed)
+    heads.start(0.05)
+    return heads
 
 
 def with_age(corpus: Corpus, values: np.ndarray) -> Corpus:
@@ -67,13 +67,13 @@ def test_fooling_is_the_log_probability_of_any_other_value() -> None:
     attackers = attackers_of({"a": 2, "b": 3})
     z = torch.randn(20, 5, generator=torch.Generator().manual_seed(1))
     private = [torch.arange(20) % 2, torch.arange(20) % 3]
-    found = attackers.fooling_nats(z, private)
+    nats = attackers.fooling_nats(z, private)
     probabilities = [network(z).softmax(dim=1) for network in attackers.networks]
     rows = torch.arange(20)
     expected = sum(
         -torch.log(1 - p[rows, truth]) for p, truth in zip(probabilities, private, strict=True)
     )
-    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(nats, expected)
     # Of two values it is the cross-entropy of the other one.
     alone = nn.functional.cross_entropy(attackers.networks[0](z), 1 - private[0], reduction="none")
     torch.testing.assert_close(attackers.fooling_nats(z, [private[0], private[1] * 0 - 1]), alone)
@@ -157,17 +157,17 @@ def test_it_promises_nothing() -> None:
 def test_named_variables_alone_are_hidden() -> None:
     corpus = with_age(topic_corpus(80), np.arange(80) % 3)
     learner = WordsLearner(corpus, 8, 8)
-    found = {
+    weights = {
         names: flat(adversarial(attributes=names, epochs=2).train(learner, corpus, split_run())[0])
         for names in ((), ("gender",), ("gender", "age"), ("gender", "gender"))
     }
-    assert torch.equal(found[()], found["gender", "age"])
-    assert torch.equal(found["gender",], found["gender", "gender"])
-    assert not torch.equal(found[()], found["gender",])
+    assert torch.equal(weights[()], weights["gender", "age"])
+    assert torch.equal(weights["gender",], weights["gender", "gender"])
+    assert not torch.equal(weights[()], weights["gender",])
 
 
 @pytest.mark.parametrize(
-    ("values", "names", "said"),
+    ("values", "names", "message"),
     [
         (np.arange(80) % 3, ("gendre",), "'gendre'"),
         (np.arange(80) % 3, ("zzz",), "gender, age"),
@@ -176,11 +176,11 @@ def test_named_variables_alone_are_hidden() -> None:
         (np.where(topic_corpus(80).where("train"), 2, 0), (), "training rows: 40"),
     ],
 )
-def test_wrong_variables_are_one_line(values: np.ndarray, names: tuple, said: str) -> None:
+def test_wrong_variables_are_one_line(values: np.ndarray, names: tuple, message: str) -> None:
     learner = WordsLearner(with_age(topic_corpus(80), values), 8, 8)
     with pytest.raises(InputError) as error:
         adversarial(attributes=names).train(learner, learner.corpus, split_run())
-    assert said in str(error.value)
+    assert message in str(error.value)
     assert "\n" not in str(error.value)
 
 
@@ -198,14 +198,14 @@ def test_a_network_in_one_part_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("params", "said"),
+    ("params", "message"),
     [
         ({"adversary_weight": -1}, "adversarial.adversary_weight is -1"),
         ({"attacker_hidden": 0}, "adversarial.attacker_hidden is 0"),
         ({"attribute": ["age"]}, "'attributes'"),
     ],
 )
-def test_bad_parameters_are_one_line(params: dict[str, object], said: str) -> None:
+def test_bad_parameters_are_one_line(params: dict[str, object], message: str) -> None:
     with pytest.raises(InputError) as error:
         Adversarial.create(params)
-    assert said in str(error.value)
+    assert message in str(error.value)

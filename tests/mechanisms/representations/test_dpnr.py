@@ -38,8 +38,8 @@ WIDTH = 16
 
 def dpnr(**params: object) -> DPNR:
     values = {"epsilon": 1.0, "dimension": WIDTH, "learning_rate": 0.05, "epochs": 12, **params}
-    made: DPNR = DPNR.create({k: v for k, v in values.items() if v is not None})
-    return made
+    channel: DPNR = DPNR.create({k: v for k, v in values.items() if v is not None})
+    return channel
 
 
 def epsilons(mechanism: DPNR) -> dict[str, float]:
@@ -192,7 +192,7 @@ def test_without_valid_rows_the_last_epoch_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("params", "said"),
+    ("params", "message"),
     [
         ({}, "'total_epsilon'"),
         ({"epsilon": 1, "total_epsilon": 8}, "epsilon and total_epsilon"),
@@ -208,10 +208,10 @@ def test_without_valid_rows_the_last_epoch_is_kept() -> None:
         ({"epsilon": 1, "dropout": 0.1}, "'word_dropout'"),
     ],
 )
-def test_bad_parameters_are_one_line(params: dict[str, object], said: str) -> None:
+def test_bad_parameters_are_one_line(params: dict[str, object], message: str) -> None:
     with pytest.raises(InputError) as error:
         DPNR.create(params)
-    assert said in str(error.value)
+    assert message in str(error.value)
     assert "\n" not in str(error.value)
 
 
@@ -256,10 +256,10 @@ def benchmark(out: Path, **params: object) -> Result:
 
 def test_a_run_shows_both_guarantees_and_serves_noisy_representations(tmp_path: Path) -> None:
     result = benchmark(tmp_path, word_dropout=0.2)
-    found = {(g.kind, g.unit): (g.epsilon, g.status) for g in result.guarantees}
-    assert found["claimed", "word"] == (pytest.approx(dropout_epsilon(1.0, 0.2)), "given")
-    assert found["proven", "word"] == (pytest.approx(dropout_epsilon(8.0, 0.2)), "given")
-    assert found["proven", "record"] == (math.inf, "given")
+    by_unit = {(g.kind, g.unit): (g.epsilon, g.status) for g in result.guarantees}
+    assert by_unit["claimed", "word"] == (pytest.approx(dropout_epsilon(1.0, 0.2)), "given")
+    assert by_unit["proven", "word"] == (pytest.approx(dropout_epsilon(8.0, 0.2)), "given")
+    assert by_unit["proven", "record"] == (math.inf, "given")
     assert isinstance(result.events[1].event, NonPrivate)
     release = TextClassification.create().load(tmp_path / result.id / "release")
     assert isinstance(release, Classifier)

@@ -77,9 +77,9 @@ def test_shared_noise_goes_away_with_the_row_minimum() -> None:
 )
 def test_rows_lie_in_the_unit_cube_by_themselves(values: np.ndarray, dtype: torch.dtype) -> None:
     z = torch.from_numpy(values).to(dtype)
-    found = normalised(z)
-    assert ((found >= 0) & (found <= 1)).all()
-    for row, mapped in zip(z, found, strict=True):
+    rows = normalised(z)
+    assert ((rows >= 0) & (rows <= 1)).all()
+    for row, mapped in zip(z, rows, strict=True):
         assert torch.equal(normalised(row[None])[0], mapped)
         if row.max() > row.min():
             assert (mapped[row.argmin()], mapped[row.argmax()]) == (0, 1)
@@ -88,9 +88,9 @@ def test_rows_lie_in_the_unit_cube_by_themselves(values: np.ndarray, dtype: torc
 @pytest.mark.parametrize("value", [0.0, 7.0, -1e30])
 def test_constant_rows_are_in_the_cube_too(value: float) -> None:
     z = torch.full((2, 4), value, requires_grad=True)
-    found = normalised(z)
-    assert torch.equal(found, torch.zeros(2, 4))
-    found.sum().backward()
+    rows = normalised(z)
+    assert torch.equal(rows, torch.zeros(2, 4))
+    rows.sum().backward()
     assert torch.isfinite(z.grad).all()
 
 

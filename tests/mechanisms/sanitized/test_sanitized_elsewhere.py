@@ -59,20 +59,27 @@ def test_texts_come_from_the_file_whatever_its_order(tmp_path: Path) -> None:
         ("PER", "[NAME-1]"), ("PER", "Zyx"), ("LOC", "[CITY]"), ("PER", "she"),
         ("PER", "John Smith"),
     ]  # fmt: skip
-    told = run.diagnostics
-    assert (told["rows_published"], told["rows_changed"], told["rows_dropped"]) == (3, 2, 0)
-    assert told["ids_unused"] == 1
-    assert told["words_kept"] == pytest.approx(8 / 12)
-    assert told["words_kept_of_another_row"] == 0
-    assert {*told} - {"simulation_only"} <= {*told["simulation_only"]}
+    diagnostics = run.diagnostics
+    assert (
+        diagnostics["rows_published"],
+        diagnostics["rows_changed"],
+        diagnostics["rows_dropped"],
+    ) == (3, 2, 0)
+    assert diagnostics["ids_unused"] == 1
+    assert diagnostics["words_kept"] == pytest.approx(8 / 12)
+    assert diagnostics["words_kept_of_another_row"] == 0
+    assert {*diagnostics} - {"simulation_only"} <= {*diagnostics["simulation_only"]}
 
 
 def test_recall_and_precision_by_type_are_noted(tmp_path: Path) -> None:
     _, run = published(tmp_path, SAID)
-    found = run.diagnostics["detection"]
-    assert (found["recall"]["PER"]["mentions"], found["recall"]["PER"]["covered"]) == (3, 2)
-    assert (found["recall"]["LOC"]["covered"], found["recall"]["any"]["recall"]) == (1, 0.75)
-    assert {name: each["precision"] for name, each in found["precision"].items()} == {
+    detection = run.diagnostics["detection"]
+    assert (detection["recall"]["PER"]["mentions"], detection["recall"]["PER"]["covered"]) == (3, 2)
+    assert (detection["recall"]["LOC"]["covered"], detection["recall"]["any"]["recall"]) == (
+        1,
+        0.75,
+    )
+    assert {name: each["precision"] for name, each in detection["precision"].items()} == {
         "NAME": 1.0, "CITY": 1.0, "changed": 1.0, "any": 1.0,
     }  # fmt: skip
     # What is changed beside the labels counts against it.
@@ -128,7 +135,7 @@ def test_rows_are_found_by_the_ids_of_the_source(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "message"),
     [
         ('{"id": 1, "text": "a"}\n{"id": "1", "text": "b"}', "row 2.*id '1'"),
         ('{"id": null, "text": "a"}', "row 1.*column 'id'"),
@@ -137,10 +144,10 @@ def test_rows_are_found_by_the_ids_of_the_source(tmp_path: Path) -> None:
         ("", "id_column: .*column 'id'"),
     ],
 )
-def test_bad_files_are_refused_by_name(tmp_path: Path, lines: str, said: str) -> None:
+def test_bad_files_are_refused_by_name(tmp_path: Path, lines: str, message: str) -> None:
     file = tmp_path / "made.jsonl"
     file.write_text(lines)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         publish(SanitizedElsewhere.create({"path": str(file)}), corpus(), Run(1, STATS))
 
 
@@ -174,8 +181,10 @@ def test_the_detector_says_what_the_tool_changed(tmp_path: Path) -> None:
         {"path": str(written(tmp_path, {"0": SAID["0"], "2": "it rained"})), "missing": "drop"}
     )
     whole = corpus().only("train", "valid")
-    found = live.entity_detector().find(whole)
-    named = [(whole.texts[r][a:b], found.types[kind]) for r, a, b, kind in found.spans.mentions()]
+    detection = live.entity_detector().find(whole)
+    named = [
+        (whole.texts[r][a:b], detection.types[kind]) for r, a, b, kind in detection.spans.mentions()
+    ]
     # A row that was left out hides all that it said.
     assert named == [
         ("John Smith", "NAME"), ("Oslo", "CITY"), ("Mary came home", "changed"),

@@ -50,8 +50,8 @@ def corpus_of() -> Corpus:
 
 
 def classifier(model: tuple[str, dict[str, Any]] = LINEAR, **task: Any) -> Any:
-    made = tasks.create("text-classification", task, model=models.create(*model))
-    (learner,) = made.stages(corpus_of(), None, Run(1, STATS))
+    text_task = tasks.create("text-classification", task, model=models.create(*model))
+    (learner,) = text_task.stages(corpus_of(), None, Run(1, STATS))
     return learner.release(learner.module)
 
 
@@ -64,11 +64,11 @@ def served(release: Any, run: Run | None = None, **params: Any) -> Any:
 def test_labels_are_those_of_the_network(model: Any, params: dict[str, Any]) -> None:
     release, corpus = classifier(model), corpus_of()
     run = Run(1, STATS)
-    found = served(release, run, **params)
-    assert found.labels(corpus).tolist() == class_labels(release, corpus).tolist()
+    served_release = served(release, run, **params)
+    assert served_release.labels(corpus).tolist() == class_labels(release, corpus).tolist()
     assert run.counts["mpc_texts"] == ROWS
     assert run.counts["mpc_rounds"] > 1
-    cost = found.compiled("formula").cost(ROWS)
+    cost = served_release.compiled("formula").cost(ROWS)
     assert run.counts["mpc_rounds"] == cost.rounds
     assert run.counts["mpc_bytes_party"] == cost.bytes_party
     assert run.counts["mpc_bytes_dealer"] == cost.bytes_dealer
@@ -86,50 +86,50 @@ def test_convolutions_over_words_are_computed_between_two_parties(
     of_words = {"embedding": str(file), "positions": 9, "filters": 4, "widths": (2, 3, 4)}
     release, corpus = classifier(("text-cnn", of_words), hidden=[5]), corpus_of()
     run = Run(1, STATS)
-    found = served(release, run, **params)
-    assert class_labels(found, corpus).tolist() == class_labels(release, corpus).tolist()
+    served_release = served(release, run, **params)
+    assert class_labels(served_release, corpus).tolist() == class_labels(release, corpus).tolist()
     if params.get("reveals") == "logits":
         np.testing.assert_allclose(
-            found.class_logprobs(corpus), release.class_logprobs(corpus), atol=2e-3
+            served_release.class_logprobs(corpus), release.class_logprobs(corpus), atol=2e-3
         )
-    cost = found.compiled("formula").cost(ROWS)
-    asked = run.counts["mpc_texts"] / ROWS
-    assert run.counts["mpc_rounds"] == asked * cost.rounds
-    assert run.counts["mpc_bytes_party"] == asked * cost.bytes_party
-    assert run.counts["mpc_bytes_dealer"] == asked * cost.bytes_dealer
+    cost = served_release.compiled("formula").cost(ROWS)
+    questions = run.counts["mpc_texts"] / ROWS
+    assert run.counts["mpc_rounds"] == questions * cost.rounds
+    assert run.counts["mpc_bytes_party"] == questions * cost.bytes_party
+    assert run.counts["mpc_bytes_dealer"] == questions * cost.bytes_dealer
     # Numbers of a text that are compared: windows of each branch with a 0, then two hidden layers.
     windows = sum(9 - width + 1 for width in (2, 3, 4)) * 4
-    assert found.compiled("formula").cost(1).comparisons == windows + 5 + (
+    assert served_release.compiled("formula").cost(1).comparisons == windows + 5 + (
         0 if params.get("reveals") == "logits" else 2
     )
 
 
 def test_a_label_is_all_that_is_offered_by_default() -> None:
-    found = served(classifier())
-    assert isinstance(found, LabelOnly)
-    assert isinstance(found, OpenedMessages)
-    assert isinstance(found, PublicInputs)
+    served_release = served(classifier())
+    assert isinstance(served_release, LabelOnly)
+    assert isinstance(served_release, OpenedMessages)
+    assert isinstance(served_release, PublicInputs)
     for more in (Classifier, Encoder, RowScorer):
-        assert not isinstance(found, more)
-    assert found.labels(corpus_of().take(np.arange(0))).shape == (0,)
+        assert not isinstance(served_release, more)
+    assert served_release.labels(corpus_of().take(np.arange(0))).shape == (0,)
 
 
 def test_logits_are_revealed_where_asked_for() -> None:
     release, corpus = classifier(), corpus_of()
-    found = served(release, reveals="logits")
-    assert not isinstance(found, LabelOnly)
+    served_release = served(release, reveals="logits")
+    assert not isinstance(served_release, LabelOnly)
     np.testing.assert_allclose(
-        found.class_logprobs(corpus), release.class_logprobs(corpus), atol=2e-3
+        served_release.class_logprobs(corpus), release.class_logprobs(corpus), atol=2e-3
     )
-    (event,) = found.events
+    (event,) = served_release.events
     assert "one score of each class" in event.event.reveals
 
 
 def test_every_question_has_randomness_of_its_own() -> None:
-    found, corpus = served(classifier()), corpus_of().take(np.zeros(2, dtype=np.int64))
-    one, other = found.opened(corpus, party="server", most=500)
+    served_release, corpus = served(classifier()), corpus_of().take(np.zeros(2, dtype=np.int64))
+    one, other = served_release.opened(corpus, party="server", most=500)
     assert (one != other).mean() > 0.95
-    keys = {found._draw(name).key for name in ("a", "a", "b")}
+    keys = {served_release._draw(name).key for name in ("a", "a", "b")}
     again = {served(classifier())._draw(name).key for name in ("a", "b")}
     assert len(keys) == 3
     assert keys >= again  # the same run draws the same
@@ -142,12 +142,16 @@ def test_truncation_by_the_parties_alone_is_bounded() -> None:
     with pytest.raises(InputError, match=r"mpc\.truncations is 2.* 3.*truncations=3"):
         served(release, truncation="local", truncations=2)
     params = {"truncation": "local", "truncations": 3, "value_range": 4096.0, "texts": 10}
-    found = served(release, **params)
-    assert found.labels(corpus_of()).tolist() == class_labels(release, corpus_of()).tolist()
-    event = found.events[-1].event
+    served_release = served(release, **params)
+    assert (
+        served_release.labels(corpus_of()).tolist() == class_labels(release, corpus_of()).tolist()
+    )
+    event = served_release.events[-1].event
     assert event.count == 10
     assert event.event.failure == pytest.approx(3 * 4096 * 2.0**-31)
-    assert event.count * event.event.failure == pytest.approx(10 * found.compiled("").failure(1))
+    assert event.count * event.event.failure == pytest.approx(
+        10 * served_release.compiled("").failure(1)
+    )
 
 
 def test_squares_inside_a_sigmoid_fail_whatever_range_is_declared() -> None:
@@ -164,7 +168,7 @@ FROZEN_BERT = {"name": "bert", "params": {"frozen": True, "projection": 8}}
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         ({"task": "next-word"}, "mpc: .*next-word"),
         ({"task": "text-classification"}, "mpc: .*bilstm.*text-cnn"),
@@ -173,9 +177,9 @@ FROZEN_BERT = {"name": "bert", "params": {"frozen": True, "projection": 8}}
     ],
 )
 def test_a_model_that_no_protocol_computes_is_refused_before_anything_is_trained(
-    more: dict[str, Any], said: str
+    more: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(CapabilityError, match=said):
+    with pytest.raises(CapabilityError, match=message):
         build(run_of("mpc", **more))
 
 
@@ -197,7 +201,7 @@ def test_words_of_private_text_are_refused_before_data_are_read() -> None:
 def test_too_few_truncations_are_refused_before_anything_is_trained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def train(*given: Any) -> Any:
+    def train(*arguments: Any) -> Any:
         raise InputError("it would train now")
 
     monkeypatch.setattr("uedp_bench.mechanisms.noiseless.Noiseless.train", train)
@@ -210,8 +214,8 @@ def test_too_few_truncations_are_refused_before_anything_is_trained(
 
 
 def test_a_check_leaves_a_network_as_it_is() -> None:
-    made = tasks.create("text-classification", {}, model=models.create(*LINEAR))
-    (learner,) = made.stages(corpus_of(), None, Run(1, STATS))
+    text_task = tasks.create("text-classification", {}, model=models.create(*LINEAR))
+    (learner,) = text_task.stages(corpus_of(), None, Run(1, STATS))
     before = {name: x.clone() for name, x in learner.module.state_dict().items()}
     assert learner.module.training
     _check_served((learner,), (mechanisms.create("mpc", {}),))
@@ -238,15 +242,15 @@ def run_of(*parts: Any, **more: Any) -> RunSpec:
 
 
 @pytest.mark.parametrize(
-    ("params", "said"),
+    ("params", "message"),
     [
         ({"texts": 5}, "truncations.*texts.*'local'"),
         ({"input_range": 64.0, "value_range": 16.0}, "above value_range"),
         ({"reveals": "logits", "sigmoid": True}, "sigmoid.*label"),
     ],
 )
-def test_parameters_that_contradict_are_refused(params: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_parameters_that_contradict_are_refused(params: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
         mechanisms.create("mpc", params)
 
 
@@ -268,12 +272,12 @@ def test_parameters_become_the_parties_configuration() -> None:
 
 def test_what_was_saved_draws_anew(tmp_path: Path) -> None:
     release, corpus = classifier(), corpus_of()
-    found = served(release, batch_rows=5)
-    found.save(tmp_path)
+    served_release = served(release, batch_rows=5)
+    served_release.save(tmp_path)
     task = tasks.create("text-classification", {}, model=models.create(*LINEAR))
     again = load_release(task, tmp_path)
-    assert again.mechanism.params == found.mechanism.params
-    assert again.labels(corpus).tolist() == found.labels(corpus).tolist()
+    assert again.mechanism.params == served_release.mechanism.params
+    assert again.labels(corpus).tolist() == served_release.labels(corpus).tolist()
     assert again._draw("a").source == "os"
     assert again._draw("a").key != again._draw("a").key
 
@@ -312,9 +316,9 @@ def result_of(folder: Path, *mechanism: Any, attacks: tuple[Any, ...] = ()) -> R
 
 
 def finished(folder: Path, *mechanism: Any, attacks: tuple[Any, ...] = ()) -> Result:
-    found = result_of(folder, *mechanism, attacks=attacks)
-    assert found.status == "finished", found.error
-    return found
+    result = result_of(folder, *mechanism, attacks=attacks)
+    assert result.status == "finished", result.error
+    return result
 
 
 def test_noiseless_training_behind_it_protects_nobody_and_is_computed_privately(
@@ -326,20 +330,20 @@ def test_noiseless_training_behind_it_protects_nobody_and_is_computed_privately(
         {"name": "transcript", "params": {"executions": 10, "bytes": 256}},
         "embedding-inversion",
     )
-    found = finished(tmp_path, NOISELESS, {"name": "mpc"}, attacks=attacks)
-    by_unit = {g.unit: g for g in found.guarantees if g.kind != "claimed"}
+    result = finished(tmp_path, NOISELESS, {"name": "mpc"}, attacks=attacks)
+    by_unit = {g.unit: g for g in result.guarantees if g.kind != "claimed"}
     assert (by_unit["user"].kind, by_unit["user"].epsilon) == ("proven", math.inf)
     computed = by_unit["computation"]
     # The model is one of the tests, which nobody reviewed.
     assert (computed.kind, computed.epsilon, computed.delta) == ("stated", 0.0, 0.0)
     assert computed.notion == "simulation"
     assert any("computes it alone" in text for text in computed.assumptions)
-    assert found.utility["accuracy"].value > 0.9
-    assert found.cost.model_dump()["mpc_texts"] > 90
-    assert found.leakage["model-extraction"]["agreement"].value > 0.8
-    assert {"auc_inputs", "p_inputs", "p_uniform"} == set(found.leakage["transcript"])
-    assert 0.0 <= found.leakage["membership"]["auc"].value <= 1.0
-    (skipped,) = found.skipped_attacks
+    assert result.utility["accuracy"].value > 0.9
+    assert result.cost.model_dump()["mpc_texts"] > 90
+    assert result.leakage["model-extraction"]["agreement"].value > 0.8
+    assert {"auc_inputs", "p_inputs", "p_uniform"} == set(result.leakage["transcript"])
+    assert 0.0 <= result.leakage["membership"]["auc"].value <= 1.0
+    (skipped,) = result.skipped_attacks
     assert skipped.name == "embedding-inversion"
     assert "LabelOnly" in skipped.reason
 
@@ -347,22 +351,22 @@ def test_noiseless_training_behind_it_protects_nobody_and_is_computed_privately(
 def test_the_protocol_answers_with_the_model_of_the_plaintext(tmp_path: Path) -> None:
     (tmp_path / "alone").mkdir()
     alone = finished(tmp_path / "alone", NOISELESS)
-    found = finished(tmp_path, NOISELESS, {"name": "mpc"})
+    result = finished(tmp_path, NOISELESS, {"name": "mpc"})
     for metric in ("accuracy", "macro_f1"):
-        assert found.utility[metric] == alone.utility[metric]
+        assert result.utility[metric] == alone.utility[metric]
 
 
 def test_dp_training_behind_it_keeps_its_epsilon(tmp_path: Path) -> None:
     (tmp_path / "alone").mkdir()
     alone = finished(tmp_path / "alone", DP_SGD)
-    found = finished(tmp_path, DP_SGD, {
+    result = finished(tmp_path, DP_SGD, {
         "name": "mpc",
         "params": {"truncation": "local", "truncations": 2, "value_range": 4096.0},
     })  # fmt: skip
-    of_data = [g for g in found.guarantees if g.unit != "computation"]
+    of_data = [g for g in result.guarantees if g.unit != "computation"]
     assert of_data == list(alone.guarantees)
-    by_unit = {g.unit: g for g in found.guarantees if g.kind != "claimed"}
+    by_unit = {g.unit: g for g in result.guarantees if g.kind != "claimed"}
     computed = by_unit["computation"]
     assert (computed.kind, computed.epsilon) == ("stated", 0.0)
     assert computed.delta == pytest.approx(2 * 4096 * 2.0**-31)
-    assert found.utility["accuracy"].value > 0.7
+    assert result.utility["accuracy"].value > 0.7

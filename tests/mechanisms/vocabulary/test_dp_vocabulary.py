@@ -114,9 +114,9 @@ def test_the_noise_has_the_deviation_of_its_event(variant):
         variant=variant, epsilon=4.0, vocabulary_delta=0.1, words_per_unit=20, unit="record"
     )
     corpus = rows([" ".join(f"w{i}" for i in range(20))] * 100, [-1] * 100)
-    found = [chosen(one, corpus, seed) for seed in range(50)]
-    assert all(len(counts) == 20 for counts in found)
-    added = np.array([list(counts.values()) for counts in found]) - 100.0
+    histograms = [chosen(one, corpus, seed) for seed in range(50)]
+    assert all(len(counts) == 20 for counts in histograms)
+    added = np.array([list(counts.values()) for counts in histograms]) - 100.0
     if variant == "laplace":
         expected = one.histogram.scale * math.sqrt(2.0)
     else:
@@ -147,10 +147,10 @@ def test_words_of_one_row_alone_survive_with_delta_at_most(variant, size):
     own = [f"own{i}" for i in range(size)]
     corpus = rows([" ".join(own), *["all of us"] * 3], [-1] * 4)
     bound = delta if variant == "laplace" else delta / 2.0
-    found = singletons(one, corpus, set(own), trials)
-    assert found <= bound + 4 * math.sqrt(bound / trials)
+    survivors = singletons(one, corpus, set(own), trials)
+    assert survivors <= bound + 4 * math.sqrt(bound / trials)
     if size == 4:
-        assert found > bound / 2.0 - 4 * math.sqrt(bound / trials)
+        assert survivors > bound / 2.0 - 4 * math.sqrt(bound / trials)
 
 
 def test_a_canary_that_one_user_repeats_is_no_more_likely():

@@ -64,8 +64,8 @@ def test_mahalanobis_second_moments():
     scaled = covariance / np.trace(covariance) * 6
     expected = (0.7 * scaled + 0.3 * np.eye(6)) * 7 / 4.0
     drawn = WordNoise(vectors, 2.0, 0.7, "m").sample(200_000, rng)
-    found = drawn.T @ drawn / len(drawn)
-    assert np.abs(found - expected).max() < 0.02 * np.abs(expected).max()
+    moments = drawn.T @ drawn / len(drawn)
+    assert np.abs(moments - expected).max() < 0.02 * np.abs(expected).max()
     # Its radius in the metric is Gamma again: it was not made spherical.
     noise = WordNoise(vectors, 2.0, 0.7, "m")
     radius = np.linalg.norm(noise.coordinates(drawn[:5000]), axis=1)
@@ -159,12 +159,12 @@ def test_what_a_row_carries(embedding):
 
 def test_epsilon_at_distances_of_the_embedding(embedding):
     _, run = publish(corpus_of(["red"]), embedding, epsilon=2.0, distances=[3.0])
-    told = run.diagnostics["epsilon_at"]
-    assert told["nearest neighbour, 5th percentile"] >= 2 * 0.5
-    assert told["random pair, 95th percentile"] <= 2 * np.hypot(1.6, 0.8) + 1e-6
-    assert told["two words at distance 3"] == 6.0
+    epsilons = run.diagnostics["epsilon_at"]
+    assert epsilons["nearest neighbour, 5th percentile"] >= 2 * 0.5
+    assert epsilons["random pair, 95th percentile"] <= 2 * np.hypot(1.6, 0.8) + 1e-6
+    assert epsilons["two words at distance 3"] == 6.0
     again = publish(corpus_of(["grey grey"]), embedding, seed=9, epsilon=2.0, distances=[3.0])[1]
-    assert again.diagnostics["epsilon_at"] == told
+    assert again.diagnostics["epsilon_at"] == epsilons
 
 
 def test_counts_of_all_calls_add_up(embedding):

@@ -77,8 +77,8 @@ def test_distances_of_zero():
     assert choose((0.5, 0), 0, [0.0, 0.999], t=1) != [1, 1]
     twins = Nearest(np.array([[0.0, 0.0], [1.0, 1.0], [1.0, 1.0]]))
     mechanism = Vickrey.create({"epsilon": 1.0, "t": 0.25})
-    found = mechanism.choose(twins, np.array([0, 0]), np.ones((2, 2)), np.array([0.74, 0.76]))
-    assert found.tolist() == [1, 2]
+    choices = mechanism.choose(twins, np.array([0, 0]), np.ones((2, 2)), np.array([0.74, 0.76]))
+    assert choices.tolist() == [1, 2]
 
 
 def test_a_word_is_never_published_as_itself(embedding):

@@ -134,7 +134,7 @@ def test_a_weight_of_two_blocks_is_not_moved_between_them() -> None:
 def test_outside_of_it_gradients_are_gradients() -> None:
     network = _network()
     before = [weight.detach().clone() for weight in network.parameters()]
-    found = torch.autograd.grad(_loss(network), list(network.parameters()))
-    assert all(bool(gradient.any()) for gradient in found)
+    gradients = torch.autograd.grad(_loss(network), list(network.parameters()))
+    assert all(bool(gradient.any()) for gradient in gradients)
     for weight, old in zip(network.parameters(), before, strict=True):
         assert torch.equal(weight, old)

@@ -34,8 +34,8 @@ def _gradients(network: TransformerNetwork, outputs: Tensor) -> list[Tensor | No
 
 
 def _theirs(network: TransformerNetwork) -> Tensor:
-    found: Tensor = network.network.transformer(input_ids=TOKENS).last_hidden_state
-    return found
+    states: Tensor = network.network.transformer(input_ids=TOKENS).last_hidden_state
+    return states
 
 
 @pytest.mark.parametrize(
@@ -52,8 +52,8 @@ def test_outputs_and_gradients_are_the_librarys(
     assert gpt2_blocks.features(network.network.transformer, TOKENS) is not None
     torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
     pairs = zip(_gradients(network, ours), _gradients(network, theirs), strict=True)
-    for found, expected in pairs:
-        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+    for gradient, expected in pairs:
+        torch.testing.assert_close(gradient, expected, rtol=1e-4, atol=1e-4)
     with torch.no_grad():
         torch.testing.assert_close(network.outputs(TOKENS), theirs, rtol=1e-4, atol=1e-5)
 

@@ -33,17 +33,19 @@ def test_values_and_gradients_are_those_of_torch(
     has_bias: bool, scale: float, dtype: torch.dtype
 ) -> None:
     features, weight, bias, targets = draw(scale, dtype)
-    found = []
+    values_and_gradients = []
     for function in (output_nats, by_torch):
         leaves = [t.clone().requires_grad_() for t in (features, weight, bias)[: 2 + has_bias]]
         layer = OutputLayer(leaves[1], leaves[2] if has_bias else None)
         nats = function(leaves[0], layer, targets)
         weights = torch.arange(1.0, 13.0, dtype=dtype).view(3, 4)
-        found.append([nats.detach(), *torch.autograd.grad((nats * weights).sum(), leaves)])
-    for ours, theirs in zip(*found, strict=True):
+        values_and_gradients.append(
+            [nats.detach(), *torch.autograd.grad((nats * weights).sum(), leaves)]
+        )
+    for ours, theirs in zip(*values_and_gradients, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4 if scale > 1 else 1e-9)
     if scale > 1:  # some targets are so unlikely that float32 has no number for it
-        assert float(found[0][0].max()) > 105.0
+        assert float(values_and_gradients[0][0].max()) > 105.0
 
 
 def test_rows_of_zeros_leave_values_and_gradients_alone() -> None:
@@ -53,12 +55,12 @@ def test_rows_of_zeros_leave_values_and_gradients_alone() -> None:
     )
     targets = torch.randint(300, (50, 15), generator=generator)
     targets[:, 13:] = -100  # 650 tokens, of which products make 704
-    found = []
+    values_and_gradients = []
     for function in (output_nats, by_torch):
         leaves = [tensor.clone().requires_grad_() for tensor in (features, weight, bias)]
         nats = function(leaves[0], OutputLayer(leaves[1], leaves[2]), targets)
-        found.append([nats.detach(), *torch.autograd.grad(nats.sum(), leaves)])
-    for ours, theirs in zip(*found, strict=True):
+        values_and_gradients.append([nats.detach(), *torch.autograd.grad(nats.sum(), leaves)])
+    for ours, theirs in zip(*values_and_gradients, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
 
 
@@ -83,17 +85,17 @@ def test_the_gradient_of_a_sum_over_users_has_that_of_each(shared: bool) -> None
     at = torch.stack([weight, weight if shared else 2 * weight]).requires_grad_()
     weights = at[0].detach().expand(2, -1, -1).requires_grad_() if shared else at
     both = torch.stack([features, features.flip(0)]).requires_grad_()
-    asked = torch.stack([targets, targets.flip(0)])
+    targets_of_users = torch.stack([targets, targets.flip(0)])
 
     def loss(weight: Tensor, features: Tensor, targets: Tensor) -> Tensor:
         return output_nats(features, OutputLayer(weight, bias), targets).sum()
 
-    values = torch.func.vmap(loss)(weights, both, asked)
-    found = torch.autograd.grad(values.sum(), (weights, both))
-    alone = [loss(at[u], both[u], asked[u]) for u in range(2)]
+    values = torch.func.vmap(loss)(weights, both, targets_of_users)
+    gradients = torch.autograd.grad(values.sum(), (weights, both))
+    alone = [loss(at[u], both[u], targets_of_users[u]) for u in range(2)]
     expected = torch.autograd.grad(torch.stack(alone).sum(), (at, both))
     torch.testing.assert_close(values, torch.stack(alone))
-    for ours, theirs in zip(found, expected, strict=True):
+    for ours, theirs in zip(gradients, expected, strict=True):
         torch.testing.assert_close(ours, theirs)
 
 
@@ -125,13 +127,13 @@ def draw_logits(scale: float, *shape: int) -> tuple[Tensor, Tensor]:
 def test_logits_get_values_and_gradients_of_torch(scale: float) -> None:
     logits, targets = draw_logits(scale, 5, 7)
     weights = torch.rand(5, 7, generator=torch.Generator().manual_seed(2))
-    found = []
+    values_and_gradients = []
     for function in (token_nats, reference):
         leaf = logits.clone().requires_grad_()
         nats = function(leaf, targets).reshape(5, 7)
         (nats * weights).sum().backward()
-        found.append((nats.detach(), leaf.grad))
-    for ours, theirs in zip(*found, strict=True):
+        values_and_gradients.append((nats.detach(), leaf.grad))
+    for ours, theirs in zip(*values_and_gradients, strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-6, rtol=1e-5)
 
 

@@ -53,7 +53,7 @@ def test_networks_of_others_get_the_same_gradients(
     if products.onednn_works():
         onednn = products._onednn
         monkeypatch.setattr(
-            products, "_onednn", lambda *given: calls.append(given) or onednn(*given)
+            products, "_onednn", lambda *arguments: calls.append(arguments) or onednn(*arguments)
         )
 
     def run(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -62,7 +62,7 @@ def test_networks_of_others_get_the_same_gradients(
         return again.sin().sum()
 
     tensors = [draw(2, 3, 5), draw(6, 5), draw(6) if has_bias else None]
-    found = []
+    values_and_gradients = []
     for mode in (False, True):
         leaves = [t if t is None else t.clone().requires_grad_() for t in tensors]
         if mode:
@@ -71,8 +71,8 @@ def test_networks_of_others_get_the_same_gradients(
         else:
             value = run(*leaves)  # type: ignore[arg-type]
         wanted = [t for t in leaves if t is not None]
-        found.append([value.detach(), *torch.autograd.grad(value, wanted)])
-    for ours, theirs in zip(*found, strict=True):
+        values_and_gradients.append([value.detach(), *torch.autograd.grad(value, wanted)])
+    for ours, theirs in zip(*values_and_gradients, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
     assert calls or not products.onednn_works()
 
@@ -110,9 +110,9 @@ def test_transforms_and_overriding_tensors_are_left_alone(monkeypatch: pytest.Mo
         with FasterProducts():
             return functional.linear(x, weight).square().sum()
 
-    found = torch.func.vmap(torch.func.grad(value))(weights, x)
+    gradients = torch.func.vmap(torch.func.grad(value))(weights, x)
     by_hand = torch.stack([2 * (r @ w.t()).t() @ r for w, r in zip(weights, x, strict=True)])
-    torch.testing.assert_close(found, by_hand)
+    torch.testing.assert_close(gradients, by_hand)
 
 
 def test_torch_serves_where_the_operator_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,7 +154,7 @@ def test_the_wider_table_of_a_product_is_not_copied(
     met: list[int] = []
     onednn = products._onednn
     monkeypatch.setattr(
-        products, "_onednn", lambda x, *given: met.append(len(x)) or onednn(x, *given)
+        products, "_onednn", lambda x, *rest: met.append(len(x)) or onednn(x, *rest)
     )
     torch.testing.assert_close(
         product(x, weight, bias), x @ weight.t() + bias, rtol=1e-4, atol=1e-4

@@ -76,10 +76,12 @@ def test_users_side_by_side_get_what_they_get_alone(
     slots = [i for i, t in enumerate(tensors) if t is not None]
     dims = tuple(None if shared and i >= 4 else 0 for i in slots)
     of = tuple(n for n, i in enumerate(slots) if i in wanted)
-    found = torch.func.vmap(torch.func.grad(gradient, argnums=of), in_dims=dims)(*present)
+    unit_gradients = torch.func.vmap(torch.func.grad(gradient, argnums=of), in_dims=dims)(*present)
     for unit in range(3):
         alone = [t if t is None or (shared and i >= 4) else t[unit] for i, t in enumerate(tensors)]
-        for ours, theirs in zip(found, gradients(by_steps, coupled, alone)[1:], strict=True):
+        for ours, theirs in zip(
+            unit_gradients, gradients(by_steps, coupled, alone)[1:], strict=True
+        ):
             torch.testing.assert_close(ours[unit], theirs)
 
 
@@ -110,6 +112,6 @@ def test_tensors_that_override_torch_override_the_recurrence() -> None:
     tensors, coupled = draw(True, 3, False)
     inputs, recurrent, cells, mask, *weights = tensors
     weights[1] = weights[1].as_subclass(Overriding)  # type: ignore[union-attr]
-    found = recurrence(inputs, (recurrent, cells), CellWeights(*weights), mask, coupled=coupled)
-    assert found == "overridden"
+    answer = recurrence(inputs, (recurrent, cells), CellWeights(*weights), mask, coupled=coupled)
+    assert answer == "overridden"
     assert Overriding.seen == [{"coupled": True, "lengths": None}]

@@ -25,7 +25,7 @@ def small_layers_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def gradients(
-    function: Any, coupled: bool, tensors: list[Tensor | None], ends: Tensor, **how: Any
+    function: Any, coupled: bool, tensors: list[Tensor | None], ends: Tensor, **options: Any
 ) -> list[Tensor]:
     """Of a number that depends on all outputs that count, after that number."""
     leaves = [
@@ -33,7 +33,7 @@ def gradients(
     ]
     inputs, recurrent, cells, mask, *weights = leaves
     outputs, _ = function(
-        inputs, (recurrent, cells), CellWeights(*weights), mask, coupled=coupled, **how
+        inputs, (recurrent, cells), CellWeights(*weights), mask, coupled=coupled, **options
     )
     counts = torch.arange(STEPS) < ends[:, None]
     value = (outputs.sin() * counts[:, :, None]).sum()
@@ -92,13 +92,13 @@ def test_users_side_by_side_compute_all_steps(shared: bool) -> None:
     present = [t for t in tensors if t is not None]
     dims = (0, 0, *(None if shared and i >= 4 else 0 for i in slots))
     of = tuple(2 + n for n, i in enumerate(slots) if i != 3)
-    found = torch.func.vmap(torch.func.grad(value, argnums=of), in_dims=dims)(
+    unit_gradients = torch.func.vmap(torch.func.grad(value, argnums=of), in_dims=dims)(
         ends, counts, *present
     )
     for unit in range(3):
         alone = [t if t is None or (shared and i >= 4) else t[unit] for i, t in enumerate(tensors)]
         expected = gradients(by_steps, coupled, alone, ends[unit])[1:]
-        for ours, theirs in zip(found, expected, strict=True):
+        for ours, theirs in zip(unit_gradients, expected, strict=True):
             torch.testing.assert_close(ours[unit], theirs)
 
 
@@ -131,20 +131,20 @@ def test_words_go_into_the_packing_and_back(lengths: list[int], more: int) -> No
     table = torch.arange(1.0, steps * len(lengths) + 1).view(steps, len(lengths), 1)
     ends = torch.tensor(lengths)
     inside = (torch.arange(steps)[:, None] < ends)[:, :, None]
-    found = packing(ends, table, torch.empty(1024, 1024))
-    if found is None:
+    packed = packing(ends, table, torch.empty(1024, 1024))
+    if packed is None:
         assert sum(lengths) == 0 or sum(lengths) > 0.8 * steps * len(lengths)
         return
-    words = found.pack(table)
+    words = packed.pack(table)
     assert len(words) == sum(lengths)
-    assert torch.equal(found.unpack(words), table * inside)
-    assert [len(step) for step in found.steps(words)] == [
+    assert torch.equal(packed.unpack(words), table * inside)
+    assert [len(step) for step in packed.steps(words)] == [
         sum(length > t for length in lengths) for t in range(max(lengths))
     ]
     first = torch.zeros(1, len(lengths), 1)
-    before = found.shifted(found.in_order(first[0]), words)
-    assert torch.equal(found.unpack(before), torch.cat([first, table[:-1]]) * inside)
+    before = packed.shifted(packed.in_order(first[0]), words)
+    assert torch.equal(packed.unpack(before), torch.cat([first, table[:-1]]) * inside)
     rows = torch.arange(len(lengths)).double()[:, None]
-    assert torch.equal(found.of_rows(found.in_order(rows)), rows * (ends > 0)[:, None])
-    of_words = found.unpack(found.of_words(found.in_order(rows)))
+    assert torch.equal(packed.of_rows(packed.in_order(rows)), rows * (ends > 0)[:, None])
+    of_words = packed.unpack(packed.of_words(packed.in_order(rows)))
     assert torch.equal(of_words, rows.expand(steps, -1, -1) * inside)

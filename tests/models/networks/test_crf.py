@@ -37,17 +37,17 @@ def _score(emissions: Tensor, path: tuple[int, ...], transitions: Transitions) -
 @pytest.mark.parametrize("seed", range(3))
 def test_probabilities_and_best_paths_are_those_of_all_paths(seed: int) -> None:
     emissions, labels, lengths, transitions = _drawn(seed)
-    found = log_likelihood(emissions, labels, lengths, transitions)
+    nats = log_likelihood(emissions, labels, lengths, transitions)
     best = viterbi(emissions, lengths, transitions)
     for row, length in enumerate(LENGTHS):
         assert not best[row, length:].any()
         if length == 0:
-            assert float(found[row]) == 0.0
+            assert float(nats[row]) == 0.0
             continue
         paths = list(itertools.product(range(LABELS), repeat=length))
         scores = torch.stack([_score(emissions[row], path, transitions) for path in paths])
         own = scores[paths.index(tuple(labels[row, :length].tolist()))]
-        torch.testing.assert_close(found[row], own - scores.logsumexp(0))
+        torch.testing.assert_close(nats[row], own - scores.logsumexp(0))
         assert tuple(best[row, :length].tolist()) == paths[int(scores.argmax())]
 
 
@@ -77,19 +77,19 @@ def test_values_gradients_and_paths_are_those_of_pytorch_crf() -> None:
 def test_padding_changes_neither_value_nor_gradient() -> None:
     emissions, labels, lengths, transitions = _drawn()
     for row, length in enumerate(LENGTHS[:4]):
-        found = []
+        by_padding = []
         for words in (length, emissions.shape[1]):
-            given = emissions[row : row + 1, :words].clone()
-            given[:, length:] = float("nan")
-            given.requires_grad_()
+            padded = emissions[row : row + 1, :words].clone()
+            padded[:, length:] = float("nan")
+            padded.requires_grad_()
             own = Transitions(*(value.clone().requires_grad_() for value in transitions))
             value = log_likelihood(
-                given, labels[row : row + 1, :words], lengths[row : row + 1], own
+                padded, labels[row : row + 1, :words], lengths[row : row + 1], own
             )
-            gradients = torch.autograd.grad(value.sum(), (given, *own))
+            gradients = torch.autograd.grad(value.sum(), (padded, *own))
             assert not gradients[0][:, length:].any()
-            found.append((value, gradients[0][:, :length], *gradients[1:]))
-        torch.testing.assert_close(found[0], found[1], rtol=0.0, atol=0.0)
+            by_padding.append((value, gradients[0][:, :length], *gradients[1:]))
+        torch.testing.assert_close(by_padding[0], by_padding[1], rtol=0.0, atol=0.0)
 
 
 def test_rows_of_weights_go_side_by_side() -> None:
@@ -102,10 +102,10 @@ def test_rows_of_weights_go_side_by_side() -> None:
     both = [torch.stack(pair) for pair in zip(transitions, other, strict=True)]
     many = [torch.stack([part, part]) for part in (emissions, labels, lengths)]
     gradient = torch.func.grad(value, argnums=(0, 3, 4, 5))
-    found = torch.func.vmap(gradient)(*many, *both)
+    gradients = torch.func.vmap(gradient)(*many, *both)
     for unit, own in enumerate((transitions, other)):
         alone = gradient(emissions, labels, lengths, *own)
-        torch.testing.assert_close(tuple(part[unit] for part in found), alone)
+        torch.testing.assert_close(tuple(part[unit] for part in gradients), alone)
     paths = torch.func.vmap(lambda e, n, *own: viterbi(e, n, Transitions(*own)))(
         many[0], many[2], *both
     )
@@ -127,6 +127,6 @@ def test_the_module_holds_the_transitions_that_it_scores_by() -> None:
     emissions, labels, lengths, _ = _drawn()
     crf = CRF(LABELS, seed=0).double()
     same = CRF(LABELS, seed=0).double().transitions()
-    found = crf(emissions, labels, lengths)
-    torch.testing.assert_close(found, log_likelihood(emissions, labels, lengths, same))
+    nats = crf(emissions, labels, lengths)
+    torch.testing.assert_close(nats, log_likelihood(emissions, labels, lengths, same))
     assert torch.equal(crf.best(emissions, lengths), viterbi(emissions, lengths, same))

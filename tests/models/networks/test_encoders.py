@@ -25,7 +25,7 @@ RECURRENT = ["awd-lstm", "bilstm"]
 LENGTHS = torch.tensor([9, 2, 5, 7])
 
 
-def _made(name: str) -> tuple[Any, Any, Any]:
+def _encoder(name: str) -> tuple[Any, Any, Any]:
     torch.set_num_threads(1)
     model = models.create(name.split()[0], SMALL[name])
     vocabulary = model.vocabulary(TEXTS, origin="test", private=False)
@@ -38,7 +38,7 @@ def _tokens(size: int, *shape: int) -> Tensor:
 
 @pytest.mark.parametrize("name", SMALL)
 def test_it_gives_one_vector_of_its_width_for_each_row(name: str) -> None:
-    model, vocabulary, module = _made(name)
+    model, vocabulary, module = _encoder(name)
     assert isinstance(model, TextEncoder)
     assert not model.frozen()
     vectors = module(_tokens(vocabulary.size, 4, 9), LENGTHS)
@@ -49,7 +49,7 @@ def test_it_gives_one_vector_of_its_width_for_each_row(name: str) -> None:
 @pytest.mark.parametrize("name", SMALL)
 @pytest.mark.parametrize("dropout", [False, True])
 def test_a_row_depends_on_its_own_tokens_only(name: str, dropout: bool) -> None:
-    _, vocabulary, module = _made(name)
+    _, vocabulary, module = _encoder(name)
     module.train()
     tokens = _tokens(vocabulary.size, 4, 9)
     seeds = torch.tensor([11, 12, 13, 14]) if dropout else None
@@ -68,7 +68,7 @@ def test_a_row_depends_on_its_own_tokens_only(name: str, dropout: bool) -> None:
 
 @pytest.mark.parametrize("name", SMALL)
 def test_padding_gets_no_gradient(name: str) -> None:
-    _, vocabulary, module = _made(name)
+    _, vocabulary, module = _encoder(name)
     tokens = torch.full((1, 9), 4)
     tokens[0, 5:] = vocabulary.size - 1
     module(tokens, torch.tensor([5])).square().sum().backward()
@@ -83,7 +83,7 @@ def test_padding_gets_no_gradient(name: str) -> None:
 @pytest.mark.parametrize("name", SMALL)
 def test_every_weight_is_trained(name: str) -> None:
     """Weights that no loss sees would get a mechanism's noise for nothing."""
-    _, vocabulary, module = _made(name)
+    _, vocabulary, module = _encoder(name)
     tokens = _tokens(vocabulary.size, 4, 9)
     weights = torch.linspace(0.5, 2.0, module.width)
     (module(tokens, LENGTHS) * weights).square().sum().backward()
@@ -93,7 +93,7 @@ def test_every_weight_is_trained(name: str) -> None:
 @pytest.mark.parametrize("name", RECURRENT)
 @pytest.mark.parametrize("dropout", [False, True])
 def test_users_side_by_side_get_the_gradients_they_get_alone(name: str, dropout: bool) -> None:
-    model, vocabulary, module = _made(name)
+    model, vocabulary, module = _encoder(name)
     assert model.vectorised
     tokens = _tokens(vocabulary.size, 3, 2, 6)
     lengths = torch.tensor([[6, 2], [4, 5], [3, 3]])
@@ -104,8 +104,8 @@ def test_users_side_by_side_get_the_gradients_they_get_alone(name: str, dropout:
     }
 
     def loss(params: dict[str, Tensor], tokens: Tensor, lengths: Tensor, seeds: Any) -> Tensor:
-        made = torch.func.functional_call(module, params, (tokens, lengths, seeds))
-        return (made * torch.linspace(-1, 1, module.width)).square().sum()
+        outputs = torch.func.functional_call(module, params, (tokens, lengths, seeds))
+        return (outputs * torch.linspace(-1, 1, module.width)).square().sum()
 
     gradient = torch.func.grad(loss)
     inner = None if seeds is None else 0
@@ -119,7 +119,7 @@ def test_users_side_by_side_get_the_gradients_they_get_alone(name: str, dropout:
 
 @pytest.mark.parametrize("name", SMALL)
 def test_dropout_comes_from_seeds_alone(name: str) -> None:
-    _, vocabulary, module = _made(name)
+    _, vocabulary, module = _encoder(name)
     module.train()
     tokens, lengths = _tokens(vocabulary.size, 1, 6), torch.tensor([6])
     plain = module(tokens, lengths)
@@ -135,7 +135,7 @@ def test_dropout_comes_from_seeds_alone(name: str) -> None:
 
 @pytest.mark.parametrize("name", SMALL)
 def test_seed_alone_decides_initial_weights(name: str) -> None:
-    model, vocabulary, module = _made(name)
+    model, vocabulary, module = _encoder(name)
     torch.manual_seed(99)
     again, other = (model.build_encoder(vocabulary, seed=seed) for seed in (3, 4))
     tokens = _tokens(vocabulary.size, 4, 9)
@@ -145,7 +145,7 @@ def test_seed_alone_decides_initial_weights(name: str) -> None:
 
 @pytest.mark.parametrize("name", SMALL)
 def test_saved_encoders_and_vocabularies_come_back(name: str, tmp_path: Path) -> None:
-    model, vocabulary, module = _made(name)
+    model, vocabulary, module = _encoder(name)
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.add_(0.01)
@@ -161,7 +161,7 @@ def test_saved_encoders_and_vocabularies_come_back(name: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize("name", SMALL)
 def test_the_mask_is_one_token_whatever_it_stands_for(name: str) -> None:
-    model, vocabulary, _ = _made(name)
+    model, vocabulary, _ = _encoder(name)
     ids = vocabulary.encode([model.mask, f"the {model.mask} sat"])
     assert len(ids[0]) == 1
     assert ids[1][1:2] == ids[0]
@@ -169,7 +169,7 @@ def test_the_mask_is_one_token_whatever_it_stands_for(name: str) -> None:
 
 
 def test_a_bilstm_is_torch_s_over_packed_rows() -> None:
-    _, vocabulary, module = _made("bilstm")
+    _, vocabulary, module = _encoder("bilstm")
     reference = nn.LSTM(8, 6, batch_first=True, bidirectional=True)
     for layer, suffix in ((module.onward, ""), (module.backward_layer, "_reverse")):
         for ours, theirs in (
@@ -194,14 +194,14 @@ def test_a_bilstm_is_torch_s_over_packed_rows() -> None:
 
 
 def test_concat_pooling_by_hand() -> None:
-    _, vocabulary, module = _made("awd-lstm")
+    _, vocabulary, module = _encoder("awd-lstm")
     tokens = _tokens(vocabulary.size, 4, 9)
     outputs = module.network.outputs(tokens)
-    made = module(tokens, LENGTHS)
+    pooled = module(tokens, LENGTHS)
     for row, length in enumerate(LENGTHS.tolist()):
         own = outputs[row, :length]
         expected = torch.cat([own[-1], own.max(dim=0).values, own.mean(dim=0)])
-        torch.testing.assert_close(made[row], expected, atol=1e-6, rtol=1e-5)
+        torch.testing.assert_close(pooled[row], expected, atol=1e-6, rtol=1e-5)
 
 
 def test_words_start_from_a_file_of_vectors(tmp_path: Path) -> None:

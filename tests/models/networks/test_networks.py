@@ -22,7 +22,7 @@ SMALL: dict[str, dict[str, Any]] = {
 }
 
 
-def _made(name: str) -> tuple[Any, Any, nn.Module]:
+def _network(name: str) -> tuple[Any, Any, nn.Module]:
     torch.set_num_threads(1)
     model = models.create(name, SMALL[name])
     vocabulary = model.vocabulary(TEXTS, origin="test", private=False)
@@ -71,7 +71,7 @@ def test_awd_lstm_has_the_paper_s_layers() -> None:
 
 @pytest.mark.parametrize("name", SMALL)
 def test_seed_alone_decides_initial_weights(name: str) -> None:
-    model, vocabulary, module = _made(name)
+    model, vocabulary, module = _network(name)
     torch.manual_seed(99)
     again, other = model.build(vocabulary, seed=3), model.build(vocabulary, seed=4)
     same = [torch.equal(a, b) for a, b in zip(module.parameters(), again.parameters(), strict=True)]
@@ -84,7 +84,7 @@ def test_seed_alone_decides_initial_weights(name: str) -> None:
 @pytest.mark.parametrize("name", SMALL)
 @pytest.mark.parametrize("dropout", [False, True])
 def test_a_row_depends_on_itself_only(name: str, dropout: bool) -> None:
-    _, vocabulary, module = _made(name)
+    _, vocabulary, module = _network(name)
     module.train()
     tokens = _tokens(vocabulary.size, 4, 9)
     seeds = torch.tensor([11, 12, 13, 14]) if dropout else None
@@ -100,7 +100,7 @@ def test_a_row_depends_on_itself_only(name: str, dropout: bool) -> None:
 @pytest.mark.parametrize("name", SMALL)
 @pytest.mark.parametrize("dropout", [False, True])
 def test_what_follows_a_token_cannot_change_its_logits(name: str, dropout: bool) -> None:
-    _, vocabulary, module = _made(name)
+    _, vocabulary, module = _network(name)
     tokens = _tokens(vocabulary.size, 2, 9)
     seeds = torch.tensor([7, 8]) if dropout else None
     padded = tokens.clone()
@@ -112,7 +112,7 @@ def test_what_follows_a_token_cannot_change_its_logits(name: str, dropout: bool)
 
 @pytest.mark.parametrize("name", [n for n in SMALL if n != "gpt2"])
 def test_users_side_by_side_get_the_gradients_they_get_alone(name: str) -> None:
-    model, vocabulary, module = _made(name)
+    model, vocabulary, module = _network(name)
     assert model.vectorised
     tokens, seeds = _tokens(vocabulary.size, 3, 2, 6), _tokens(2**60, 3, 2)
     weights = {
@@ -135,7 +135,7 @@ def test_users_side_by_side_get_the_gradients_they_get_alone(name: str) -> None:
 
 @pytest.mark.parametrize("name", SMALL)
 def test_a_prefix_run_once_gives_the_logits_of_full_rows(name: str) -> None:
-    _, vocabulary, module = _made(name)
+    _, vocabulary, module = _network(name)
     module.eval()
     prefix, rest = _tokens(vocabulary.size, 1, 5), _tokens(vocabulary.size, 3, 4)
     with torch.no_grad():
@@ -147,7 +147,7 @@ def test_a_prefix_run_once_gives_the_logits_of_full_rows(name: str) -> None:
 
 @pytest.mark.parametrize("name", SMALL)
 def test_saved_networks_come_back(name: str, tmp_path: Path) -> None:
-    model, vocabulary, module = _made(name)
+    model, vocabulary, module = _network(name)
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.add_(0.01)
@@ -158,7 +158,7 @@ def test_saved_networks_come_back(name: str, tmp_path: Path) -> None:
 
 
 def test_awd_dropout_is_off_without_seeds_and_differs_with_other_seeds() -> None:
-    _, vocabulary, module = _made("awd-lstm")
+    _, vocabulary, module = _network("awd-lstm")
     module.train()
     tokens = _tokens(vocabulary.size, 1, 6)
     assert torch.equal(module(tokens), module(tokens))
@@ -170,7 +170,7 @@ def test_awd_dropout_is_off_without_seeds_and_differs_with_other_seeds() -> None
 
 def test_one_cell_by_hand() -> None:
     """CIFG: c = f c + (1 - f) tanh(.), h = P (o tanh(c)), step by step."""
-    _, vocabulary, module = _made("cifg-lstm")
+    _, vocabulary, module = _network("cifg-lstm")
     layer = module.layers[0]
     tokens = _tokens(vocabulary.size, 1, 4)
     hidden, cells, expected = torch.zeros(8), torch.zeros(12), []
@@ -185,7 +185,7 @@ def test_one_cell_by_hand() -> None:
 
 
 def test_uncoupled_layer_equals_torch_s_lstm() -> None:
-    _, _, module = _made("awd-lstm")
+    _, _, module = _network("awd-lstm")
     layer = module.layers[0]
     reference = nn.LSTM(8, 12, batch_first=True)
     order = [3, 0, 2, 1]  # torch: input, forget, candidate, output

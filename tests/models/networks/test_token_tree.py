@@ -43,19 +43,21 @@ def test_a_tree_has_every_beginning_once_and_parents_in_order() -> None:
     rows = some_rows()
     tree, ends = TokenTree.from_rows(rows)
     beginnings = {tuple(row[:n]) for row in rows.tolist() for n in range(1, 6) if row[n - 1] >= 0}
-    found = [tuple(t for t in row if t != NONE) for row in tree.sequences().tolist()]
-    assert len(found) == len(set(found)) == len(beginnings) + 1
-    assert set(found) == {(), *beginnings}
+    sequences = [tuple(t for t in row if t != NONE) for row in tree.sequences().tolist()]
+    assert len(sequences) == len(set(sequences)) == len(beginnings) + 1
+    assert set(sequences) == {(), *beginnings}
     assert (np.diff(tree.parents) >= 0).all()
-    assert [found[end] for end in ends] == [tuple(t for t in r if t >= 0) for r in rows.tolist()]
+    assert [sequences[end] for end in ends] == [
+        tuple(t for t in r if t >= 0) for r in rows.tolist()
+    ]
     inner, nodes = tree.inner()
     assert [tuple(t for t in r if t != NONE) for r in inner.sequences().tolist()] == [
-        found[node] for node in nodes
+        sequences[node] for node in nodes
     ]
     values = np.random.default_rng(2).normal(size=len(tree.tokens))
     total = tree.sums(values)
-    by_text = {found[node + 1]: value for node, value in enumerate(values.tolist())}
-    for node, sequence in enumerate(found):
+    by_text = {sequences[node + 1]: value for node, value in enumerate(values.tolist())}
+    for node, sequence in enumerate(sequences):
         alone = sum(by_text[sequence[:n]] for n in range(1, len(sequence) + 1))
         assert total[node] == pytest.approx(alone)
 
@@ -105,7 +107,7 @@ def test_a_network_that_reads_positions_in_another_way_is_run_by_rows(
 ) -> None:
     module = network("gpt2")
     tree, _ = TokenTree.from_rows(some_rows(20))
-    start, asked = torch.tensor([[1, 2]]), np.ones(tree.size, dtype=bool)
+    start, queried = torch.tensor([[1, 2]]), np.ones(tree.size, dtype=bool)
     inner = module.network.forward
 
     def ignoring(*args: Any, attention_mask: Any = None, **options: Any) -> Any:
@@ -113,8 +115,8 @@ def test_a_network_that_reads_positions_in_another_way_is_run_by_rows(
 
     monkeypatch.setattr(module.network, "forward", ignoring)
     with torch.no_grad():
-        packed = dict(zip(*_flat(module.tree_logits(start, tree, asked)), strict=True))
-        rows = dict(zip(*_flat(logits_by_rows(module, start, tree, queried=asked, rows=5)),
+        packed = dict(zip(*_flat(module.tree_logits(start, tree, queried)), strict=True))
+        rows = dict(zip(*_flat(logits_by_rows(module, start, tree, queried=queried, rows=5)),
                         strict=True))  # fmt: skip
     assert packed.keys() == rows.keys() == set(range(tree.size))
     for node, logits in rows.items():

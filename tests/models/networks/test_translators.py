@@ -22,11 +22,11 @@ START, END = 0, 1
 
 @pytest.fixture(scope="module")
 def network() -> TransformerTranslator:
-    made = TransformerTranslator(SHAPE, seed=3).eval()
+    translator = TransformerTranslator(SHAPE, seed=3).eval()
     with torch.no_grad():  # as drawn, it repeats itself whatever it reads
-        for weight in made.parameters():
+        for weight in translator.parameters():
             weight.mul_(3.0)
-    return made
+    return translator
 
 
 def test_rows_do_not_depend_on_what_is_beside_them(network: TransformerTranslator) -> None:
@@ -70,7 +70,7 @@ def logp(network: TransformerTranslator, source: list[int], target: list[int]) -
 
 def test_greedy_search_takes_the_best_next_token(network: TransformerTranslator) -> None:
     source, search = [2, 5, 3, 1], Search(START, END, (START,), most=6)
-    (found,) = translated([network], torch.tensor([source]), torch.tensor([4]), search)
+    (translation,) = translated([network], torch.tensor([source]), torch.tensor([4]), search)
     so_far: list[int] = []
     while len(so_far) < 6:
         inputs = torch.tensor([[START, *so_far]])
@@ -80,7 +80,7 @@ def test_greedy_search_takes_the_best_next_token(network: TransformerTranslator)
         if best == END:
             break
         so_far.append(best)
-    assert found == so_far
+    assert translation == so_far
 
 
 def test_a_wide_beam_finds_the_best_of_all(network: TransformerTranslator) -> None:
@@ -88,12 +88,14 @@ def test_a_wide_beam_finds_the_best_of_all(network: TransformerTranslator) -> No
     search = Search(START, END, (START,), beams=31, most=3)
     sources = [[2, 5, 3, 1], [4, 4, 1], [6, 1], [3, 2, 6, 5, 1]]
     for source in sources:
-        (found,) = translated(
+        (translation,) = translated(
             [network], torch.tensor([source]), torch.tensor([len(source)]), search
         )
         every = [[*ids] for size in range(3) for ids in itertools.product(range(2, 7), repeat=size)]
         best = max(every, key=lambda ids: logp(network, source, ids))
-        assert logp(network, source, found) == pytest.approx(logp(network, source, best), abs=1e-5)
+        assert logp(network, source, translation) == pytest.approx(
+            logp(network, source, best), abs=1e-5
+        )
 
 
 def test_limits_are_those_of_each_row() -> None:

@@ -36,8 +36,8 @@ def corpus_of() -> Corpus:
 
 def release_of(model: str, params: dict[str, Any], corpus: Corpus, **task: Any) -> Any:
     run = Run(1, CorpusStats(ROWS, ROWS, 0, 0, public=True))
-    made = tasks.create("text-classification", task, model=models.create(model, params))
-    (learner,) = made.stages(corpus, made.vocabulary(corpus), run)
+    text_task = tasks.create("text-classification", task, model=models.create(model, params))
+    (learner,) = text_task.stages(corpus, text_task.vocabulary(corpus), run)
     return learner.release(learner.module)
 
 
@@ -62,8 +62,8 @@ def test_layers_behind_what_they_read_give_the_logits(
     assert inputs.shape == (ROWS, *shape)
     logits = layers.eval()(inputs)
     expected = release.class_logprobs(corpus)
-    found = torch.log_softmax(logits.double(), dim=-1).detach().numpy()
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    logprobs = torch.log_softmax(logits.double(), dim=-1).detach().numpy()
+    np.testing.assert_allclose(logprobs, expected, atol=1e-5)
     assert len(layers) == depth
     everything = {id(each) for each in release.module.parameters()}
     assert {id(each) for each in layers.parameters()} == everything
@@ -76,8 +76,8 @@ def test_published_vectors_are_read_as_they_are() -> None:
     release = release_of("hashed-words", {"width": 20}, corpus)
     layers, shape, read = release.network()
     assert shape == (6,)
-    found = torch.log_softmax(layers(read(corpus)).double(), dim=-1).detach().numpy()
-    np.testing.assert_allclose(found, release.class_logprobs(corpus), atol=1e-5)
+    logprobs = torch.log_softmax(layers(read(corpus)).double(), dim=-1).detach().numpy()
+    np.testing.assert_allclose(logprobs, release.class_logprobs(corpus), atol=1e-5)
 
 
 def test_a_trained_encoder_of_another_kind_is_refused() -> None:
@@ -133,6 +133,6 @@ def test_a_task_scores_labels_alone() -> None:
         def labels(self, corpus: Corpus) -> Any:
             return corpus.labels
 
-    found = utility_of(task, Told(), corpus).metrics
-    assert found["accuracy"].value == 1.0
-    assert found["error"].value == 0.0
+    metrics = utility_of(task, Told(), corpus).metrics
+    assert metrics["accuracy"].value == 1.0
+    assert metrics["error"].value == 0.0

@@ -58,20 +58,20 @@ def words(seed: int = 0, rows: int = 90) -> Corpus:
 
 def task(model: str = "mean-of-words", **params: Any) -> TextClassification:
     kind = text_encoders.MeanOfWords if model == "mean-of-words" else text_encoders.HashedWords
-    made: TextClassification = TextClassification.create(params)
-    made.model = kind.create({"width": 12})
-    return made
+    text_task: TextClassification = TextClassification.create(params)
+    text_task.model = kind.create({"width": 12})
+    return text_task
 
 
-def learner_of(made: TextClassification, corpus: Corpus, seed: int = 1) -> Any:
+def learner_of(text_task: TextClassification, corpus: Corpus, seed: int = 1) -> Any:
     run = Run(seed, PUBLIC)
     visible = corpus.only("train", "valid", "public")
-    *_, last = made.stages(visible, made.vocabulary(visible), run)
+    *_, last = text_task.stages(visible, text_task.vocabulary(visible), run)
     return last
 
 
-def trained(made: TextClassification, corpus: Corpus) -> ClassifierRelease:
-    learner = learner_of(made, corpus)
+def trained(text_task: TextClassification, corpus: Corpus) -> ClassifierRelease:
+    learner = learner_of(text_task, corpus)
     fit = Noiseless.create({"epochs": 60, "batch_size": 16, "learning_rate": 0.02})
     module, _ = fit.train(learner, learner.corpus, Run(1, PUBLIC))
     release = learner.release(module)
@@ -81,11 +81,11 @@ def trained(made: TextClassification, corpus: Corpus) -> ClassifierRelease:
 
 @pytest.mark.parametrize("model", ["mean-of-words", "hashed-words"])
 def test_learns_what_can_be_learnt(model: str) -> None:
-    made, corpus = task(model, dropout=0.0), words()
-    found = made.score(trained(made, corpus), corpus)
-    assert found["error"].value < 0.2 < found["random_error"].value
-    assert found["accuracy"].value == pytest.approx(1 - found["error"].value)
-    assert found["macro_f1"].value > 0.8
+    text_task, corpus = task(model, dropout=0.0), words()
+    metrics = text_task.score(trained(text_task, corpus), corpus)
+    assert metrics["error"].value < 0.2 < metrics["random_error"].value
+    assert metrics["accuracy"].value == pytest.approx(1 - metrics["error"].value)
+    assert metrics["macro_f1"].value > 0.8
 
 
 def test_baselines_are_those_of_the_training_classes() -> None:
@@ -93,17 +93,17 @@ def test_baselines_are_those_of_the_training_classes() -> None:
     labels = np.where(corpus.where("train"), np.arange(len(corpus)) % 3 == 0, corpus.labels)
     labels = np.where(corpus.where("test"), 1, labels).astype(np.int64)
     corpus = replace(corpus, labels=np.where(corpus.where("public"), -1, labels))
-    made = task()
-    found = made.score(trained(made, corpus), corpus)
+    text_task = task()
+    metrics = text_task.score(trained(text_task, corpus), corpus)
     share = np.bincount(labels[corpus.where("train")]) / corpus.where("train").sum()
     assert share.argmax() == 0
-    assert found["majority_error"].value == 1.0
-    assert found["random_error"].value == pytest.approx(1 - share[1])
+    assert metrics["majority_error"].value == 1.0
+    assert metrics["random_error"].value == pytest.approx(1 - share[1])
 
 
 def test_another_target_is_an_attribute() -> None:
-    made, corpus = task(target="who"), words()
-    assert made.score(trained(made, corpus), corpus)["error"].value < 0.1
+    text_task, corpus = task(target="who"), words()
+    assert text_task.score(trained(text_task, corpus), corpus)["error"].value < 0.1
 
 
 def test_rows_without_a_label_take_no_part() -> None:
@@ -192,10 +192,10 @@ def test_published_vectors_train_the_head_alone() -> None:
     corpus = words()
     shown = np.eye(2)[np.maximum(corpus.labels, 0)] + 0.01  # type: ignore[arg-type]
     vectors = corpus.with_vectors(shown)
-    made = task(dropout=0.0)
-    assert made.vocabulary(vectors) is None
-    release = trained(made, vectors)
-    assert made.score(release, vectors)["error"].value == 0.0
+    text_task = task(dropout=0.0)
+    assert text_task.vocabulary(vectors) is None
+    release = trained(text_task, vectors)
+    assert text_task.score(release, vectors)["error"].value == 0.0
     assert np.allclose(release.representations(vectors), shown)
 
 
@@ -264,9 +264,9 @@ def test_a_classifier_is_not_taken_for_a_language_model() -> None:
 def test_long_rows_are_cut_and_counted() -> None:
     corpus = words()
     run = Run(1, PUBLIC)
-    made = task(max_tokens=4)
+    text_task = task(max_tokens=4)
     visible = corpus.only("train", "valid", "public")
-    (learner,) = made.stages(visible, made.vocabulary(visible), run)
+    (learner,) = text_task.stages(visible, text_task.vocabulary(visible), run)
     assert run.counts["rows_truncated"] == len(learner.corpus)
     assert int(learner.batch(np.arange(3), np.arange(3))["lengths"].max()) == 4
 
@@ -366,9 +366,11 @@ def test_vectors_behind_protected_training_are_scored_and_not_published(
     )  # fmt: skip
     shown = result.utility
     assert shown["macro_f1"].value < 0.11  # one class for all
-    found = result.leakage["attribute-inference"]
-    said, most = found["accuracy_gender"].value, found["majority_gender"].value
-    assert min(abs(said - most), abs(said - (1 - most))) < 1e-9  # one of the two for everybody
+    metrics = result.leakage["attribute-inference"]
+    accuracy, most = metrics["accuracy_gender"].value, metrics["majority_gender"].value
+    assert (
+        min(abs(accuracy - most), abs(accuracy - (1 - most))) < 1e-9
+    )  # one of the two for everybody
     why = {skipped.name: skipped.reason for skipped in result.skipped_attacks}
     assert "vectors" in why["membership"]
     assert "Published" in why["reidentify"]
@@ -399,9 +401,9 @@ def test_what_is_predicted_is_neither_hidden_nor_inferred(tmp_path: Path) -> Non
     task = {"name": "text-classification", "params": {"target": "gender"}}
     hide = {"name": "adversarial", "params": {"epochs": 1, "attacker_hidden": 2}}
     result = benchmark(tmp_path, hide, task=task, attacks=[infer])
-    found = result.leakage["attribute-inference"]
-    assert {"accuracy_region", "fairness_gap_region"} <= set(found)
-    assert not {"accuracy_gender", "fairness_gap_gender"} & set(found)
+    metrics = result.leakage["attribute-inference"]
+    assert {"accuracy_region", "fairness_gap_region"} <= set(metrics)
+    assert not {"accuracy_gender", "fairness_gap_gender"} & set(metrics)
     hide["params"] |= {"attributes": ["gender"]}  # type: ignore[operator]
     with pytest.raises(AssertionError, match=r"adversarial\.attributes.*'gender'"):
         benchmark(tmp_path, hide, task=task)
@@ -411,26 +413,26 @@ def test_a_cheap_strong_classifier_stands_beside_what_the_text_allows() -> None:
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
 
-    made, corpus = task(), words()
-    release = trained(made, corpus)
-    found = made.score(release, corpus)
-    assert set(found) == {one.name for one in made.metrics}
-    assert found["tfidf_error"].value == 0.0 < found["majority_error"].value
+    text_task, corpus = task(), words()
+    release = trained(text_task, corpus)
+    metrics = text_task.score(release, corpus)
+    assert set(metrics) == {one.name for one in text_task.metrics}
+    assert metrics["tfidf_error"].value == 0.0 < metrics["majority_error"].value
     train, test = corpus.only("train"), corpus.only("test")
     vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, max_features=50_000)
     oracle = LogisticRegression(C=10.0, max_iter=200).fit(
         vectorizer.fit_transform(train.texts), train.labels
     )
     wrong = oracle.predict(vectorizer.transform(test.texts)) != test.labels
-    assert found["tfidf_error"].value == wrong.mean()
+    assert metrics["tfidf_error"].value == wrong.mean()
 
 
 def test_there_is_no_such_classifier_of_vectors_or_of_text_that_is_perturbed_at_inference() -> None:
-    made, corpus = task(), words()
-    release = trained(made, corpus)
+    text_task, corpus = task(), words()
+    release = trained(text_task, corpus)
     release.inputs = corpus.only("train", "test")  # type: ignore[attr-defined]
-    assert set(made.score(release, corpus)) == {one.name for one in made.metrics} - set(
-        made.optional
+    assert set(text_task.score(release, corpus)) == {one.name for one in text_task.metrics} - set(
+        text_task.optional
     )
     empty = corpus.with_texts([""] * len(corpus))
-    assert "tfidf_error" not in made.score(trained(made, corpus), empty)
+    assert "tfidf_error" not in text_task.score(trained(text_task, corpus), empty)

@@ -48,7 +48,7 @@ class Resumed(Plain):
         return self.inner(whole)[:, state.shape[1] :]
 
 
-def made(name: str) -> LanguageModelRelease:
+def language_model(name: str) -> LanguageModelRelease:
     """A release with weights that are far from uniform; two words are unknown to word models."""
     torch.set_num_threads(1)
     model = models.create(name, SMALL[name])
@@ -63,10 +63,10 @@ def made(name: str) -> LanguageModelRelease:
 @pytest.fixture(params=[*SMALL, "plain", "resumed"])
 def release(request: pytest.FixtureRequest) -> LanguageModelRelease:
     if request.param in SMALL:
-        return made(request.param)
-    found = made("gpt2")
-    found.module = {"plain": Plain, "resumed": Resumed}[request.param](found.module).eval()
-    return found
+        return language_model(request.param)
+    learnt = language_model("gpt2")
+    learnt.module = {"plain": Plain, "resumed": Resumed}[request.param](learnt.module).eval()
+    return learnt
 
 
 def one_by_one(release: LanguageModelRelease, fillers: list[str]) -> np.ndarray:
@@ -117,7 +117,7 @@ def test_the_exact_rank_is_that_of_counting_one_by_one(
 
 
 def test_words_that_the_model_does_not_know_tie() -> None:
-    release = made("lstm-small")
+    release = language_model("lstm-small")
     every = np.array(list(product(range(len(WORDS)), repeat=2)))
     tied = np.array([5, 6])
     losses = release.pool_losses(BEFORE, WORDS, every)
@@ -129,7 +129,7 @@ def test_words_that_the_model_does_not_know_tie() -> None:
 
 
 def test_a_model_without_preferences_ranks_every_suffix_last() -> None:
-    release = made("lstm-small")
+    release = language_model("lstm-small")
     with torch.no_grad():
         for parameter in release.module.parameters():
             parameter.zero_()
@@ -137,22 +137,22 @@ def test_a_model_without_preferences_ranks_every_suffix_last() -> None:
 
 
 def test_beginnings_above_the_loss_are_not_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
-    release, asked = made("lstm-small"), []
+    release, sizes = language_model("lstm-small"), []
     tree = type(release.module).tree_logits
 
     def counting(module: Any, start: Any, nodes: Any, wanted: Any) -> Any:
-        asked.append(int(wanted.sum()))
+        sizes.append(int(wanted.sum()))
         return tree(module, start, nodes, wanted)
 
     monkeypatch.setattr(type(release.module), "tree_logits", counting)
     every = np.array(list(product(range(len(WORDS)), repeat=3)))
     losses = release.pool_losses(BEFORE, WORDS, every)
     for place, bound in ((int(losses.argmin()), 15), (int(losses.argmax()), 100)):
-        asked.clear()
+        sizes.clear()
         release.pool_rank(BEFORE, WORDS, every[place])
         # A path of three nodes for the own loss; then the start, its 6 pieces, and their 36.
-        assert 3 + 1 + 2 <= sum(asked) <= bound
-    assert sum(asked) == 3 + 1 + 6 + 36
+        assert 3 + 1 + 2 <= sum(sizes) <= bound
+    assert sum(sizes) == 3 + 1 + 6 + 36
 
 
 def test_tokens_that_depend_on_the_next_word_are_asked_by_text() -> None:
@@ -172,10 +172,10 @@ def test_a_release_that_knows_no_pools_is_asked_by_text() -> None:
         def filler_losses(self, before: str, after: str, fillers: Any) -> np.ndarray:
             return np.array([float(len((before + f + after).split()[1])) for f in fillers])
 
-    asked = by_pool(Texts())
-    assert asked.pool_rank("the ", WORDS, np.array([0, 4])) == 28
-    assert asked.pool_rank("the ", WORDS, np.array([4, 0])) == 35
-    assert asked.pool_losses("the ", WORDS, np.array([[0, 4], [6, 0]])).tolist() == [3.0, 9.0]
+    asker = by_pool(Texts())
+    assert asker.pool_rank("the ", WORDS, np.array([0, 4])) == 28
+    assert asker.pool_rank("the ", WORDS, np.array([4, 0])) == 35
+    assert asker.pool_losses("the ", WORDS, np.array([[0, 4], [6, 0]])).tolist() == [3.0, 9.0]
 
 
 def test_nan_is_an_error_in_every_answer(release: LanguageModelRelease) -> None:
@@ -193,7 +193,7 @@ def test_nan_is_an_error_in_every_answer(release: LanguageModelRelease) -> None:
 
 
 def test_what_does_not_fit_the_model_is_refused() -> None:
-    release = made("gpt2")
+    release = language_model("gpt2")
     long = np.zeros((1, 300), dtype=np.int64)
     with pytest.raises(InputError, match=r"599.*256"):
         release.pool_losses(BEFORE, WORDS, long)

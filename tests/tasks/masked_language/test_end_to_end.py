@@ -53,17 +53,17 @@ def spec_of(*mechanisms: Any) -> Any:
 
 def accounted(name: str, capsys: pytest.CaptureFixture[str], **parts: Any) -> float:
     """The proven epsilon of a user, from parameters alone."""
-    given = [
+    flags = [
         word
         for part, params in parts.items()
         for key, value in params.items()
         for word in ("--set", f"{part.replace('__', ' ').replace('_', '-')}.{key}={value}")
     ]
-    assert run_cli(["account", name, *given, "--json"]) == 0
+    assert run_cli(["account", name, *flags, "--json"]) == 0
     guarantees = json.loads(capsys.readouterr().out)["guarantees"]
-    (found,) = (one for one in guarantees if one["kind"] == "proven")
-    assert found["unit"] == "user"
-    return float(found["epsilon"])
+    (guarantee,) = (one for one in guarantees if one["kind"] == "proven")
+    assert guarantee["unit"] == "user"
+    return float(guarantee["epsilon"])
 
 
 def test_one_epsilon_holds_everything_that_saw_private_text(
@@ -71,25 +71,25 @@ def test_one_epsilon_holds_everything_that_saw_private_text(
 ) -> None:
     training = ({"name": "user-dp", "params": FIRST}, {"name": "user-dp", "params": SECOND})
     run = spec_of({"name": "dp-vocabulary", "params": WORDS}, *training)
-    given = {"dp_vocabulary": WORDS, "user_dp": FIRST, "user_dp__2": SECOND}
-    said = accounted("dp-vocabulary+user-dp+user-dp", capsys, **given)
+    stages = {"dp_vocabulary": WORDS, "user_dp": FIRST, "user_dp__2": SECOND}
+    epsilon = accounted("dp-vocabulary+user-dp+user-dp", capsys, **stages)
     result = execute(run, Execution(tmp_path, "cpu", keep_release=False))
     assert result.error is None, result.error
     # The run refuses to prove anything where what happened is not what was planned.
     (proof,) = (one for one in result.guarantees if one.kind == "proven")
     assert (proof.status, proof.unit) == ("given", "user")
     assert math.isfinite(proof.epsilon)
-    assert proof.epsilon == pytest.approx(said, rel=1e-9)
+    assert proof.epsilon == pytest.approx(epsilon, rel=1e-9)
     assert {event.stage for event in result.events} == {"dp-vocabulary", "user-dp", "user-dp 2"}
     assert result.utility["f1_strict"].value >= 0.0
     # Less was seen by each part alone.
     alone = accounted("dp-vocabulary+user-dp", capsys, dp_vocabulary=WORDS, user_dp=FIRST)
-    assert alone < said
+    assert alone < epsilon
 
 
 @pytest.mark.parametrize("trainers", ["user-dp+noiseless", "noiseless+user-dp"])
 def test_a_stage_without_noise_leaves_no_epsilon(
     trainers: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given = {"dp_vocabulary": WORDS, "user_dp": FIRST}
-    assert accounted(f"dp-vocabulary+{trainers}", capsys, **given) == math.inf
+    stages = {"dp_vocabulary": WORDS, "user_dp": FIRST}
+    assert accounted(f"dp-vocabulary+{trainers}", capsys, **stages) == math.inf

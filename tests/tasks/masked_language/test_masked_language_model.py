@@ -33,16 +33,16 @@ def test_losses_and_gradients_of_a_row_do_not_see_other_rows() -> None:
     learner = learner_of(task_with(), rows_of_words())
     seeds = np.arange(5) + 40
 
-    def of(chosen: list[int]) -> tuple[Any, list[torch.Tensor]]:
+    def row_gradients(chosen: list[int]) -> tuple[Any, list[torch.Tensor]]:
         batch = learner.batch([2 * row for row in chosen], seeds[chosen])
         losses = learner.losses(learner.module.train(), batch)
         at = chosen.index(3)
         weights = list(learner.module.parameters())
         return losses.nats[at], list(torch.autograd.grad(losses.nats[at], weights))
 
-    alone, gradients = of([3])
+    alone, gradients = row_gradients([3])
     for beside in ([0, 3, 1], [4, 2, 3, 0, 1]):
-        nats, other = of(beside)
+        nats, other = row_gradients(beside)
         torch.testing.assert_close(alone, nats, atol=1e-5, rtol=1e-5)
         for one, two in zip(gradients, other, strict=True):
             torch.testing.assert_close(one, two, atol=1e-6, rtol=1e-4)
@@ -58,8 +58,8 @@ def test_a_row_without_a_token_has_no_loss_and_no_gradient() -> None:
     for rows in ([1], [0, 1]):
         losses = learner.losses(learner.module, learner.batch(rows, np.arange(len(rows))))
         assert losses.targets[-1] == 0 == losses.nats[-1]
-        (found,) = torch.autograd.grad(losses.nats[-1], [learner.module.head.bias])  # type: ignore[union-attr]
-        assert not found.any()
+        (gradient,) = torch.autograd.grad(losses.nats[-1], [learner.module.head.bias])  # type: ignore[union-attr]
+        assert not gradient.any()
 
 
 def test_special_tokens_that_somebody_typed_are_letters(tmp_path: Path) -> None:
@@ -103,8 +103,8 @@ def test_hidden_tokens_are_scored_as_the_logits_say() -> None:
         read = torch.tensor([[v.begin, *shown.tolist(), v.end]])
         with torch.no_grad():
             places = torch.from_numpy(at[None] + 1)
-            found = release.module(read, torch.tensor([len(row) + 2]), places)
-        logs = found[0].double().log_softmax(dim=1).numpy()
+            logits = release.module(read, torch.tensor([len(row) + 2]), places)
+        logs = logits[0].double().log_softmax(dim=1).numpy()
         np.testing.assert_allclose(scores.logp, logs[range(len(at)), np.array(row)[at]], atol=1e-5)
         np.testing.assert_allclose(scores.mean, (np.exp(logs) * logs).sum(axis=1), atol=1e-5)
         assert scores.correct.tolist() == (logs.argmax(axis=1) == np.array(row)[at]).tolist()
@@ -130,13 +130,13 @@ def test_the_score_of_a_text_hides_one_token_at_a_time_of_every_kth() -> None:
 def test_fillers_are_ranked_by_the_softmax_at_the_gap() -> None:
     release = release_of(task_with(), rows_of_words())
     v, fillers = release.vocabulary, ["nurse", "doctor", "clinic", "doctor"]
-    found = release.filler_losses("the old ", " went home", fillers)
+    losses = release.filler_losses("the old ", " went home", fillers)
     ids = [v.encode([word])[0] for word in fillers]
     assert all(len(word) == 1 for word in ids)
     row = [*v.encode(["the old"])[0], v.mask, *v.encode(["went home"])[0]]
     (scores,) = release.masked_logprobs([[*row[:2], ids[0][0], *row[3:]]], [np.array([2])])
-    assert found[0] == pytest.approx(-scores.logp[0], abs=1e-5)
-    assert found[1] == found[3] != found[0]
+    assert losses[0] == pytest.approx(-scores.logp[0], abs=1e-5)
+    assert losses[1] == losses[3] != losses[0]
     assert np.exp(-release.filler_losses("the old ", " went home", WORDS)).sum() < 1.0
 
 
@@ -146,13 +146,13 @@ def test_pieces_of_a_filler_do_not_give_each_other_away() -> None:
     v = release.vocabulary
     left, right = v.encode(["the"])[0], v.encode(["rest"])[0]
     (x, y), z = v.encode(["old clinic"])[0], v.encode(["home"])[0][0]
-    found = release.filler_losses("the ", " rest", ["old clinic", "home"])
+    losses = release.filler_losses("the ", " rest", ["old clinic", "home"])
     both, second, one = release.masked_logprobs(
         [[*left, x, y, *right], [*left, x, y, *right], [*left, z, *right]],
         [np.array([1, 2]), np.array([2]), np.array([1])],
     )
     expected = [-both.logp[0] - second.logp[0], -one.logp[0]]
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    np.testing.assert_allclose(losses, expected, atol=1e-5)
 
 
 def test_long_contexts_lose_what_is_farthest_from_the_gap() -> None:

@@ -49,43 +49,45 @@ def test_masks_differ_between_visits_and_not_between_batches():
 def test_shares_of_hidden_tokens_are_those_of_the_paper():
     tokens, lengths = rows_of([42] * 5_000)
     seeds = np.random.default_rng(0).integers(2**63 - 1, size=5_000)
-    found = hide(tokens, lengths, seeds, 0.15, Known())
-    assert found.places.shape == (5_000, 6)
-    assert all(len({*row}) == 6 for row in found.places.tolist())
-    shown = np.take_along_axis(found.tokens, found.places, axis=1)
-    np.testing.assert_array_equal(found.targets, np.take_along_axis(tokens, found.places, axis=1))
-    masked, kept = (shown == 4).mean(), (shown == found.targets).mean()
+    hidden_rows = hide(tokens, lengths, seeds, 0.15, Known())
+    assert hidden_rows.places.shape == (5_000, 6)
+    assert all(len({*row}) == 6 for row in hidden_rows.places.tolist())
+    shown = np.take_along_axis(hidden_rows.tokens, hidden_rows.places, axis=1)
+    np.testing.assert_array_equal(
+        hidden_rows.targets, np.take_along_axis(tokens, hidden_rows.places, axis=1)
+    )
+    masked, kept = (shown == 4).mean(), (shown == hidden_rows.targets).mean()
     assert abs(masked - 0.8) < 4 * (0.8 * 0.2 / shown.size) ** 0.5
     share = 0.1 + 0.1 / 45  # a drawn token is the same one now and then
     assert abs(kept - share) < 4 * (share * (1 - share) / shown.size) ** 0.5
-    drawn = shown[(shown != 4) & (shown != found.targets)]
+    drawn = shown[(shown != 4) & (shown != hidden_rows.targets)]
     counts = np.bincount(drawn, minlength=50)
     assert not counts[:5].any()
     assert np.ptp(counts[5:]) < 8 * counts[5:].mean() ** 0.5
-    where = np.bincount(found.places.ravel(), minlength=42)
+    where = np.bincount(hidden_rows.places.ravel(), minlength=42)
     assert where[0] == where[41] == 0
-    expected = found.places.size / 40
+    expected = hidden_rows.places.size / 40
     assert np.abs(where[1:41] - expected).max() < 4.5 * expected**0.5
     untouched = np.ones_like(tokens, dtype=bool)
-    np.put_along_axis(untouched, found.places, False, axis=1)
-    np.testing.assert_array_equal(found.tokens[untouched], tokens[untouched])
+    np.put_along_axis(untouched, hidden_rows.places, False, axis=1)
+    np.testing.assert_array_equal(hidden_rows.tokens[untouched], tokens[untouched])
 
 
 def test_a_short_row_hides_one_token_and_an_empty_one_none():
     assert hidden_counts(np.array([0, 1, 2, 10, 40]), 0.15).tolist() == [0, 1, 1, 2, 6]
     tokens, lengths = rows_of([2, 3])
-    found = hide(tokens, lengths, np.arange(2), 0.15, Known())
-    assert found.targets.tolist() == [[IGNORED], [tokens[1, 1]]]
+    masked = hide(tokens, lengths, np.arange(2), 0.15, Known())
+    assert masked.targets.tolist() == [[IGNORED], [tokens[1, 1]]]
     only = hide(tokens[:1, :2], lengths[:1], np.zeros(1, dtype=np.int64), 0.15, Known())
     assert only.targets.tolist() == [[IGNORED]]
 
 
 def test_numbers_are_uniform_and_their_own_for_each_purpose():
-    found = np.stack([uniforms(np.arange(400), what, 200) for what in (0, 1)])
-    assert (found >= 0).all() and (found < 1).all()
-    counts = np.histogram(found, 20, (0, 1))[0]
+    numbers = np.stack([uniforms(np.arange(400), what, 200) for what in (0, 1)])
+    assert (numbers >= 0).all() and (numbers < 1).all()
+    counts = np.histogram(numbers, 20, (0, 1))[0]
     assert np.abs(counts - counts.mean()).max() < 4.5 * counts.mean() ** 0.5
-    for one, other in ((found[0], found[1]), (found[0, 1:], found[0, :-1]),
-                       (found[0, :, 1:], found[0, :, :-1])):  # fmt: skip
+    for one, other in ((numbers[0], numbers[1]), (numbers[0, 1:], numbers[0, :-1]),
+                       (numbers[0, :, 1:], numbers[0, :, :-1])):  # fmt: skip
         correlation = np.corrcoef(one.ravel(), other.ravel())[0, 1]
         assert abs(correlation) < 4.5 / one.size**0.5

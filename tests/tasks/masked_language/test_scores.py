@@ -26,13 +26,13 @@ def test_a_uniform_model_has_the_vocabulary_s_size_to_the_pieces_of_a_word() -> 
     for weight in release.module.parameters():
         weight.data.zero_()
     utility = task.score(release, corpus)
-    found, size = utility.metrics, release.vocabulary.size
+    metrics, size = utility.metrics, release.vocabulary.size
     # Public text has few words, and all of them are frequent.
-    assert {one.name for one in task.metrics} - set(found) == {"middle_accuracy", "rare_accuracy"}
-    assert found["pseudo_perplexity_piece"].value == pytest.approx(size, rel=1e-5)
+    assert {one.name for one in task.metrics} - set(metrics) == {"middle_accuracy", "rare_accuracy"}
+    assert metrics["pseudo_perplexity_piece"].value == pytest.approx(size, rel=1e-5)
     words = [word for text in corpus.only("test").texts for word in text.split()]
     pieces = sum(len(release.encode(word)) for word in words)
-    assert found["pseudo_perplexity"].value == pytest.approx(
+    assert metrics["pseudo_perplexity"].value == pytest.approx(
         size ** (pieces / len(words)), rel=1e-4
     )
     assert utility.details["words"] == utility.details["scored_words"] == len(words)
@@ -40,24 +40,24 @@ def test_a_uniform_model_has_the_vocabulary_s_size_to_the_pieces_of_a_word() -> 
 
 def test_every_word_is_hidden_once_with_all_its_pieces() -> None:
     task, corpus = task_with(), rows_of_words()
-    release, asked = release_of(task, corpus), []
+    release, queries = release_of(task, corpus), []
     real = release.masked_logprobs
 
     def spied(rows, hidden):
-        asked.extend(zip(rows, hidden, strict=True))
+        queries.extend(zip(rows, hidden, strict=True))
         return real(rows, hidden)
 
     release.masked_logprobs = spied  # type: ignore[method-assign]
     task.score(release, corpus)
     hidden: dict[tuple[int, ...], list[int]] = {}
-    for row, places in asked:
+    for row, places in queries:
         hidden.setdefault(tuple(row), []).extend(places.tolist())
         assert 1 <= len(places) <= max(1, -(-len(row) // 6))
     counts = {}
     for text in corpus.only("test").texts:
         row = tuple(release.encode(text))
         counts[row] = counts.get(row, 0) + 1
-    assert {row: sorted(found) for row, found in hidden.items()} == {
+    assert {row: sorted(hidden_places) for row, hidden_places in hidden.items()} == {
         row: sorted([*range(len(row))] * times) for row, times in counts.items()
     }
 
@@ -102,18 +102,18 @@ def test_unknown_words_are_counted_and_spelt_and_left_out_of_accuracy() -> None:
     for weight in release.module.parameters():
         weight.data.zero_()
     release.module.head.bias.data[release.vocabulary.unknown] = 30.0  # type: ignore[union-attr]
-    found = task.score(release, corpus).metrics
-    assert found["oov_rate"].value == pytest.approx(2 / 6)
-    assert found["accuracy"].value == 0.0
-    known = found["pseudo_perplexity_known"].value
-    assert found["pseudo_perplexity"].value == pytest.approx(known ** (4 / 6), rel=1e-3)
+    metrics = task.score(release, corpus).metrics
+    assert metrics["oov_rate"].value == pytest.approx(2 / 6)
+    assert metrics["accuracy"].value == 0.0
+    perplexity = metrics["pseudo_perplexity_known"].value
+    assert metrics["pseudo_perplexity"].value == pytest.approx(perplexity ** (4 / 6), rel=1e-3)
     spelt = 256 ** ((4 + 7) / 6)  # three bytes a sign, and an end
     pieces = [len(release.encode(text)) for text in ("\u4e2d", "\u4e2d\u6587")]
     assert pieces == [1, 2]
-    assert found["pseudo_perplexity_open"].value == pytest.approx(
-        found["pseudo_perplexity"].value * spelt, rel=1e-3
+    assert metrics["pseudo_perplexity_open"].value == pytest.approx(
+        metrics["pseudo_perplexity"].value * spelt, rel=1e-3
     )
-    assert found["constant_accuracy"].value == 0.5  # "the", twice of four known words
+    assert metrics["constant_accuracy"].value == 0.5  # "the", twice of four known words
 
 
 def test_bins_go_by_public_text_and_are_left_out_without_it() -> None:
@@ -122,8 +122,8 @@ def test_bins_go_by_public_text_and_are_left_out_without_it() -> None:
     corpus = Corpus((public, "w1", "W0 w150 w1100 unseen"), {"user": np.arange(3)}, np.array(split))
     from uedp_bench.tasks.masked_language.scores import _bins
 
-    found = _bins(corpus.texts[2].split(), corpus)
-    assert {name: where.tolist() for name, where in found.items()} == {
+    bins = _bins(corpus.texts[2].split(), corpus)
+    assert {name: where.tolist() for name, where in bins.items()} == {
         "frequent": [True, False, False, False],
         "middle": [False, True, False, False],
         "rare": [False, False, True, True],

@@ -64,8 +64,8 @@ def test_a_public_and_a_private_stage_are_charged_as_planned(tmp_path: Path) -> 
     assert result.cost.model_extra["clipping"] == "one backward pass"
     assert result.cost.model_extra["rows_pretrain"] == 40
     assert set(result.floors) == {"unigrams", "public-only"}
-    (found,) = (each for each in result.guarantees if each.kind == "proven")
-    assert 0 < found.epsilon == proven(result.events, delta=1e-5)[0].epsilon < math.inf
+    (guarantee,) = (each for each in result.guarantees if each.kind == "proven")
+    assert 0 < guarantee.epsilon == proven(result.events, delta=1e-5)[0].epsilon < math.inf
 
 
 def test_the_stages_of_a_tagger_on_other_rows(tmp_path: Path) -> None:
@@ -98,14 +98,14 @@ def test_text_that_is_protected_may_not_be_annotated_rows_too(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("model", "said"),
+    ("model", "message"),
     [
         ({"name": "bilstm", "params": {}}, "MaskedLanguageModel"),
         ({"name": "lstm-small", "params": {}}, "MaskedLanguageModel"),
     ],
 )
-def test_another_model_is_refused_before_data_are_read(model: Any, said: str) -> None:
+def test_another_model_is_refused_before_data_are_read(model: Any, message: str) -> None:
     spec = spec_of("masked-language-model").model_copy(update={"model": None})
     data = {**spec.model_dump(mode="json"), "model": model}
-    with pytest.raises((InputError, CapabilityError), match=said):
+    with pytest.raises((InputError, CapabilityError), match=message):
         build(RunSpec.model_validate(data))

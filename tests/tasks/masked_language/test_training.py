@@ -53,15 +53,15 @@ def test_one_pass_gives_what_each_update_by_itself_gives(
     rng = np.random.default_rng(4)
     rows = np.concatenate([np.array(rows) for rows in units])
     cohort = Cohort.build(owner, rows, np.ones(len(rows)), len(units)).drawn(1, None, rng, rng)
-    found = []
+    sums = []
     for fast in (True, False):
         refusal = None if fast else "a test asks for it"
         setup = WorkerSetup(learner, LocalTraining(), "cpu", 1, (), most=4, refusal=refusal)
         worker = ShareWorker(setup)
         work = RoundWork(worker.trainer.flat.vector.clone(), Limits(0.3))
-        found.append(worker.unit_sum(work, Share(cohort, np.linspace(0.4, 1.0, len(units)))))
-        assert (ONE_PASS in found[-1].clipping) is fast, found[-1].clipping
-    fast_sum, slow_sum = found
+        sums.append(worker.unit_sum(work, Share(cohort, np.linspace(0.4, 1.0, len(units)))))
+        assert (ONE_PASS in sums[-1].clipping) is fast, sums[-1].clipping
+    fast_sum, slow_sum = sums
     assert float((fast_sum.total - slow_sum.total).norm()) < 1e-3 * float(slow_sum.total.norm())
     assert fast_sum.clipped == slow_sum.clipped > 0
     assert sorted(fast_sum.losses) == pytest.approx(sorted(slow_sum.losses), rel=1e-4)
@@ -69,28 +69,28 @@ def test_one_pass_gives_what_each_update_by_itself_gives(
 
 def test_the_update_is_the_same_in_1_7_and_64_chunks() -> None:
     """How many rows fit side by side decides nothing: masks, clipping and the sum are by row."""
-    found, chunks = [], []
+    updates, chunks = [], []
     for row_size in (1, CACHED_NUMBERS // 16, 20 * CACHED_NUMBERS):
         learner = learner_of(task_with(), rows_of_words(160))
         learner.row_size = row_size
-        asked: list[int] = []
+        sizes: list[int] = []
         batch = learner.batch
 
-        def spied(rows: Any, seeds: Any, batch: Any = batch, asked: list[int] = asked) -> Any:
-            asked.append(len(rows))
+        def spied(rows: Any, seeds: Any, batch: Any = batch, counts: list[int] = sizes) -> Any:
+            counts.append(len(rows))
             return batch(rows, seeds)
 
         learner.batch = spied  # type: ignore[method-assign]
         run = Run(1, STATS, scope="s", speed=Speed(chunk=64))
         params = {**STEPS, "steps": 1, "batch_size": 200, "noise_multiplier": 0.0}
         module, _ = DPSGD.create({**params, "records": 200}).train(learner, learner.corpus, run)
-        found.append(_flat(module) - _flat(learner.module))
+        updates.append(_flat(module) - _flat(learner.module))
         assert run.diary.ways["clipping"] == ONE_PASS
-        assert sum(asked) == 64 == int(learner.corpus.where("train").sum())
-        chunks.append(len(asked))
+        assert sum(sizes) == 64 == int(learner.corpus.where("train").sum())
+        chunks.append(len(sizes))
     assert (chunks[0], chunks[2]) == (1, 64) and 4 <= chunks[1] <= 10
-    for other in found[1:]:
-        assert float((found[0] - other).norm()) < 1e-4 * float(found[0].norm()) > 0
+    for other in updates[1:]:
+        assert float((updates[0] - other).norm()) < 1e-4 * float(updates[0].norm()) > 0
 
 
 def test_masks_are_drawn_anew_at_every_visit() -> None:
@@ -99,9 +99,9 @@ def test_masks_are_drawn_anew_at_every_visit() -> None:
     batch = learner.batch
 
     def spied(rows: Any, seeds: Any) -> Any:
-        found = batch(rows, seeds)
-        seen.extend(zip(rows.tolist(), found["places"].tolist(), strict=True))
-        return found
+        masked = batch(rows, seeds)
+        seen.extend(zip(rows.tolist(), masked["places"].tolist(), strict=True))
+        return masked
 
     learner.batch = spied  # type: ignore[method-assign]
     train_plain(Schedule(4, 16, 1e-3), learner, Run(1, STATS))

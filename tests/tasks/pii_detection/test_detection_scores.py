@@ -14,9 +14,9 @@ FOUND = [(0, 0, 3, 0), (0, 4, 7, 1), (1, 0, 3, 0), (1, 8, 12, 0), (2, 6, 10, 0),
 USERS = np.array([0, 0, 1, 2, 3])
 
 
-def measured(found=FOUND, types=("PERSON", "ORG"), **same):
+def measured(marks=FOUND, types=("PERSON", "ORG"), **same):
     detection = Detection(
-        TEXTS, Layer.build(TEXTS, GOLD, ("PER", "LOC")), Layer.build(TEXTS, found, types), USERS
+        TEXTS, Layer.build(TEXTS, GOLD, ("PER", "LOC")), Layer.build(TEXTS, marks, types), USERS
     )
     return detection_scores(detection, same, np.random.default_rng(0))
 
@@ -63,15 +63,15 @@ def test_a_detector_that_finds_nothing() -> None:
 def test_intervals_are_over_users() -> None:
     utility, _ = measured()
     for name in ("covered", "covered_entities", "precision", "hidden", "f1_partial"):
-        found = utility[name]
-        assert found.low is not None
-        assert found.high is not None
-        assert found.low < found.value < found.high, name
+        estimate = utility[name]
+        assert estimate.low is not None
+        assert estimate.high is not None
+        assert estimate.low < estimate.value < estimate.high, name
 
 
 @pytest.mark.parametrize("other", ["ALIAS", "ZALIAS"])
 def test_type_scores_do_not_depend_on_how_another_type_is_called(other: str) -> None:
-    found = [(0, 0, 7, 0), (0, 0, 7, 1), (1, 0, 7, 0), (1, 0, 7, 1)]
-    utility, _ = measured(found, (other, "PERSON"))
+    marks = [(0, 0, 7, 0), (0, 0, 7, 1), (1, 0, 7, 0), (1, 0, 7, 1)]
+    utility, _ = measured(marks, (other, "PERSON"))
     assert utility["recall_type"].value == pytest.approx(2 / 6)
     assert utility["f1_type"].value == pytest.approx(2 * 2 / 10)

@@ -45,11 +45,11 @@ def letters(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(letters: Path, out: Path, mechanism: Any = None, **params: Any) -> Result:
     source = {"path": str(letters), "user_column": "who", "entities_column": "names",
               "layer_columns": ["direct"]}  # fmt: skip
-    given = mechanism or {"name": "deidentify", "params": {"detector": "names"}}
+    masker = mechanism or {"name": "deidentify", "params": {"detector": "names"}}
     spec = {
         "task": {"name": "pii-detection", "params": params},
         "source": {"name": "text", "params": source},
-        "mechanisms": [given],
+        "mechanisms": [masker],
     }
     (one,) = expand(parse_spec(spec))
     return execute(one, Execution(out=out))
@@ -62,17 +62,17 @@ def test_a_run_says_what_is_found_and_what_is_left(letters: Path, tmp_path: Path
     assert result.headline is not None
     assert (result.headline.metric, result.learned) == ("covered", True)
     values = {name: each.value for name, each in result.utility.items()}
-    told = result.details["pii-detection"]
-    people = told["recall"]["PER"]["covered"]["value"]
+    details = result.details["pii-detection"]
+    people = details["recall"]["PER"]["covered"]["value"]
     assert 0.6 < people < 0.72
-    assert told["recall"]["PER"]["right"]["value"] == people  # PERSON is PER
-    assert told["recall"]["LOC"]["covered"]["value"] == 0.0
+    assert details["recall"]["PER"]["right"]["value"] == people  # PERSON is PER
+    assert details["recall"]["LOC"]["covered"]["value"] == 0.0
     assert values["covered"] == pytest.approx(people / 2)
     assert values["precision"] == 1.0
     # Whole names are found here or not at all, so that what is not covered is left.
     assert values["names_left"] == pytest.approx(1 - values["covered"])
     assert values["rows_left"] == 1.0
-    assert told["left"]["mentions_left"] == told["left"]["types"]["LOC"]["left"] + sum(
+    assert details["left"]["mentions_left"] == details["left"]["types"]["LOC"]["left"] + sum(
         result.diagnostics["detection"]["recall"]["PER"][key] * sign
         for key, sign in (("mentions", 1), ("covered", -1))
     )
@@ -124,10 +124,10 @@ def left(published, rows=(True,) * 5):
 def test_names_are_compared_as_words_and_planted_and_public_rows_do_not_count() -> None:
     # Half a name is no name; Bo stands inside of another word, then as one; rome is in small type.
     texts = ("Lee met Bob", "the bo - Lee ltd", "<LOC> and rome", "Ann", "planted Cy")
-    found = left(corpus(texts))
-    assert found.utility["names_left"].value == 3 / 5
-    assert found.utility["rows_left"].value == 2 / 3
-    assert found.details == {
+    remainder = left(corpus(texts))
+    assert remainder.utility["names_left"].value == 3 / 5
+    assert remainder.utility["rows_left"].value == 2 / 3
+    assert remainder.details == {
         "mentions": 5,
         "mentions_left": 3,
         "rows": 3,
@@ -140,14 +140,14 @@ def test_rows_are_found_by_their_origin() -> None:
     """A publisher may leave out rows, make two of one, and change their order."""
     texts = ("<X>", "Bo", "nobody", "", "")
     moved = replace(corpus(texts), origin=np.array([1, 0, 0, -1, -1]))
-    found = left(moved)
-    assert found.details["mentions"] == 3
-    assert found.details["mentions_left"] == 1
+    remainder = left(moved)
+    assert remainder.details["mentions"] == 3
+    assert remainder.details["mentions_left"] == 1
 
 
 def test_incomplete_rows_do_not_count_and_nothing_published_is_none() -> None:
-    found = left(corpus(), rows=(False, True, True, True, True))
-    assert found.details["mentions"] == 3
+    remainder = left(corpus(), rows=(False, True, True, True, True))
+    assert remainder.details["mentions"] == 3
     assert left(replace(corpus(), origin=np.full(5, -1))) is None
     assert left(replace(corpus(), vectors=np.zeros((5, 2)))) is None
     gold = Layer(Spans.none(), (), np.ones(5, dtype=bool))

@@ -144,9 +144,9 @@ def test_lines_of_one_blogger_are_one_blogger(tmp_path: Path) -> None:
     ]
     file = tmp_path / "some.jsonl"
     file.write_text("\n".join(map(json.dumps, lines)))
-    found = list(read_bloggers(file))
-    assert found[0] == ("1", 0, 17, ("first & only", "second", "third"))
-    assert found[1] == ("2", 1, 40, ())
+    bloggers = list(read_bloggers(file))
+    assert bloggers[0] == ("1", 0, 17, ("first & only", "second", "third"))
+    assert bloggers[1] == ("2", 1, 40, ())
     file.write_text(json.dumps(lines[0]) + "\n" + json.dumps({**lines[2], "age": 18}))
     with pytest.raises(InputError, match=r"line 2.*blogger 1.*gender"):
         list(read_bloggers(file))
@@ -188,11 +188,11 @@ def test_what_is_missing_is_named(tmp_path: Path, folder: Path) -> None:
 
 def test_the_published_corpus(shared_data: Path) -> None:
     folder = shared_data / "blog_authorship"
-    found = list(read_bloggers(next(folder.glob("all_users*"))))
-    assert len(found) == 19_320
-    assert sum(len(one.posts) for one in found) == 80_610
-    assert sum(one.gender for one in found) == 9_660
-    assert (min(one.age for one in found), max(one.age for one in found)) == (13, 48)
+    bloggers = list(read_bloggers(next(folder.glob("all_users*"))))
+    assert len(bloggers) == 19_320
+    assert sum(len(one.posts) for one in bloggers) == 80_610
+    assert sum(one.gender for one in bloggers) == 9_660
+    assert (min(one.age for one in bloggers), max(one.age for one in bloggers)) == (13, 48)
     # Of 19,320 bloggers 8,240 are below 20 and 2,994 above 30.
     corpus = load(folder, users=400, topics=10, passes=1, topic_share=0.5)
     under = corpus.attributes["age"][np.unique(corpus.users, return_index=True)[1]] == 0

@@ -60,8 +60,8 @@ def test_labels_of_words_are_bio2_and_no_row_marks_a_document(folder: Path) -> N
     annotation = annotation_of(corpus, "entities")
     words = WordTable.from_texts(corpus.texts, "spaces")
     names = label_names(annotation.types)
-    said = [names[label] for label in word_labels(corpus.origin, annotation, words)]
-    assert " ".join(said) == ("B-PER I-PER O B-LOC O B-PER I-PER B-LOC B-LOC B-ORG O B-LOC B-LOC")
+    tags = [names[label] for label in word_labels(corpus.origin, annotation, words)]
+    assert " ".join(tags) == ("B-PER I-PER O B-LOC O B-PER I-PER B-LOC B-LOC B-ORG O B-LOC B-LOC")
     assert not any("DOCSTART" in text for text in corpus.texts)
 
 

@@ -115,8 +115,8 @@ def test_tags_of_tokens_are_called_by_their_declared_names(tmp_path: Path) -> No
     features = Features({"tokens": Sequence(Value("string")), "ner_tags": tags})
     table = {"tokens": [["Ann", "Lee", "left"], ["rain"]], "ner_tags": [[1, 2, 0], [0]]}
     Dataset.from_dict(table, features=features).save_to_disk(tmp_path / "saved")
-    said = {"tokens_column": "tokens", "layer_columns": ["ner_tags"], "valid": 0, "test": 0}
-    corpus = load(tmp_path / "saved", **said)
+    options = {"tokens_column": "tokens", "layer_columns": ["ner_tags"], "valid": 0, "test": 0}
+    corpus = load(tmp_path / "saved", **options)
     assert corpus.texts == ("Ann Lee left", "rain")
     assert corpus.layer("ner_tags").types == ("PER",)
     assert corpus.layer("ner_tags").spans.mentions() == [(0, 0, 7, 0)]
@@ -152,12 +152,12 @@ def test_a_large_data_set_stays_in_its_files(
             else load_from_disk(str(tmp_path / "saved"))
         ),
     )
-    given = {"user_column": "user", "label_column": "label"}
-    held = load(tmp_path / "saved", **given)
+    options = {"user_column": "user", "label_column": "label"}
+    held = load(tmp_path / "saved", **options)
     monkeypatch.setattr(hub, "MOST_ROWS_HELD", 0)
-    asked = load(tmp_path / "saved", **given)
+    arrow_corpus = load(tmp_path / "saved", **options)
     assert not held.stored
-    assert asked.stored
-    assert asked.texts == held.texts
-    assert asked.fingerprint == held.fingerprint
-    assert asked.label_names == ("neg", "pos")
+    assert arrow_corpus.stored
+    assert arrow_corpus.texts == held.texts
+    assert arrow_corpus.fingerprint == held.fingerprint
+    assert arrow_corpus.label_names == ("neg", "pos")

@@ -35,8 +35,8 @@ def rows_of_chat() -> list[Row]:
     for turn in range(EACH):
         for user in range(USERS):
             part = "train" if user < 100 else ("valid", "test")[user % 2]
-            said = "thanks" if (turn + user) % 7 == 0 else f"message {turn} of person {user}"
-            rows.append(Row(said, f"u{user}", ("good", "bad")[(turn + user) % 2], part))
+            text = "thanks" if (turn + user) % 7 == 0 else f"message {turn} of person {user}"
+            rows.append(Row(text, f"u{user}", ("good", "bad")[(turn + user) % 2], part))
     return rows
 
 
@@ -217,7 +217,7 @@ def test_the_order_of_a_file_decides_nothing(tmp_path: Path) -> None:
         for name in "ab"
     )
     for choose in CHOICES.values():
-        assert one.of(choose) == other.of(choose)
+        assert one.by_content(choose) == other.by_content(choose)
 
 
 def test_public_rows_of_a_planted_corpus_keep_their_names() -> None:

@@ -74,10 +74,10 @@ def _bloggers(folder: Path, rows: Rows) -> dict[str, Any]:
 def _parallel(folder: Path, rows: Rows) -> dict[str, Any]:
     """Every third document is of one line, and has no name."""
     for part in ("train", "valid", "test"):
-        here = [(user, text) for user, text, of in rows if of == part]
-        (folder / f"{part}.de").write_text("".join(f"{text}\n" for _, text in here))
-        (folder / f"{part}.en").write_text("".join(f"in English {text}\n" for _, text in here))
-        names = ("" if user % 3 == 0 else f"document {user}" for user, _ in here)
+        pairs = [(user, text) for user, text, of in rows if of == part]
+        (folder / f"{part}.de").write_text("".join(f"{text}\n" for _, text in pairs))
+        (folder / f"{part}.en").write_text("".join(f"in English {text}\n" for _, text in pairs))
+        names = ("" if user % 3 == 0 else f"document {user}" for user, _ in pairs)
         (folder / f"{part}.doc").write_text("".join(f"{name}\n" for name in names))
     return {"name": "parallel-text"}
 

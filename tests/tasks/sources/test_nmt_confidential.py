@@ -67,8 +67,8 @@ def test_other_domains_are_general_text(shared_data: Path) -> None:
     assert 9_990 < len(public) <= 10_001
     assert (public.users == -1).all()
     both, others = (
-        read(shared_data, domain="EMEA", general=asked, max_words=9)
-        for asked in (["GNOME", "JRC"], "others")
+        read(shared_data, domain="EMEA", general=general, max_words=9)
+        for general in (["GNOME", "JRC"], "others")
     )
     assert both.fingerprint == others.fingerprint
     with pytest.raises(ValueError, match="general: EMEA"):

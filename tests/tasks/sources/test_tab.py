@@ -34,9 +34,9 @@ MENTIONS = [
 
 
 def case(split: str = "train", **meta: Any) -> dict[str, Any]:
-    found = {"applicant": "Anna Lind", "year": 1999, "countries": "SWE", **meta}
+    metadata = {"applicant": "Anna Lind", "year": 1999, "countries": "SWE", **meta}
     return {"text": TEXT, "entities": MENTIONS,
-            "metadata": {"provenance": {"dataset_type": split, **found}}}  # fmt: skip
+            "metadata": {"provenance": {"dataset_type": split, **metadata}}}  # fmt: skip
 
 
 def load(path: Path, **params: object) -> Corpus:
@@ -51,7 +51,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def said(corpus: Corpus, name: str, user: int = 0) -> list[tuple[str, str]]:
+def spans_of(corpus: Corpus, name: str, user: int = 0) -> list[tuple[str, str]]:
     layer = corpus.layer(name)
     return [
         (corpus.texts[row][start:end], layer.types[kind])
@@ -68,9 +68,9 @@ def test_paragraphs_cases_and_layers(file: Path) -> None:
     assert [int(corpus.where(name).sum()) for name in ("train", "valid", "test")] == [3, 3, 3]
     gold = [("Mrs Anna Lind", "PERSON"), ("Swede", "DEM"), ("4 May 1999", "DATETIME"),
             ("Kingdom of Sweden", "ORG"), ("(SEKx", "QUANTITY")]  # fmt: skip
-    assert said(corpus, "gold") == gold
-    assert said(corpus, "identifier")[::3] == [("Mrs Anna Lind", "DIRECT"),
-                                               ("Kingdom of Sweden", "NO_MASK")]  # fmt: skip
+    assert spans_of(corpus, "gold") == gold
+    assert spans_of(corpus, "identifier")[::3] == [("Mrs Anna Lind", "DIRECT"),
+                                                   ("Kingdom of Sweden", "NO_MASK")]  # fmt: skip
     # What tells nobody who it is does not count as an entity.
     assert len(corpus.entities) == 3 * (len(gold) - 1)
 
@@ -80,7 +80,7 @@ def test_the_register_annotates(file: Path) -> None:
     assert corpus.records is not None
     assert corpus.records[0] == {"applicant": ("Anna Lind",), "year": ("1999",),
                                  "country": ("Sweden",)}  # fmt: skip
-    assert said(corpus, "automatic") == [
+    assert spans_of(corpus, "automatic") == [
         ("Mrs Anna Lind", "PERSON"),
         ("Swede", "LOC"),  # close to the country
         ("4 May 1999", "DATETIME"),
@@ -100,7 +100,7 @@ def test_the_benchmarks_own_files(tmp_path: Path) -> None:
         (tmp_path / f"echr_{split}.json").write_text(json.dumps([{**whole, "dataset_type": split}]))
     corpus = load(tmp_path)
     assert [int(corpus.where(name).sum()) for name in ("train", "valid", "test")] == [3, 3, 3]
-    assert said(corpus, "gold", 2) == [("Mrs Anna Lind", "PERSON")]
+    assert spans_of(corpus, "gold", 2) == [("Mrs Anna Lind", "PERSON")]
     assert corpus.records is not None
     assert corpus.records[1]["country"] == ("Sweden",)
 
@@ -125,9 +125,9 @@ def test_the_copy_of_144_cases(shared_data: Path) -> None:
     corpus = load(shared_data / "tab_echr")
     assert (corpus.user_count, len(corpus.layer("gold").spans)) == (144, 6_601)  # 12 overlap others
     # Precise where it speaks of people, and most of the people are not the applicant.
-    gold, found = (set(corpus.layer(name).spans.mentions()) for name in ("gold", "automatic"))
+    gold, automatic = (set(corpus.layer(name).spans.mentions()) for name in ("gold", "automatic"))
     kinds = corpus.layer("automatic").types
-    persons = {mark[:3] for mark in found if kinds[mark[3]] == "PERSON"}
+    persons = {mark[:3] for mark in automatic if kinds[mark[3]] == "PERSON"}
     true = {mark[:3] for mark in gold if corpus.layer("gold").types[mark[3]] == "PERSON"}
     assert len(persons & true) / len(persons) > 0.95
     assert 0.3 < len(persons & true) / len(true) < 0.5

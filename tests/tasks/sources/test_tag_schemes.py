@@ -97,8 +97,8 @@ def column(tmp_path: Path, *tags: str, **params: object) -> Corpus:
     """A file with a sentence of these tags; each word is a letter."""
     lines = "\n".join(f"{chr(97 + at)} {tag}" for at, tag in enumerate(tags))
     (tmp_path / "x.conll").write_text(lines + "\n\nz " + tags[-1] + "\n")
-    given = {"path": tmp_path / "x.conll", "entities_column": "gold", "valid": 0, "test": 0}
-    corpus: Corpus = sources.create("text", {**given, **params}).load()
+    defaults = {"path": tmp_path / "x.conll", "entities_column": "gold", "valid": 0, "test": 0}
+    corpus: Corpus = sources.create("text", {**defaults, **params}).load()
     return corpus
 
 

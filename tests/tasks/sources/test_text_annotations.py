@@ -62,14 +62,14 @@ def test_conll_layout_has_documents_tokens_and_tags(tmp_path: Path) -> None:
     assert corpus.texts == ("Ann Lee met Bo Li", "Rome", "Rain")
     assert corpus.users.tolist() == [0, 0, 1]  # a document without a sentence is none
     # IOB1: B- where a neighbour of the same type begins.
-    said = [("PER", "Ann Lee"), ("PER", "Bo"), ("PER", "Li"), ("LOC", "Rome")]
-    assert marked(corpus, "gold") == said
-    assert [corpus.surface(i) for i in range(len(corpus.entities))] == [name for _, name in said]
+    marks = [("PER", "Ann Lee"), ("PER", "Bo"), ("PER", "Li"), ("LOC", "Rome")]
+    assert marked(corpus, "gold") == marks
+    assert [corpus.surface(i) for i in range(len(corpus.entities))] == [name for _, name in marks]
     assert [tag for tag, _ in marked(corpus, "pos")] == ["NNP", "NNP", "VBD", "NNP", "NNP",
                                                          "NNP", "NN"]  # fmt: skip
     assert all(layer.rows.all() for layer in corpus.layers.values())
     second = CONLL.replace("Ann NNP I-", "Ann NNP B-").replace("Bo NNP I-", "Bo NNP B-")
-    assert marked(read(write(tmp_path, second, "two.bio")), "gold") == said  # BIO2
+    assert marked(read(write(tmp_path, second, "two.bio")), "gold") == marks  # BIO2
     alone = read(path)
     assert tuple(alone.layers) == ("gold",)
     assert len(alone.entities) == 0  # what counts as sensitive is said, not guessed
@@ -130,7 +130,7 @@ def test_targets_and_records_stand_beside_their_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("Ann I-PER\nmet X\n", r"bad\.conll.*line 2.*column 'gold'"),
         ("\nAnn B-PER\n\nLi E-PER\n", "line 4.*column 'gold'.*'E-PER'"),
@@ -141,8 +141,8 @@ def test_targets_and_records_stand_beside_their_rows(tmp_path: Path) -> None:
         ("-DOCSTART- O\n", "text: .*corpus.*empty"),
     ],
 )
-def test_what_is_wrong_with_a_file_of_tokens(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_what_is_wrong_with_a_file_of_tokens(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         read(write(tmp_path, text, "bad.conll"))
 
 
@@ -157,7 +157,7 @@ def test_columns_of_tokens_are_named_all_or_not(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "message"),
     [
         ({"names": ["O"]}, "line 2.*column 'names': 1 tags.*2 words"),
         ({"names": ["O", 3]}, "line 2.*column 'names': tag 2"),
@@ -169,10 +169,10 @@ def test_columns_of_tokens_are_named_all_or_not(tmp_path: Path) -> None:
         ({"german": " "}, "line 2.*column 'german'.*null"),
     ],
 )
-def test_what_is_wrong_with_a_row(tmp_path: Path, row: dict, said: str) -> None:
+def test_what_is_wrong_with_a_row(tmp_path: Path, row: dict, message: str) -> None:
     good = {"text": "Ann left", "names": [], "german": "Ann ging", "who": "ann"}
     path = write(tmp_path, [good, {**good, **row}])
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         read(path, layer_columns=["names"], target_column="german")
 
 
@@ -200,7 +200,7 @@ def test_two_names_of_a_type_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ('{"user": "an", "facts": {}}', r"people\.jsonl.*line 2.*user 'an'"),
         ('{"user": "cy", "facts": {}}', "line 2.*'cy'.*line 1"),
@@ -210,9 +210,9 @@ def test_two_names_of_a_type_are_refused(tmp_path: Path) -> None:
         ("[", "line 2.*JSON"),
     ],
 )
-def test_what_is_wrong_with_records(tmp_path: Path, line: str, said: str) -> None:
+def test_what_is_wrong_with_records(tmp_path: Path, line: str, message: str) -> None:
     people = write(tmp_path, '{"user": "cy", "facts": {}}\n' + line, "people.jsonl")
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         read(write(tmp_path, ROWS), user_column="who", records=people)
     with pytest.raises(InputError, match=r"records.*user_column"):
         read(tmp_path / "rows.jsonl", records=people)
@@ -232,12 +232,12 @@ def test_the_shared_task_reads_as_its_own_source_does(shared_data: Path, tmp_pat
     folder = shared_data / "conll2003"
     file = tmp_path / "eng.testa.conll.gz"
     file.write_bytes((folder / "eng.testa.gz").read_bytes())
-    found = read(file, user_column="document", entities_column="gold")
+    corpus = read(file, user_column="document", entities_column="gold")
     own = sources.create("conll2003", {"path": folder}).load().only("public")
-    assert found.texts == own.texts
-    assert found.users.max() == len(np.unique(own.users)) - 1
-    assert found.entities.mentions() == own.entities.mentions()
-    assert found.layer("gold").spans.mentions() == own.entities.mentions()
+    assert corpus.texts == own.texts
+    assert corpus.users.max() == len(np.unique(own.users)) - 1
+    assert corpus.entities.mentions() == own.entities.mentions()
+    assert corpus.layer("gold").spans.mentions() == own.entities.mentions()
 
 
 def test_a_folder_has_a_file_a_split(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_types_from_private_rows_refuse_the_proof(
         **({"clients": clients} if clients else {}),
     }))  # fmt: skip
     result = execute(spec, Execution(tmp_path / "out", "cpu", keep_release=False))
-    (proven,) = [given for given in result.guarantees if given.kind == "proven"]
+    (proven,) = [guarantee for guarantee in result.guarantees if guarantee.kind == "proven"]
     assert (proven.status == "refused") == refused
     assert (proven.epsilon == float("inf")) == refused
     if refused:

@@ -16,8 +16,8 @@ def test_the_longest_phrase_wins_and_rows_are_apart() -> None:
 
 def test_a_phrase_has_the_type_that_it_has_most_often() -> None:
     mentions = [("Lee", 1), ("Lee", 0), ("Lee", 1), ("Rome", 2), ("Rome", 0)]
-    found = dictionary(((name,), kind) for name, kind in mentions)
-    assert found == {("Lee",): 1, ("Rome",): 0}
+    phrases = dictionary(((name,), kind) for name, kind in mentions)
+    assert phrases == {("Lee",): 1, ("Rome",): 0}
 
 
 def test_phrases_are_those_of_labels_within_their_row() -> None:

@@ -57,18 +57,18 @@ def sentences(rows: int = 120, seed: int = 0) -> Corpus:
 
 
 def task(**params: Any) -> Tagging:
-    made: Tagging = Tagging.create(params)
-    made.model = BiLSTM.create({"embedding_size": 8, "units": 8, "character_filters": 0})
-    return made
+    tagging: Tagging = Tagging.create(params)
+    tagging.model = BiLSTM.create({"embedding_size": 8, "units": 8, "character_filters": 0})
+    return tagging
 
 
-def stages_of(made: Tagging, corpus: Corpus) -> list[Any]:
+def stages_of(tagging: Tagging, corpus: Corpus) -> list[Any]:
     visible = corpus.only("train", "valid", "public")
-    return list(made.stages(visible, made.vocabulary(visible), Run(1, PUBLIC)))
+    return list(tagging.stages(visible, tagging.vocabulary(visible), Run(1, PUBLIC)))
 
 
-def trained(made: Tagging, corpus: Corpus, epochs: int = 8) -> TaggerRelease:
-    learner = stages_of(made, corpus)[-1]
+def trained(tagging: Tagging, corpus: Corpus, epochs: int = 8) -> TaggerRelease:
+    learner = stages_of(tagging, corpus)[-1]
     fit = Noiseless.create({"epochs": epochs, "batch_size": 8, "learning_rate": 0.02})
     module, _ = fit.train(learner, learner.corpus, Run(1, PUBLIC))
     release = learner.release(module)
@@ -89,12 +89,12 @@ def crf() -> TaggerRelease:
 @pytest.mark.parametrize("decoder", ["softmax", "crf"])
 def test_learns_what_can_be_learnt(decoder: str, request: pytest.FixtureRequest) -> None:
     release, corpus = request.getfixturevalue(decoder), sentences()
-    made = task(decoder=decoder)
-    found = made.score(release, corpus).metrics
-    assert {*found} == {one.name for one in made.metrics}
-    assert found["f1_strict"].value > 0.9
+    tagging = task(decoder=decoder)
+    metrics = tagging.score(release, corpus).metrics
+    assert {*metrics} == {one.name for one in tagging.metrics}
+    assert metrics["f1_strict"].value > 0.9
     assert {*capabilities(release)} >= {"Tagger", "RowScorer"}
-    details = made.score(release, corpus).details
+    details = tagging.score(release, corpus).details
     assert {*details["types"]} == {*TYPES}
     gold = corpus.take(np.flatnonzero(corpus.where("test"))).entities
     assert sum(each["gold"] for each in details["types"].values()) == len(gold)
@@ -194,12 +194,14 @@ class Everything(Nothing):
 
 
 def test_finding_nothing_scores_nothing_of_entities_and_much_of_tokens() -> None:
-    corpus, made = sentences(), task()
-    found = made.score(Nothing(), corpus).metrics
-    assert found["f1_strict"].value == found["recall"].value == found["precision"].value == 0.0
-    assert found["weighted_token_f1"] == found["all_outside_weighted_token_f1"]
-    assert found["weighted_token_f1"].value > 0.2
-    perfect = made.score(Everything(), corpus).metrics
+    corpus, tagging = sentences(), task()
+    metrics = tagging.score(Nothing(), corpus).metrics
+    assert (
+        metrics["f1_strict"].value == metrics["recall"].value == metrics["precision"].value == 0.0
+    )
+    assert metrics["weighted_token_f1"] == metrics["all_outside_weighted_token_f1"]
+    assert metrics["weighted_token_f1"].value > 0.2
+    perfect = tagging.score(Everything(), corpus).metrics
     floors = ("all_outside_weighted_token_f1", "all_outside_f1", "dictionary_f1")
     scores = [each.value for name, each in perfect.items() if name not in floors]
     assert scores == pytest.approx([1.0] * 9)
@@ -210,9 +212,9 @@ def test_finding_nothing_on_conll_scores_746_of_tokens(shared_data: Path) -> Non
     from uedp_bench.tasks.sources.conll2003 import CoNLL2003
 
     corpus = CoNLL2003.create({"path": shared_data / "conll2003"}).read().only("test", "public")
-    found = task().score(_of_conll(), corpus).metrics
-    assert found["f1_strict"].value == 0.0
-    assert found["weighted_token_f1"].value == pytest.approx(0.746, abs=5e-4)
+    metrics = task().score(_of_conll(), corpus).metrics
+    assert metrics["f1_strict"].value == 0.0
+    assert metrics["weighted_token_f1"].value == pytest.approx(0.746, abs=5e-4)
     assert task().score(_of_conll(), corpus).details["rows"] == 3453  # -DOCSTART- is no row
 
 
@@ -223,20 +225,20 @@ def _of_conll() -> Nothing:
 
 
 def test_what_is_found_of_other_types_is_wrong() -> None:
-    corpus, made = sentences(), task(types=["PER"])
-    found = made.score(Everything(), corpus).metrics
-    assert found["recall"].value == 1.0
-    assert 0.2 < found["precision"].value < 0.8
+    corpus, tagging = sentences(), task(types=["PER"])
+    metrics = tagging.score(Everything(), corpus).metrics
+    assert metrics["recall"].value == 1.0
+    assert 0.2 < metrics["precision"].value < 0.8
 
 
 def test_the_dictionary_is_that_of_public_text() -> None:
     corpus = sentences()
-    found = task().score(Nothing(), corpus).metrics
-    assert found["dictionary_f1"].value > 0.9  # all names occur in public text
+    metrics = task().score(Nothing(), corpus).metrics
+    assert metrics["dictionary_f1"].value > 0.9  # all names occur in public text
     silent = corpus.entities.outside(corpus.where("public"))
-    made = task()
-    assert "dictionary_f1" not in made.score(Nothing(), replace(corpus, entities=silent)).metrics
-    notes = made.score(Nothing(), replace(corpus, entities=silent)).details["notes"]
+    tagging = task()
+    assert "dictionary_f1" not in tagging.score(Nothing(), replace(corpus, entities=silent)).metrics
+    notes = tagging.score(Nothing(), replace(corpus, entities=silent)).details["notes"]
     assert "public" in notes[0]
 
 
@@ -245,8 +247,8 @@ def test_rows_that_nobody_annotated_are_never_learnt_as_outside() -> None:
     complete = np.arange(len(corpus)) // 6 % 2 == 0
     layer = Layer(corpus.entities, TYPES, complete)
     layered = replace(corpus, layers={"gold": layer}, entities=Spans.none())
-    made = task(layer="gold", pretraining_epochs=1)
-    before, last = stages_of(made, layered)
+    tagging = task(layer="gold", pretraining_epochs=1)
+    before, last = stages_of(tagging, layered)
     for learner in (before, last):
         kept = np.isin(np.arange(len(corpus)), learner.corpus.origin)
         assert not (kept & ~complete).any()
@@ -258,9 +260,10 @@ def test_rows_that_nobody_annotated_are_never_learnt_as_outside() -> None:
     with pytest.raises(InputError, match=r"row_losses.*row 6"):
         release.row_losses(layered)
     assert (
-        made.score(Everything(), layered).details["rows"] == (complete & corpus.where("test")).sum()
+        tagging.score(Everything(), layered).details["rows"]
+        == (complete & corpus.where("test")).sum()
     )
-    assert made.reads() == {"layer gold"}
+    assert tagging.reads() == {"layer gold"}
 
 
 def test_public_text_of_users_without_entities_counts_as_not_annotated() -> None:
@@ -280,11 +283,11 @@ def test_an_annotation_that_is_scored_need_not_be_the_one_that_is_learnt() -> No
     some = Layer(replace(persons, type=np.zeros_like(persons.type)), ("PER",),
                  np.ones(len(corpus), dtype=bool))  # fmt: skip
     layered = replace(corpus, layers={"some": some})
-    made = task(scored_layer="some")
-    assert made.reads() == {"entities", "layer some"}
-    found = made.score(Everything(), layered).metrics
-    assert found["recall"].value == 1.0
-    assert found["precision"].value < 0.8
+    tagging = task(scored_layer="some")
+    assert tagging.reads() == {"entities", "layer some"}
+    metrics = tagging.score(Everything(), layered).metrics
+    assert metrics["recall"].value == 1.0
+    assert metrics["precision"].value < 0.8
 
 
 def test_bad_requests_are_refused_in_plain_words() -> None:
@@ -303,16 +306,16 @@ def test_bad_requests_are_refused_in_plain_words() -> None:
 
 def test_long_rows_are_cut_and_counted() -> None:
     corpus = sentences()
-    run, made = Run(1, PUBLIC), task(max_tokens=3)
+    run, tagging = Run(1, PUBLIC), task(max_tokens=3)
     visible = corpus.only("train", "valid", "public")
-    learner = made.stages(visible, made.vocabulary(visible), run)[-1]
+    learner = tagging.stages(visible, tagging.vocabulary(visible), run)[-1]
     long = sum(len(text.split()) > 3 for text in learner.corpus.texts)
     assert run.counts["rows_truncated"] == long > 0
     batch = learner.batch(np.arange(len(learner.corpus)), np.arange(len(learner.corpus)))
     assert batch["labels"].shape[1] == 3
-    found = learner.release(learner.module).spans(corpus)
+    spans = learner.release(learner.module).spans(corpus)
     at = {row: [m.start() for m in _words(text)] for row, text in enumerate(corpus.texts)}
-    assert all(start in at[row][:3] for row, start, _, _ in found.mentions())
+    assert all(start in at[row][:3] for row, start, _, _ in spans.mentions())
 
 
 def _words(text: str) -> Any:

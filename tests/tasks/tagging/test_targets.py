@@ -35,8 +35,8 @@ def test_iob1_becomes_bio2() -> None:
         ["I-LOC", "I-PER", "I-PER", "B-PER", "I-PER", "O"],
     )
     spans = iob_spans(places_of(tokens), tags)
-    found = names_of([" ".join(tokens)], [(0, a, b, TYPES.index(kind)) for a, b, kind in spans])
-    assert found == ["B-LOC", "B-PER", "I-PER", "B-PER", "I-PER", "O"]
+    labels = names_of([" ".join(tokens)], [(0, a, b, TYPES.index(kind)) for a, b, kind in spans])
+    assert labels == ["B-LOC", "B-PER", "I-PER", "B-PER", "I-PER", "O"]
 
 
 def test_words_are_those_of_the_sources_spaces() -> None:
@@ -50,15 +50,15 @@ def test_words_are_those_of_the_sources_spaces() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mention", "said"),
+    ("mention", "message"),
     [
         ((1, 4, 6, 1), r"row 1.*\(4, 6\).*PER.*'Lee,'.*'signs'"),
         ((1, 4, 7, 1), r"row 1.*\(4, 7\).*PER.*'Lee,'"),
         ((1, 3, 4, 0), r"row 1.*\(3, 4\).*LOC"),
     ],
 )
-def test_spans_that_do_not_fit_words_are_refused_by_row(mention: Mention, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_spans_that_do_not_fit_words_are_refused_by_row(mention: Mention, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         names_of(["x", "Ann Lee, MD"], [mention])
     assert names_of(["x", "Ann Lee, MD"], [(1, 3, 8, 1)]) == ["O", "O", "B-PER", "O"]
 
@@ -72,8 +72,8 @@ def test_spans_that_share_a_word_are_refused_unless_they_are_one() -> None:
 
 def test_spans_of_programs_take_words_whole_and_the_first_wins() -> None:
     text = ["Bank of Rome, opens"]
-    found = names_of(text, [(0, 0, 4, 1), (0, 2, 10, 0), (0, 8, 12, 0), (0, 4, 5, 1)], exact=False)
-    assert found == ["B-PER", "O", "B-LOC", "O"]
+    tags = names_of(text, [(0, 0, 4, 1), (0, 2, 10, 0), (0, 8, 12, 0), (0, 4, 5, 1)], exact=False)
+    assert tags == ["B-PER", "O", "B-LOC", "O"]
     assert names_of(text, [(0, 0, 4, 1), (0, 0, 7, 0)], exact=False)[:2] == ["B-LOC", "I-LOC"]
 
 

@@ -28,12 +28,12 @@ TRAINED: dict[str, dict[str, Any]] = {
 
 def ran(folder: Path, mechanism: Any, **params: Any) -> Result:
     sizes = {"users": 50, "valid_users": 2, "test_users": 5, "public_users": 5}
-    (made,) = runs(
+    (run,) = runs(
         mechanism, source={"name": "embedded", "params": sizes},
         task={"name": "tagging", "params": params}, model={"name": "bilstm", "params": SMALL},
         clients={"count": 3},
     )  # fmt: skip
-    result = execute(made, Execution(folder, "cpu", keep_release=False))
+    result = execute(run, Execution(folder, "cpu", keep_release=False))
     assert result.error is None, result.error
     return result
 

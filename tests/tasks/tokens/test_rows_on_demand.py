@@ -43,9 +43,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def with_model(task: Any, model: Any, params: dict[str, Any], **of_model: Any) -> Any:
-    made = task.create(params)
-    made.model = model.create(of_model)
-    return made
+    configured = task.create(params)
+    configured.model = model.create(of_model)
+    return configured
 
 
 TASKS: dict[str, Callable[[], Any]] = {
@@ -93,15 +93,15 @@ class Both(NamedTuple):
     each look at it read."""
 
     held: Any
-    asked: Any
+    lazy: Any
     sizes: list[int]
 
 
 def both(name: str, monkeypatch: pytest.MonkeyPatch) -> Both:
-    made, corpus = {**TASKS, **FROZEN}[name](), corpus_of_words()
-    vocabulary = made.vocabulary(corpus.only("public"))
+    subject, corpus = {**TASKS, **FROZEN}[name](), corpus_of_words()
+    vocabulary = subject.vocabulary(corpus.only("public"))
     visible = corpus.only("train")
-    (held,) = made.stages(visible, vocabulary, Run(1, STATS))
+    (held,) = subject.stages(visible, vocabulary, Run(1, STATS))
     sizes: list[int] = []
     original = StoredTexts.some
 
@@ -110,8 +110,8 @@ def both(name: str, monkeypatch: pytest.MonkeyPatch) -> Both:
         return original(self, rows)
 
     monkeypatch.setattr(StoredTexts, "some", counted)
-    (asked,) = made.stages(in_a_file(visible), vocabulary, Run(1, STATS))
-    return Both(held, asked, sizes)
+    (lazy,) = subject.stages(in_a_file(visible), vocabulary, Run(1, STATS))
+    return Both(held, lazy, sizes)
 
 
 def same_batches(one: Any, other: Any, rows: list[int]) -> bool:
@@ -123,57 +123,57 @@ def same_batches(one: Any, other: Any, rows: list[int]) -> bool:
 def test_rows_are_encoded_when_they_are_asked_for(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held, asked, sizes = both(name, monkeypatch)
-    annotated = len(asked.corpus.entities) if name == "tagging" else 0  # do spans fit the words?
+    held, lazy, sizes = both(name, monkeypatch)
+    annotated = len(lazy.corpus.entities) if name == "tagging" else 0  # do spans fit the words?
     assert max(sizes) <= max(LOOKED_AT, AT_ONCE)
     assert sum(sizes) == LOOKED_AT + annotated
     sizes.clear()
-    assert same_batches(held, asked, ASKED)
+    assert same_batches(held, lazy, ASKED)
     assert sizes == [3]  # row 7 once
-    assert asked.truncated is None if hasattr(asked, "truncated") else name == "translation"
-    other = pickle.loads(pickle.dumps(asked))  # noqa: S301 - of this process
+    assert lazy.truncated is None if hasattr(lazy, "truncated") else name == "translation"
+    other = pickle.loads(pickle.dumps(lazy))  # noqa: S301 - of this process
     assert same_batches(held, other, ASKED)
 
 
 @pytest.mark.parametrize("name", sorted(FROZEN))
 def test_a_frozen_encoder_reads_each_row_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    held, asked, sizes = both(name, monkeypatch)
+    held, lazy, sizes = both(name, monkeypatch)
     tagged = name == "frozen tagging"
     # A few tagged rows say how long rows are, and spans must fit words.
-    assert sum(sizes) == (2 * LOOKED_AT + len(asked.corpus.entities) if tagged else 0)
-    assert asked.vectorised == held.vectorised
+    assert sum(sizes) == (2 * LOOKED_AT + len(lazy.corpus.entities) if tagged else 0)
+    assert lazy.vectorised == held.vectorised
     if tagged:
-        rows = np.arange(len(asked.corpus))[::-1]
-        assert (asked.row_lengths[rows[:2]] == held.row_lengths[rows[:2]]).all()
-    for found in ([3, 3], [3]) if tagged else ([3], []):  # labels are made anew, vectors are not
+        rows = np.arange(len(lazy.corpus))[::-1]
+        assert (lazy.row_lengths[rows[:2]] == held.row_lengths[rows[:2]]).all()
+    for reads in ([3, 3], [3]) if tagged else ([3], []):  # labels are made anew, vectors are not
         sizes.clear()
-        assert same_batches(held, asked, ASKED)
-        assert sizes == found
-    assert same_batches(held, pickle.loads(pickle.dumps(asked)), ASKED)  # noqa: S301 - ours
+        assert same_batches(held, lazy, ASKED)
+        assert sizes == reads
+    assert same_batches(held, pickle.loads(pickle.dumps(lazy)), ASKED)  # noqa: S301 - ours
 
 
 @pytest.mark.parametrize("name", ["masked", "tagging", "translation"])
 def test_lengths_are_found_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    held, asked, sizes = both(name, monkeypatch)
+    held, lazy, sizes = both(name, monkeypatch)
     sizes.clear()
     rows = np.array([ASKED, [2, 3, 4, 5]])
     for _ in range(2):
-        assert (asked.row_lengths[rows] == held.row_lengths[rows]).all()
+        assert (lazy.row_lengths[rows] == held.row_lengths[rows]).all()
     assert sizes == [AT_ONCE, 1]  # six different rows
-    order = np.arange(len(asked.corpus))[::-1]
+    order = np.arange(len(lazy.corpus))[::-1]
     of_both = (
         batches_of_like_length(order, each.row_lengths, 4, np.random.default_rng(1))
-        for each in (held, asked)
+        for each in (held, lazy)
     )
     assert np.array_equal(*of_both)
     assert sum(sizes) == len(order)
-    assert asked.row_lengths.max(initial=1) <= held.row_lengths.max()
-    assert asked.row_size <= held.row_size
+    assert lazy.row_lengths.max(initial=1) <= held.row_lengths.max()
+    assert lazy.row_size <= held.row_size
 
 
 def test_spans_that_cut_words_are_refused_before_training() -> None:
     corpus = in_a_file(corpus_of_words())
     cut = Spans.build(corpus.texts, [(row, 0, 1, 0) for row in (0, 40)])
-    made = TASKS["tagging"]()
+    task = TASKS["tagging"]()
     with pytest.raises(InputError, match=r"row 0.*PER.*'and'"):
-        made.stages(replace(corpus, entities=cut), made.vocabulary(corpus), Run(1, STATS))
+        task.stages(replace(corpus, entities=cut), task.vocabulary(corpus), Run(1, STATS))

@@ -81,9 +81,9 @@ def corpus(**columns: Any) -> Corpus:
     return replace(rows, **{"labels": labels, "label_names": ("1", "2", "3"), **columns})
 
 
-def learners(made: Rating, rows: Corpus) -> Any:
+def learners(rating: Rating, rows: Corpus) -> Any:
     visible = rows.only("train", "valid", "public")
-    return made.stages(visible, made.vocabulary(rows), Run(1, STATS))
+    return rating.stages(visible, rating.vocabulary(rows), Run(1, STATS))
 
 
 def test_labelled_rows_are_learnt_and_parameters_reach_the_reader() -> None:
@@ -97,15 +97,15 @@ def test_labelled_rows_are_learnt_and_parameters_reach_the_reader() -> None:
 
 
 def test_public_rows_are_learnt_first_where_asked_for() -> None:
-    made = task(pretraining_epochs=2, pretraining_batch_size=3)
-    public, private = learners(made, corpus())
-    assert made.roles() == (public.role, private.role) == ("public", "private")
+    rating = task(pretraining_epochs=2, pretraining_batch_size=3)
+    public, private = learners(rating, corpus())
+    assert rating.roles() == (public.role, private.role) == ("public", "private")
     assert (public.schedule.epochs, public.schedule.batch_size) == (2, 3)
     assert public.corpus.where("train").all()
     without = corpus()
     silent = replace(without, labels=np.where(without.where("public"), -1, without.labels))
     with pytest.raises(InputError, match=r"pretraining_epochs.*public row"):
-        learners(made, silent)
+        learners(rating, silent)
 
 
 @pytest.mark.parametrize(
@@ -140,25 +140,25 @@ class BringsVocabulary(MeanOfWords):
 def test_a_vocabulary_is_private_where_private_text_made_it(
     model: Any, source: str, private: bool
 ) -> None:
-    made = task(model, vocabulary=source).vocabulary(corpus())
-    assert made is not None
-    assert made.private is private
-    assert ("own" in made.words) is (model is BringsVocabulary)
+    vocabulary = task(model, vocabulary=source).vocabulary(corpus())
+    assert vocabulary is not None
+    assert vocabulary.private is private
+    assert ("own" in vocabulary.words) is (model is BringsVocabulary)
 
 
 @pytest.mark.parametrize("name", ["next-word", "tagging", "masked-language-model", "translation"])
 def test_vectors_in_place_of_text_are_refused(name: str) -> None:
     kind = tasks.get(name)
-    made = kind.create({}, model=models.create(kind.default_model, {}))
+    supervised = kind.create({}, model=models.create(kind.default_model, {}))
     with pytest.raises(InputError):
-        made.vocabulary(corpus().with_vectors(np.ones((40, 2))))
+        supervised.vocabulary(corpus().with_vectors(np.ones((40, 2))))
 
 
 def test_what_was_counted_of_a_corpus_is_counted_once() -> None:
-    made, counted, rows = task(), list[int](), corpus()
-    for asked in (rows, rows, corpus()):
-        made.once(asked, "floor", lambda: counted.append(1))
-        made.once(asked, "other", lambda: counted.append(2))
+    rating, counted, rows = task(), list[int](), corpus()
+    for part in (rows, rows, corpus()):
+        rating.once(part, "floor", lambda: counted.append(1))
+        rating.once(part, "other", lambda: counted.append(2))
     assert counted == [1, 2, 1, 2]
 
 
@@ -187,13 +187,13 @@ def test_a_network_may_give_several_numbers_a_row() -> None:
 
 @pytest.mark.parametrize("networks", [1, 2])
 def test_a_saved_release_answers_as_before(networks: int, tmp_path: Path) -> None:
-    made = task()
-    (learner,) = learners(made, corpus())
+    rating = task()
+    (learner,) = learners(rating, corpus())
     both = learner.module if networks == 1 else ModuleSet([learner.module] * 2)
     reader = replace(learner.reader, steps=(3, 1))
     release = reader.release(both)
     release.save(tmp_path)
-    again, test = made.load(tmp_path), corpus().only("test")
+    again, test = rating.load(tmp_path), corpus().only("test")
     assert {*capabilities(again)} == {"Predictor", "RowScorer"}
     assert (again.reader.scale, again.reader.steps) == (2.0, (3, 1))
     if networks == 1:

@@ -49,13 +49,13 @@ def test_frequencies_have_the_entropy_of_what_they_counted(release: TranslatorRe
     vocabulary = release.reader.vocabulary
     rows = parallel_rows.corpus().only("test")
     targets = rows.targets or ()
-    found = TokenLosses(vocabulary, 64, rows).unigram(targets)
+    estimate = TokenLosses(vocabulary, 64, rows).unigram(targets)
     flat = [one for ids in vocabulary.encode_targets(targets) for one in [*ids, vocabulary.end]]
     counts = np.bincount(flat, minlength=vocabulary.size)
     nats = -np.log((counts + 1) / (len(flat) + vocabulary.size))
-    assert found.value == pytest.approx((counts * nats).sum() / len(flat))
+    assert estimate.value == pytest.approx((counts * nats).sum() / len(flat))
     # A text that others wrote in other words costs more.
-    assert TokenLosses(vocabulary, 64, rows).unigram(["x"]).value > found.value
+    assert TokenLosses(vocabulary, 64, rows).unigram(["x"]).value > estimate.value
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,9 @@ class Knowing:
     corpus: Corpus
 
     def pair_losses(self, texts: tuple[str, ...], targets: tuple[str, ...]) -> FloatArray:
-        known = dict(zip(self.corpus.texts, self.corpus.targets or (), strict=True))
+        references = dict(zip(self.corpus.texts, self.corpus.targets or (), strict=True))
         pairs = zip(texts, targets, strict=True)
-        return np.array([0.0 if known[text] == target else 1e3 for text, target in pairs])
+        return np.array([0.0 if references[text] == target else 1e3 for text, target in pairs])
 
 
 def test_who_reads_the_text_loses_more_given_another(release: TranslatorRelease) -> None:
@@ -88,10 +88,10 @@ def test_who_reads_the_text_loses_more_given_another(release: TranslatorRelease)
 def test_the_task_scores_losses_of_releases_that_tell_them(release: TranslatorRelease) -> None:
     task = Translation(TranslationParams(max_tokens=64), parallel_rows.model())
     rows = parallel_rows.corpus()
-    found = task.score(release, rows).metrics
-    assert {one.name for one in LOSSES} <= {*found}
-    assert found["unigram_loss"].value != found["train_unigram_loss"].value
-    assert found["loss"].value == pytest.approx(losses(release).scores(release)["loss"].value)
+    metrics = task.score(release, rows).metrics
+    assert {one.name for one in LOSSES} <= {*metrics}
+    assert metrics["unigram_loss"].value != metrics["train_unigram_loss"].value
+    assert metrics["loss"].value == pytest.approx(losses(release).scores(release)["loss"].value)
 
     class Mute:
         def translate(self, texts: list[str]) -> list[str]:

@@ -53,10 +53,10 @@ def test_tags_are_entries_that_no_translation_has(release: TranslatorRelease) ->
         features.bias.fill_(1.0)
         weights[[start, end]] = 100.0
         weights[7] = 50.0
-    (found,) = loud.translate(["der Arzt"])
-    assert found
-    assert "<P>" not in found
-    assert "</P>" not in found
+    (translation,) = loud.translate(["der Arzt"])
+    assert translation
+    assert "<P>" not in translation
+    assert "</P>" not in translation
 
 
 def test_losses_are_those_of_training(release: TranslatorRelease) -> None:

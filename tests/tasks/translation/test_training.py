@@ -27,13 +27,13 @@ PROVEN = (*ONE_PASS, "federated-dp-sgd")
 
 
 def ran(folder: Path, mechanism: Any, attacks: Any = (), **params: Any) -> Result:
-    (made,) = runs(
+    (run,) = runs(
         mechanism, source={"name": "parallel-embedded", "params": SOURCE},
         task={"name": "translation", "params": {"max_tokens": 24, **params}},
         model={"name": "transformer-small", "params": MODEL}, attacks=[*attacks],
         clients={"count": 3},
     )  # fmt: skip
-    result = execute(made, Execution(folder, "cpu"))
+    result = execute(run, Execution(folder, "cpu"))
     assert result.error is None, result.error
     return result
 

@@ -37,13 +37,13 @@ def corpus(pairs: list[tuple[str, str]], splits: list[str], users: list[int]) ->
 
 def test_scores_are_those_of_the_library() -> None:
     metric = metrics()
-    found = Translations(FOUND, WANTED, DOCUMENTS).scores(metric)
+    scores = Translations(FOUND, WANTED, DOCUMENTS).scores(metric)
     bleu = sacrebleu.corpus_bleu(FOUND, [WANTED], force=True)
-    assert found["bleu"].value == pytest.approx(bleu.score)
-    assert found["brevity_penalty"].value == pytest.approx(bleu.bp)
-    assert found["length_ratio"].value == pytest.approx(bleu.sys_len / bleu.ref_len)
-    assert found["chrf"].value == pytest.approx(sacrebleu.corpus_chrf(FOUND, [WANTED]).score)
-    assert found["bleu"].low < found["bleu"].value < found["bleu"].high
+    assert scores["bleu"].value == pytest.approx(bleu.score)
+    assert scores["brevity_penalty"].value == pytest.approx(bleu.bp)
+    assert scores["length_ratio"].value == pytest.approx(bleu.sys_len / bleu.ref_len)
+    assert scores["chrf"].value == pytest.approx(sacrebleu.corpus_chrf(FOUND, [WANTED]).score)
+    assert scores["bleu"].low < scores["bleu"].value < scores["bleu"].high
     version = f"version:{sacrebleu.__version__}"
     assert all(version in signature for signature in metric.signatures().values())
 
@@ -55,20 +55,20 @@ def test_bleu_is_that_of_the_command_line(tmp_path: Path) -> None:
         sys.executable, "-m", "sacrebleu", str(tmp_path / "wanted"), "-i", str(tmp_path / "found"),
         "-b", "-w", "6", "--force",
     ]  # fmt: skip
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    found = Translations(FOUND, WANTED, DOCUMENTS).bleu(metrics())
-    assert float(said) == pytest.approx(found.value, abs=1e-5)
+    score = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    estimate = Translations(FOUND, WANTED, DOCUMENTS).bleu(metrics())
+    assert float(score) == pytest.approx(estimate.value, abs=1e-5)
 
 
 def test_documents_are_resampled_whole() -> None:
     # Within each document a good and a bad translation cancel: only whole ones hide that.
-    found = ["a b c d e f", "x x x x x x"] * 20
+    outputs = ["a b c d e f", "x x x x x x"] * 20
     wanted = ["a b c d e f"] * 40
     metric = metrics()
-    whole = Translations(found, wanted, np.repeat(np.arange(20), 2)).bleu(metric)
-    alone = Translations(found, wanted, np.arange(40)).bleu(metric)
+    whole = Translations(outputs, wanted, np.repeat(np.arange(20), 2)).bleu(metric)
+    alone = Translations(outputs, wanted, np.arange(40)).bleu(metric)
     assert whole.high - whole.low < 1e-6 < alone.high - alone.low
-    assert Translations(found, wanted, np.zeros(40, dtype=np.int64)).bleu(metric).low is None
+    assert Translations(outputs, wanted, np.zeros(40, dtype=np.int64)).bleu(metric).low is None
 
 
 def test_rows_of_nobody_are_resampled_by_distinct_pair() -> None:
@@ -83,11 +83,11 @@ def test_terms_are_words_that_no_public_translation_has() -> None:
     pairs = [("ein Arzt", "a doctor"), ("Übelkeit .", "nausea , 12 doctor nausea")]
     rows = corpus(pairs, ["public", "test"], [-1, 0])
     assert unseen_terms(rows) == {"nausea"}
-    told = Translations(["nausea x", "nausea nausea"], ["nausea nausea", "x"], np.arange(2))
-    recall = told.recall(unseen_terms(rows))
+    translations = Translations(["nausea x", "nausea nausea"], ["nausea nausea", "x"], np.arange(2))
+    recall = translations.recall(unseen_terms(rows))
     assert recall is not None
     assert recall.value == pytest.approx(0.5)
-    assert told.recall(frozenset()) is None
+    assert translations.recall(frozenset()) is None
 
 
 def test_the_lexicon_translates_word_by_word() -> None:

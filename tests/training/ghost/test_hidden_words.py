@@ -83,9 +83,9 @@ def _total(worker: ShareWorker, owner: list[int], rows: list[int], limits: Limit
     cohort = Cohort.build(np.array(owner), np.array(rows), np.ones(len(rows)), units)
     cohort = cohort._replace(seeds=cohort.rows[None])  # a row hides the same words
     work = RoundWork(worker.trainer.flat.vector.clone(), limits)
-    found = worker.unit_sum(work, Share(cohort, np.ones(units)))
-    assert set(found.clipping) == {ONE_PASS}, found.clipping
-    return found.total.double()
+    unit_sum = worker.unit_sum(work, Share(cohort, np.ones(units)))
+    assert set(unit_sum.clipping) == {ONE_PASS}, unit_sum.clipping
+    return unit_sum.total.double()
 
 
 @pytest.mark.parametrize("limits", [Limits(BOUND), Limits(BOUND, rows=BOUND)])

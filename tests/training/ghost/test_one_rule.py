@@ -109,24 +109,26 @@ def _setup(learner: Learner, local: LocalTraining, chunk: int, refusal: str | No
 
 
 def _influence(
-    module: nn.Module, others: list[list[int]], unit: list[list[int]], **how: Any
+    module: nn.Module, others: list[list[int]], unit: list[list[int]], **settings: Any
 ) -> float:
     """Distance that one unit more moves the sum, over its bound; others have a row each."""
-    return _influences(module, others, [unit], **how)[0]
+    return _influences(module, others, [unit], **settings)[0]
 
 
 def _influences(
-    module: nn.Module, others: list[list[int]], units: list[list[list[int]]], **how: Any
+    module: nn.Module, others: list[list[int]], units: list[list[list[int]]], **settings: Any
 ) -> list[float]:
     """The same of several units, each alone beside the others."""
     learner = TokenLearner(module, 0, [*others, *(row for unit in units for row in unit)])
     alone = [[row] for row in range(len(others))]
-    without, ways = _sum(learner, alone, **how)
+    without, ways = _sum(learner, alone, **settings)
     moved, end = [], len(others)
     for unit in units:
-        whole, more = _sum(learner, [*alone, list(range(end, end + len(unit)))], **how)
+        whole, more = _sum(learner, [*alone, list(range(end, end + len(unit)))], **settings)
         assert ways == more
-        moved.append(float((whole - without).norm()) / (how.get("limits") or Limits(BOUND)).total)
+        moved.append(
+            float((whole - without).norm()) / (settings.get("limits") or Limits(BOUND)).total
+        )
         end += len(unit)
     return moved
 
@@ -151,10 +153,10 @@ def test_a_share_that_does_not_fit_keeps_its_rule(
 ) -> None:
     clipped = SinglePass.clipped
 
-    def short_of_memory(self: SinglePass, theta: Tensor, some: Cohort, *given: Any) -> Clipped:
+    def short_of_memory(self: SinglePass, theta: Tensor, some: Cohort, *rest: Any) -> Clipped:
         if len(some.rows) > most and int(some.rows.max()) == 20:  # the unit that is added
             raise torch.OutOfMemoryError
-        return clipped(self, theta, some, *given)
+        return clipped(self, theta, some, *rest)
 
     monkeypatch.setattr(SinglePass, "clipped", short_of_memory)
     assert _influence(_NextWord(), [ALMOST] * 20, UNITS["rounding noise"]) <= SLACK
@@ -173,8 +175,8 @@ def test_influence_is_one_bound_on_every_network(name: str, refusal: str | None)
     others = [rng.integers(2, WORDS, rng.integers(1, 9)).tolist() for _ in range(20)]
     units = [[others[0]] * 5, [[7]], [rng.integers(2, WORDS, 12).tolist()]]
     for local in (LocalTraining(), LocalTraining(batch_size=2)):
-        how = {"local": local, "limits": Limits(0.05), "refusal": refusal}
-        assert max(_influences(NETWORKS[name][0](), others, units, **how)) <= SLACK
+        settings = {"local": local, "limits": Limits(0.05), "refusal": refusal}
+        assert max(_influences(NETWORKS[name][0](), others, units, **settings)) <= SLACK
 
 
 @pytest.mark.parametrize("others", [20, 128])
@@ -182,12 +184,12 @@ def test_units_of_one_step_keep_their_digits_beside_others(others: int) -> None:
     """Weights are large beside the bound: updates as differences of weights would be rounded."""
     learner = NetworkLearner(others + 2)
     units = [[row] for row in range(others)]
-    how: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "local": LocalTraining(batch_size=1, learning_rate=1e-6), "limits": Limits(1e-5),
         "refusal": "a test asks for it", "scale": 100.0,
     }  # fmt: skip
-    without, _ = _sum(learner, units, **how)
-    whole, _ = _sum(learner, [*units, [others, others + 1]], **how)
+    without, _ = _sum(learner, units, **settings)
+    whole, _ = _sum(learner, [*units, [others, others + 1]], **settings)
     assert float((whole - without).norm()) <= SLACK * 1e-5
 
 

@@ -36,10 +36,10 @@ class Packs:
         self.patch.setattr(recurrence_tables, "LARGE", 0)
         self.patch.setattr(recurrence_tables, "packing", self._packing)
 
-    def _packing(self, *given: Any) -> Any:
-        found = self.real(*given)
-        self.times += found is not None
-        return found
+    def _packing(self, *arguments: Any) -> Any:
+        packing = self.real(*arguments)
+        self.times += packing is not None
+        return packing
 
 
 @pytest.fixture
@@ -60,8 +60,8 @@ def _total(name: str, units: list[list[int]], limits: Limits) -> tuple[torch.Ten
     rows = np.concatenate([np.array(rows, dtype=np.int64) for rows in units])
     cohort = Cohort.build(owner, rows, np.ones(len(rows)), len(units))
     cohort = cohort._replace(seeds=cohort.rows[None])
-    found = worker.unit_sum(work, Share(cohort, np.ones(len(units))))
-    return found.total, set(found.clipping)
+    unit_sum = worker.unit_sum(work, Share(cohort, np.ones(len(units))))
+    return unit_sum.total, set(unit_sum.clipping)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -70,10 +70,10 @@ def _total(name: str, units: list[list[int]], limits: Limits) -> tuple[torch.Ten
 def test_clipped_sums_in_one_pass_are_the_same(
     name: str, units: list[list[int]], limits: Limits, packs: Packs
 ) -> None:
-    padded, how = _total(name, units, limits)
+    padded, ways = _total(name, units, limits)
     packs.everything()
     packed, _ = _total(name, units, limits)
-    assert how == {ONE_PASS}
+    assert ways == {ONE_PASS}
     assert packs.times
     torch.testing.assert_close(packed, padded, rtol=1e-4, atol=1e-6)
     assert float(packed.norm()) > 0.01
@@ -83,15 +83,15 @@ def test_clipped_sums_in_one_pass_are_the_same(
 def test_a_step_of_ordinary_training_is_the_same(name: str, packs: Packs) -> None:
     learner = _learner(name)
     rows = np.arange(8)
-    found = []
+    weights = []
     for _ in range(2):
         module = copy.deepcopy(learner.module)
         optimizer = optimizer_for(Schedule(1, 8, 0.1, optimizer="sgd"), module)
         nats, _ = plain_step(learner, module, optimizer, (rows, rows), "cpu")
-        found.append([torch.tensor(nats), *module.parameters()])
+        weights.append([torch.tensor(nats), *module.parameters()])
         packs.everything()
     assert packs.times
-    for padded, packed in zip(*found, strict=True):
+    for padded, packed in zip(*weights, strict=True):
         torch.testing.assert_close(packed, padded, rtol=1e-4, atol=1e-6)
 
 

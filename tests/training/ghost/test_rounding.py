@@ -47,10 +47,10 @@ class _Chosen(ToyLearner):
         inward = batch["inward"]
         if self.kernel:
             patches = inward.view(*inward.shape[:2], -1, self.kernel).transpose(1, 2)
-            found = module(patches.flatten(2)).transpose(1, 2)
+            outputs = module(patches.flatten(2)).transpose(1, 2)
         else:
-            found = module(inward)
-        nats = (found * batch["outward"]).sum(dim=(1, 2))
+            outputs = module(inward)
+        nats = (outputs * batch["outward"]).sum(dim=(1, 2))
         return Losses(nats, torch.ones_like(nats))
 
     def exact(self) -> Tensor:
@@ -87,8 +87,8 @@ class _Pass:
         rows, rng = np.concatenate(units), np.random.default_rng(0)
         cohort = Cohort.build(owner, rows, np.ones(len(rows)), len(units)).drawn(1, None, rng, rng)
         weights = torch.ones(len(units), dtype=torch.float64)
-        found = self._single.clipped(self._flat.vector.clone(), cohort, limits, weights)
-        return found.total.double(), found.norms
+        clipped_sum = self._single.clipped(self._flat.vector.clone(), cohort, limits, weights)
+        return clipped_sum.total.double(), clipped_sum.norms
 
 
 WAYS = {"gram": (True, 0), "written out": (False, 0), "kept": (False, 2**30)}

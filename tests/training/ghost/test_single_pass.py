@@ -48,21 +48,21 @@ def _cohort(units: list[list[int]], weighted: bool) -> Cohort:
 
 def _worker(learner: Learner, local: LocalTraining, *, fast: bool, **setup: Any) -> ShareWorker:
     refusal = None if fast else "a test asks for it"
-    given = {"device": "cpu", "seed": 1, "injected": (), "most": 4, "refusal": refusal, **setup}
-    return ShareWorker(WorkerSetup(learner, local, **given))
+    settings = {"device": "cpu", "seed": 1, "injected": (), "most": 4, "refusal": refusal, **setup}
+    return ShareWorker(WorkerSetup(learner, local, **settings))
 
 
 def _both(
     learner: Learner, local: LocalTraining, limits: Limits, cohort: Cohort, **setup: Any
 ) -> tuple[UnitSum, UnitSum]:
     weights = np.linspace(0.4, 1.0, len(cohort.rows))
-    found = []
+    sums = []
     for fast in (True, False):
         worker = _worker(learner, local, fast=fast, **setup)
         work = RoundWork(worker.trainer.flat.vector.clone(), limits)
-        found.append(worker.unit_sum(work, Share(cohort, weights)))
-        assert (ONE_PASS in found[-1].clipping) is fast, found[-1].clipping
-    return found[0], found[1]
+        sums.append(worker.unit_sum(work, Share(cohort, weights)))
+        assert (ONE_PASS in sums[-1].clipping) is fast, sums[-1].clipping
+    return sums[0], sums[1]
 
 
 def _agree(fast: UnitSum, slow: UnitSum, rtol: float = 1e-3) -> None:
@@ -129,18 +129,22 @@ def test_a_share_that_does_not_fit_is_computed_in_halves(monkeypatch: pytest.Mon
     )
     whole, clipped, tried = worker.unit_sum(work, share), SinglePass.clipped, list[int]()
 
-    def short_of_memory(self: SinglePass, theta: Tensor, some: Cohort, *given: Any) -> Clipped:
+    def short_of_memory(self: SinglePass, theta: Tensor, some: Cohort, *rest: Any) -> Clipped:
         tried.append(len(some.rows))
         if tried[-1] > 2:
             raise torch.OutOfMemoryError
-        return clipped(self, theta, some, *given)
+        return clipped(self, theta, some, *rest)
 
     monkeypatch.setattr(SinglePass, "clipped", short_of_memory)
-    found = worker.unit_sum(work, share)
+    unit_sum = worker.unit_sum(work, share)
     assert tried == [5, 3, 2, 1, 2]
-    assert (found.units, found.rows, found.clipped) == (whole.units, whole.rows, whole.clipped)
-    assert sorted(found.losses) == pytest.approx(sorted(whole.losses), rel=1e-5)
-    assert float((found.total - whole.total).norm()) < 3e-4 * float(whole.total.norm())
+    assert (unit_sum.units, unit_sum.rows, unit_sum.clipped) == (
+        whole.units,
+        whole.rows,
+        whole.clipped,
+    )
+    assert sorted(unit_sum.losses) == pytest.approx(sorted(whole.losses), rel=1e-5)
+    assert float((unit_sum.total - whole.total).norm()) < 3e-4 * float(whole.total.norm())
     monkeypatch.setattr(SinglePass, "clipped", _never)
     with pytest.raises(torch.OutOfMemoryError):  # one unit alone
         worker.unit_sum(work, share)
@@ -161,17 +165,21 @@ def test_updates_that_do_not_fit_are_computed_in_halves(monkeypatch: pytest.Monk
         return updates(theta, some)
 
     monkeypatch.setattr(worker.trainer, "updates", short_of_memory)
-    found = worker.unit_sum(work, share)
-    assert (found.units, found.rows, found.clipped) == (whole.units, whole.rows, whole.clipped)
-    assert found.clipping == whole.clipping
-    assert sorted(found.losses) == pytest.approx(sorted(whole.losses), rel=1e-5)
-    assert float((found.total - whole.total).norm()) < 3e-4 * float(whole.total.norm())
+    unit_sum = worker.unit_sum(work, share)
+    assert (unit_sum.units, unit_sum.rows, unit_sum.clipped) == (
+        whole.units,
+        whole.rows,
+        whole.clipped,
+    )
+    assert unit_sum.clipping == whole.clipping
+    assert sorted(unit_sum.losses) == pytest.approx(sorted(whole.losses), rel=1e-5)
+    assert float((unit_sum.total - whole.total).norm()) < 3e-4 * float(whole.total.norm())
     monkeypatch.setattr(worker.trainer, "updates", _never)
     with pytest.raises(torch.OutOfMemoryError):  # one unit alone
         worker.unit_sum(work, share)
 
 
-def _never(*given: Any) -> Clipped:
+def _never(*arguments: Any) -> Clipped:
     raise torch.OutOfMemoryError
 
 
@@ -229,10 +237,10 @@ def test_a_transcript_is_given_the_update_of_each_unit() -> None:
     learner, cohort = NetworkLearner(10), _cohort(UNITS["users"], True)
     worker = _worker(learner, LocalTraining(), fast=True)
     work = RoundWork(worker.trainer.flat.vector.clone(), Limits(0.3), keep_updates=True)
-    found = worker.unit_sum(work, Share(cohort, np.ones(5)))
-    assert found.updates is not None
-    torch.testing.assert_close(found.updates.sum(dim=0), found.total, rtol=1e-4, atol=1e-6)
-    assert "transcript" in str(found.clipping)
+    unit_sum = worker.unit_sum(work, Share(cohort, np.ones(5)))
+    assert unit_sum.updates is not None
+    torch.testing.assert_close(unit_sum.updates.sum(dim=0), unit_sum.total, rtol=1e-4, atol=1e-6)
+    assert "transcript" in str(unit_sum.clipping)
 
 
 class _Seen(nn.Module):
@@ -251,8 +259,8 @@ class _Seen(nn.Module):
 
 def _time_first(module: _Seen, values: Tensor) -> Tensor:
     turned = values.transpose(0, 1).reshape(-1, 5)  # a multiple of the rows, but not by row
-    found = nn.functional.linear(turned, module.odd)
-    return found.view(values.shape[1], values.shape[0], 5).transpose(0, 1)
+    outputs = nn.functional.linear(turned, module.odd)
+    return outputs.view(values.shape[1], values.shape[0], 5).transpose(0, 1)
 
 
 UNKNOWN = {
@@ -264,17 +272,17 @@ UNKNOWN = {
 }
 
 
-@pytest.mark.parametrize("said", list(UNKNOWN))
-def test_a_network_that_is_unknown_falls_back_and_says_why(said: str) -> None:
-    learner, cohort = TokenLearner(_Seen(UNKNOWN[said])), _cohort(UNITS["rows"], False)
-    found = []
+@pytest.mark.parametrize("reason", list(UNKNOWN))
+def test_a_network_that_is_unknown_falls_back_and_says_why(reason: str) -> None:
+    learner, cohort = TokenLearner(_Seen(UNKNOWN[reason])), _cohort(UNITS["rows"], False)
+    sums = []
     for fast in (True, False):
         worker = _worker(learner, LocalTraining(), fast=fast)
         work = RoundWork(worker.trainer.flat.vector.clone(), Limits(0.3))
-        found.append(worker.unit_sum(work, Share(cohort, np.ones(10))))
-    assert torch.equal(found[0].total, found[1].total)
-    (way,) = found[0].clipping
-    assert said in way
+        sums.append(worker.unit_sum(work, Share(cohort, np.ones(10))))
+    assert torch.equal(sums[0].total, sums[1].total)
+    (way,) = sums[0].clipping
+    assert reason in way
     assert way.startswith("update by update")
 
 
@@ -294,5 +302,5 @@ def test_equal_rows_do_not_hide_that_a_network_mixes_them() -> None:
     work = RoundWork(worker.trainer.flat.vector.clone(), Limits(0.3))
     cohort = _cohort([[0], [1], [2], [3]], False)
     cohort = cohort._replace(seeds=np.zeros_like(cohort.seeds_of_rows))
-    found = worker.unit_sum(work, Share(cohort, np.ones(4)))
-    assert "alone" in str(found.clipping)
+    unit_sum = worker.unit_sum(work, Share(cohort, np.ones(4)))
+    assert "alone" in str(unit_sum.clipping)

@@ -37,8 +37,8 @@ def _sum(rows: list[list[int]], local: LocalTraining, limits: Limits) -> tuple[T
     cohort = Cohort.build(units, units, np.ones(len(rows)), len(rows)).drawn(1, None, rng, rng)
     worker = ShareWorker(WorkerSetup(learner, local, "cpu", seed=1, injected=(), most=64))
     work = RoundWork(worker.trainer.flat.vector.clone(), limits)
-    found = worker.unit_sum(work, Share(cohort, np.ones(len(rows))))
-    return found.total.double(), set(found.clipping)
+    unit_sum = worker.unit_sum(work, Share(cohort, np.ones(len(rows))))
+    return unit_sum.total.double(), set(unit_sum.clipping)
 
 
 @pytest.mark.parametrize("others", ["alike", "of two kinds"])

@@ -47,9 +47,9 @@ def test_a_hostile_row_moves_the_sum_by_its_bound_at_most(
         units = np.arange(len(rows))
         cohort = Cohort.build(units, np.array(rows), np.ones(len(rows)), len(rows))
         cohort = cohort._replace(seeds=cohort.rows[None])  # a row has one seed in every cohort
-        found = worker.unit_sum(work, Share(cohort, np.ones(len(rows))))
-        assert set(found.clipping) == {ONE_PASS}, found.clipping
-        return found.total.double()
+        unit_sum = worker.unit_sum(work, Share(cohort, np.ones(len(rows))))
+        assert set(unit_sum.clipping) == {ONE_PASS}, unit_sum.clipping
+        return unit_sum.total.double()
 
     every = list(range(others))
     without = total(every)
@@ -68,8 +68,8 @@ def test_rows_of_like_length_are_computed_side_by_side(monkeypatch: pytest.Monke
     cohort = Cohort.build(units, units, np.ones(len(units)), len(units))
     cohort = cohort._replace(seeds=cohort.rows[None])
     totals, padded = [], []
-    for known in (lengths, None):
-        learner.row_lengths = known
+    for row_lengths in (lengths, None):
+        learner.row_lengths = row_lengths
         setup: Any = {"device": "cpu", "seed": 1, "injected": (), "most": 64}
         worker = ShareWorker(WorkerSetup(learner, LocalTraining(), **setup))
         work = RoundWork(worker.trainer.flat.vector.clone(), Limits(BOUND))

@@ -50,9 +50,9 @@ def test_no_mask_is_used_twice_on_equal_inputs(party: int, truncation: Any) -> N
     # The masked weights are the same, as they must be: they stand first.
     shown = len(secure.program.weights) if party == CLIENT else 0
     assert [x.tolist() for x in first[:shown]] == [x.tolist() for x in second[:shown]]
-    found = numbers(first) + numbers(second[shown:])
-    assert len(found) > 1000
-    assert len(set(found)) == len(found)
+    masks = numbers(first) + numbers(second[shown:])
+    assert len(masks) > 1000
+    assert len(set(masks)) == len(masks)
 
 
 def test_two_networks_of_one_configuration_share_no_mask() -> None:
@@ -79,10 +79,10 @@ def _held(thing: Any, seen: set[int]) -> Iterator[Any]:
 
 def test_a_party_holds_nothing_of_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     parties: list[Party] = []
-    made = Program.party
+    real_party = Program.party
 
     def kept(self: Program, supply: Any, **options: Any) -> Party:
-        parties.append(made(self, supply, **options))
+        parties.append(real_party(self, supply, **options))
         return parties[-1]
 
     monkeypatch.setattr(Program, "party", kept)

@@ -122,7 +122,7 @@ class Unknown(nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("layers", "said"),
+    ("layers", "message"),
     [
         ([nn.Linear(LENGTH, 2)], "network.*ArgMax.*revealed"),
         ([nn.GELU(), ArgMax()], r"0 \(GELU\)"),
@@ -143,8 +143,8 @@ class Unknown(nn.Module):
         ([nn.Conv1d(1, 1, 2), ArgMax()], r"\(1, 40\).*ArgMax"),
     ],
 )
-def test_what_no_protocol_computes_is_refused_by_name(layers, said):
-    with pytest.raises(InputError, match=said):
+def test_what_no_protocol_computes_is_refused_by_name(layers, message):
+    with pytest.raises(InputError, match=message):
         compiled(nn.Sequential(*layers))
 
 
@@ -167,8 +167,8 @@ def test_the_declared_range_holds_for_the_worst_input():
     worst = 8 * network[0].weight[0].sign()[None]
     reached = float(network[0](worst).detach()[0, 0])
     low = 8 * float(network[0].weight.detach().abs().sum(1).max()) + 1
-    found = compiled(network, (6,), reveals="logits", value_range=low).infer(worst)
-    assert found.logits[0, 0] == pytest.approx(reached, abs=1e-3)
+    answers = compiled(network, (6,), reveals="logits", value_range=low).infer(worst)
+    assert answers.logits[0, 0] == pytest.approx(reached, abs=1e-3)
     with pytest.raises(InputError, match=r"0 \(Linear\).*`value_range`"):
         compiled(network, (6,), value_range=8.0)
 

@@ -93,9 +93,9 @@ def test_expansion_is_the_counter_mode_of_aes_under_a_key_for_each_name():
         aes = Cipher(algorithms.AES(seed.child(*name).key), modes.CTR(bytes(16))).encryptor()
         stream = Expansion(seed, "a", 1)
         for length in (8, size, 3):  # what is drawn goes on where it stopped
-            (found,) = stream.draw([Spec((length,), torch.uint8)])
+            (expansion,) = stream.draw([Spec((length,), torch.uint8)])
             expected = aes.update(bytes(-(-length // 8) * 8))[:length]
-            assert (expected == found.numpy().tobytes()) is same
+            assert (expected == expansion.numpy().tobytes()) is same
 
 
 def test_expanded_numbers_do_not_overlap():

@@ -47,15 +47,15 @@ def test_the_longest_sums_of_the_largest_limbs_are_exact(worst):
 
 def test_both_ways_to_convolve_are_the_definition(monkeypatch):
     inputs, weights = anything(3, 2, 9, seed=1), anything(4, 2, 3, seed=2)
-    found = convolve(inputs, weights)
+    outputs = convolve(inputs, weights)
     x, w = inputs.tolist(), weights.tolist()
-    assert found.tolist() == [
+    assert outputs.tolist() == [
         [[wrapped(sum(w[o][c][t] * row[c][at + t] for c in range(2) for t in range(3)))
           for at in range(7)] for o in range(4)]
         for row in x
     ]  # fmt: skip
     monkeypatch.setattr(layers, "_FEWEST_TAPS", 0)
-    assert torch.equal(convolve(inputs, weights), found)
+    assert torch.equal(convolve(inputs, weights), outputs)
 
 
 def test_real_values_are_rounded_to_a_unit():

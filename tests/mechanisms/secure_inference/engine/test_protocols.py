@@ -51,8 +51,8 @@ def test_all_sums_of_a_carry_are_right():
     def compare(party, zero):
         return (yield from party.negative(ours if party.leads else theirs))
 
-    found = computed(compare, torch.zeros(1, dtype=torch.int64))
-    assert torch.equal(found, (ours + theirs < 0).long())
+    carries = computed(compare, torch.zeros(1, dtype=torch.int64))
+    assert torch.equal(carries, (ours + theirs < 0).long())
 
 
 @settings(max_examples=20, deadline=None)
@@ -71,37 +71,37 @@ def test_truncation_with_help_is_off_by_a_unit_at_most(x, seed):
         def truncate(party, x, places=places):
             return (yield from party.truncate(x, places))
 
-        found = computed(truncate, x, seed=seed)
-        assert set((found - (x >> places)).tolist()) <= {0, 1}
+        shifted = computed(truncate, x, seed=seed)
+        assert set((shifted - (x >> places)).tolist()) <= {0, 1}
 
 
 def test_the_opened_value_is_the_coin_of_a_truncation():
     """Rounding up is decided by the low bits that both parties see, and by nothing else."""
     x, opened = anything(500) >> 2, []
-    found = computed(Party.truncate, x, opened=opened)
+    shifted = computed(Party.truncate, x, opened=opened)
     coin = opened[-1] & (2**FRACTION - 1)
-    assert torch.equal(found - (x >> FRACTION), (coin < x & (2**FRACTION - 1)).long())
+    assert torch.equal(shifted - (x >> FRACTION), (coin < x & (2**FRACTION - 1)).long())
 
 
 def test_truncation_with_help_rounds_by_what_is_left_over():
     """The mean is right: a fraction is rounded up as often as it is large."""
     x = torch.full((40_000,), (5 << FRACTION) + 2 ** (FRACTION - 2))
-    found = computed(Party.truncate, x)
-    assert (found == 6).double().mean().item() == pytest.approx(0.25, abs=0.015)
+    shifted = computed(Party.truncate, x)
+    assert (shifted == 6).double().mean().item() == pytest.approx(0.25, abs=0.015)
 
 
 def test_each_party_alone_truncates_to_a_unit():
     x = anything(20_000) >> 22
     x[:5] = torch.tensor([0, 1, -1, 2**41, -(2**41)])
-    found = computed(Party.truncate, x, truncation="local")
-    assert set((found - (x >> FRACTION)).tolist()) <= {0, 1}
+    shifted = computed(Party.truncate, x, truncation="local")
+    assert set((shifted - (x >> FRACTION)).tolist()) <= {0, 1}
 
 
 @pytest.mark.parametrize("x", [2**62, -(2**62), 2**60])
 def test_each_party_alone_fails_as_often_as_stated(x):
     """At 2^30 with 32 bits behind the point: a quarter, where the bound says a half."""
-    found = computed(Party.truncate, torch.full((20_000,), x), truncation="local")
-    failed = ((found - (x >> FRACTION)).abs() > 1).double().mean().item()
+    shifted = computed(Party.truncate, torch.full((20_000,), x), truncation="local")
+    failed = ((shifted - (x >> FRACTION)).abs() > 1).double().mean().item()
     real = abs(x) / 2**32
     assert failed == pytest.approx(abs(x) / 2**64, abs=0.02)
     assert failed <= 2.0 ** (2 * FRACTION + 1 - 64) * real
@@ -133,8 +133,8 @@ def test_the_first_of_equal_maxima(classes):
 @pytest.mark.parametrize("truncation", ["local", "dealer"])
 def test_sigmoid_is_close(truncation):
     real = torch.linspace(-30, 30, 601)
-    found = computed(sigmoid, (real * 2**FRACTION).long(), truncation=truncation)
-    off = found / 2**FRACTION - real.sigmoid()
+    sigmoids = computed(sigmoid, (real * 2**FRACTION).long(), truncation=truncation)
+    off = sigmoids / 2**FRACTION - real.sigmoid()
     assert off.abs().max() <= 1e-3
 
 

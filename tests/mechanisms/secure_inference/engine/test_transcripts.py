@@ -58,12 +58,12 @@ def test_no_party_holds_what_is_the_others(monkeypatch):
         assert keys[party] in held[party]
         assert keys[1 - party] not in held[party]
         assert STREAM.key not in held[party]
-    for found in held[CLIENT]:
-        if isinstance(found, Tensor):
-            assert not any(torch.equal(found, x) for x in weights.values())
-    for found in held[SERVER]:
-        if isinstance(found, Tensor):
-            assert not (found.shape == inputs.shape and (found == encode(inputs)).any())
+    for message in held[CLIENT]:
+        if isinstance(message, Tensor):
+            assert not any(torch.equal(message, x) for x in weights.values())
+    for message in held[SERVER]:
+        if isinstance(message, Tensor):
+            assert not (message.shape == inputs.shape and (message == encode(inputs)).any())
 
 
 @pytest.mark.parametrize("party", [SERVER, CLIENT])
@@ -99,8 +99,8 @@ def test_masks_are_fresh_in_every_batch_and_their_reuse_shows():
 
 def test_streams_decide_nothing_but_rounding():
     inputs = texts(30)
-    found = [served(stream).infer(inputs) for stream in (STREAM, None, None)]
-    assert all(torch.equal(found[0].labels, each.labels) for each in found)
+    answers = [served(stream).infer(inputs) for stream in (STREAM, None, None)]
+    assert all(torch.equal(answers[0].labels, each.labels) for each in answers)
 
 
 def test_two_processes_give_the_same_bits():

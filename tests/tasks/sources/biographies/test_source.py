@@ -20,8 +20,8 @@ def load(**params: object) -> Corpus:
 
 def test_the_automatic_labels_err_as_those_of_the_paper() -> None:
     corpus = load(users=500)
-    gold, found = corpus.layer("gold").spans, corpus.layer("automatic").spans
-    counts = span_counts(gold, found, len(corpus))
+    gold, automatic = corpus.layer("gold").spans, corpus.layer("automatic").spans
+    counts = span_counts(gold, automatic, len(corpus))
     scores = span_scores(counts, corpus.users, default_rng(0))
     # Table 4: precision, recall and F1.
     for scheme, paper in {
@@ -36,15 +36,15 @@ def test_the_automatic_labels_err_as_those_of_the_paper() -> None:
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_without_noise_the_automatic_labels_are_those_of_people(seed: int) -> None:
     corpus = load(noise=0, seed=seed)
-    gold, found = corpus.layer("gold").spans, corpus.layer("automatic").spans
-    assert gold.mentions() == found.mentions()
+    gold, automatic = corpus.layer("gold").spans, corpus.layer("automatic").spans
+    assert gold.mentions() == automatic.mentions()
     assert corpus.entities.mentions() == gold.mentions()
     assert corpus.layer("automatic").rows.all()
 
 
 def wrong(corpus: Corpus) -> tuple[set[tuple[int, ...]], set[tuple[int, ...]]]:
-    gold, found = (set(corpus.layer(name).spans.mentions()) for name in ("gold", "automatic"))
-    return gold - found, found - gold
+    gold, automatic = (set(corpus.layer(name).spans.mentions()) for name in ("gold", "automatic"))
+    return gold - automatic, automatic - gold
 
 
 def test_each_kind_of_error_is_what_it_is_called() -> None:

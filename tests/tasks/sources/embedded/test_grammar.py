@@ -31,8 +31,8 @@ def sentences(text: str, count: int = 200) -> list[str]:
 
 
 def test_number_agrees_over_distance():
-    found = set(sentences("s: the {#pet} that i saw {was} old , so {it} slept\npet: dog | fox"))
-    assert found == {
+    texts = set(sentences("s: the {#pet} that i saw {was} old , so {it} slept\npet: dog | fox"))
+    assert texts == {
         f"the {subject} that i saw {verb} old , so {pronoun} slept"
         for pair in (("dog", "dogs"), ("fox", "foxes"))
         for subject, verb, pronoun in ((pair[0], "was", "it"), (pair[1], "were", "they"))
@@ -40,18 +40,18 @@ def test_number_agrees_over_distance():
 
 
 def test_pronouns_agree_with_the_person():
-    found = set(sentences("s: {PERSON} said {he} lost {his} key"))
-    assert found == {"Bob Lee said he lost his key", "Ann Lee said she lost her key"}
+    texts = set(sentences("s: {PERSON} said {he} lost {his} key"))
+    assert texts == {"Bob Lee said he lost his key", "Ann Lee said she lost her key"}
 
 
 def test_weights_and_nothing():
-    found = sentences("s: {maybe} end\nmaybe: *9 - | so ,", 2000)
-    assert 0.07 < np.mean([text == "so , end" for text in found]) < 0.13
+    texts = sentences("s: {maybe} end\nmaybe: *9 - | so ,", 2000)
+    assert 0.07 < np.mean([text == "so , end" for text in texts]) < 0.13
 
 
 def test_first_words_of_a_list_are_the_frequent_ones():
-    found = sentences("s: {w}\nw: a1 | b2 | c3 | d4", 2000)
-    counts = [found.count(word) for word in ("a1", "b2", "c3", "d4")]
+    texts = sentences("s: {w}\nw: a1 | b2 | c3 | d4", 2000)
+    counts = [texts.count(word) for word in ("a1", "b2", "c3", "d4")]
     assert counts == sorted(counts, reverse=True)
     assert counts[0] > 1.5 * counts[3]
 
@@ -93,11 +93,11 @@ def test_articles_and_spans():
 def test_every_reference_has_a_rule_and_every_rule_a_reference(topic):
     rules = parse_rules(SENTENCES) | parse_rules(NAMED) | parse_rules(TOPICS[topic])
     moods = [parse_rules(NEGATIVE), parse_rules(POSITIVE)]
-    given = set(rules)
+    names = set(rules)
     for classes in AUTHORS.values():
         kinds = [parse_rules(text) for text in classes.values()]
         assert all(set(kind) == set(kinds[0]) for kind in kinds)
-        given |= set(kinds[0])
+        names |= set(kinds[0])
     slots = {
         part.name
         for group in (rules, *moods)
@@ -108,6 +108,6 @@ def test_every_reference_has_a_rule_and_every_rule_a_reference(topic):
     }
     words = {slot for slot in slots if not slot.isupper()} - set(AGREE) - set(GENDERED)
     start = {"plain", "named", "kin_male", "kin_female"}
-    assert words - {"kin"} <= given
-    assert given <= words | start
-    assert all(set(mood) <= given for mood in moods)
+    assert words - {"kin"} <= names
+    assert names <= words | start
+    assert all(set(mood) <= names for mood in moods)

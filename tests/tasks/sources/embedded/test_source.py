@@ -128,9 +128,9 @@ def context(row: list[str], at: int, n: int) -> tuple[str, ...]:
 def test_there_is_something_to_learn(corpus):
     """Trigrams beat bigrams beat unigrams, each by more than 15 %, with a public vocabulary."""
     frequent = Counter(w for words in words_of(corpus.only("public")) for w in words)
-    known = {word for word, _ in frequent.most_common(2000)}
+    vocabulary = {word for word, _ in frequent.most_common(2000)}
     rows = {
-        split: [[w if w in known else "<unk>" for w in ws] + ["</s>"] for ws in words_of(part)]
+        split: [[w if w in vocabulary else "<unk>" for w in ws] + ["</s>"] for ws in words_of(part)]
         for split in ("train", "test")
         for part in [corpus.only(split)]
     }
