@@ -18,14 +18,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from uedp_bench.attacks.vocabulary_membership.attack import VocabularyMembership
+from uedp_bench.attacks.vocabulary_membership import VocabularyMembership
 from uedp_bench.components import registry
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.contracts.task import WordCounts
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
-from uedp_bench.mechanisms.vocabulary.dp_vocabulary import DPVocabulary
+from uedp_bench.mechanisms.dp_vocabulary import DPVocabulary
 from uedp_bench.models.word_vocabularies import WordVocabulary
 
 DELTA, EPSILONS = 1e-5, (1.0, 4.0, 10.0)

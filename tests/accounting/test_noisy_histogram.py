@@ -13,7 +13,7 @@ from uedp_bench.accounting.accountants.basic_composition import group_delta, pro
 from uedp_bench.accounting.event_contract import read_event
 from uedp_bench.accounting.events import Gaussian, PrivacyEvent, Repeated
 from uedp_bench.accounting.ledger import proven
-from uedp_bench.accounting.noisy_histogram import NoisyHistogram, histogram_threshold, seen_alone
+from uedp_bench.accounting.protocol_events import NoisyHistogram, histogram_threshold, seen_alone
 
 SIZES = [(0.7, 1), (5.0, 4), (2.0, 9), (30.0, 6), (0.5, 5)]
 

@@ -30,7 +30,7 @@ from uedp_bench.accounting.events import (
     one_and_count,
 )
 from uedp_bench.accounting.ledger import proven
-from uedp_bench.accounting.parallel import Parallel
+from uedp_bench.accounting.protocol_events import Parallel
 
 ANY = "add-or-remove"
 DELTA = 1e-5

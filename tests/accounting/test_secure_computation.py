@@ -21,7 +21,7 @@ from uedp_bench.accounting.events import (
 )
 from uedp_bench.accounting.guarantee import REAL_VALUED, Guarantee
 from uedp_bench.accounting.ledger import proven
-from uedp_bench.accounting.secure_computation import SecureComputation
+from uedp_bench.accounting.protocol_events import SecureComputation
 from uedp_bench.accounting.selection import Trials, charge
 from uedp_bench.cli.main import run_cli
 

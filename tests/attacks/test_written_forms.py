@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from uedp_bench.attacks.annotation_leak.attack import Decoys, Fact, facts_in_text, frequencies
+from uedp_bench.attacks.annotation_leak import Decoys, Fact, facts_in_text, frequencies
 from uedp_bench.attacks.fragment_reassembly.assembly import Rules, assemble, words_of
 from uedp_bench.attacks.fragment_reassembly.attack import CommonRuns
 from uedp_bench.attacks.gradient_inversion.seen_updates import PrivateRows

@@ -15,10 +15,9 @@ from uedp_bench.accounting.events import NonPrivate
 from uedp_bench.accounting.ledger import check_plan
 from uedp_bench.components import registry
 from uedp_bench.errors import InputError, PrivacyError
-from uedp_bench.mechanisms import _noise
+from uedp_bench.mechanisms import _noise, dp_vocabulary
 from uedp_bench.mechanisms.documents import truncation
 from uedp_bench.mechanisms.secure_inference import mpc
-from uedp_bench.mechanisms.vocabulary import dp_vocabulary
 from uedp_bench.randomness.bit_generator import Keystream
 from uedp_bench.randomness.streams import Stream
 from uedp_bench.testing.checks import Subject

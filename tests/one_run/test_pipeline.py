@@ -13,7 +13,7 @@ from uedp_bench.accounting.events import (
     Repeated,
 )
 from uedp_bench.accounting.ledger import proven
-from uedp_bench.accounting.secure_computation import SecureComputation
+from uedp_bench.accounting.protocol_events import SecureComputation
 from uedp_bench.contracts.mechanism import (
     Mechanism,
     PublishingMechanism,

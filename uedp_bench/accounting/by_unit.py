@@ -14,7 +14,7 @@ from uedp_bench.accounting.event_contract import (
     UnknownEvent,
 )
 from uedp_bench.accounting.events import FixedSizeSampled, NonPrivate, PrivacyEvent, one_and_count
-from uedp_bench.accounting.parallel import Parallel
+from uedp_bench.accounting.protocol_events import Parallel
 
 _Key = tuple[PrivacyUnit, Adjacency]
 

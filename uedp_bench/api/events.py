@@ -41,10 +41,10 @@ from uedp_bench.accounting.events import Repeated as Repeated
 from uedp_bench.accounting.events import SentenceSampledGaussian as SentenceSampledGaussian
 from uedp_bench.accounting.events import TwoLevelUserEntityGaussian as TwoLevelUserEntityGaussian
 from uedp_bench.accounting.events import UserEntityGaussian as UserEntityGaussian
-from uedp_bench.accounting.noisy_histogram import NoisyHistogram as NoisyHistogram
-from uedp_bench.accounting.parallel import Parallel as Parallel
+from uedp_bench.accounting.protocol_events import NoisyHistogram as NoisyHistogram
+from uedp_bench.accounting.protocol_events import Parallel as Parallel
+from uedp_bench.accounting.protocol_events import SecureComputation as SecureComputation
 from uedp_bench.accounting.published_systems import Reading as Reading
-from uedp_bench.accounting.secure_computation import SecureComputation as SecureComputation
 from uedp_bench.components.registry import events as events
 
 __all__ = sorted(name for name in globals() if not name.startswith("_"))

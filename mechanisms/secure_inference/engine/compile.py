@@ -10,7 +10,7 @@ from typing import NoReturn
 import torch
 from torch import Tensor, nn
 
-from uedp_bench.accounting.secure_computation import failure_of_truncations
+from uedp_bench.accounting.protocol_events import failure_of_truncations
 from uedp_bench.api import InputError, Stream
 from uedp_bench.api.training import ArgMax, Branches
 from uedp_bench.mechanisms.secure_inference.engine import (

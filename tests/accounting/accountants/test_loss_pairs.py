@@ -29,7 +29,7 @@ from uedp_bench.accounting.events import (
     UserEntityGaussian,
 )
 from uedp_bench.accounting.ledger import proven, proven_at
-from uedp_bench.accounting.parallel import Parallel
+from uedp_bench.accounting.protocol_events import Parallel
 
 ANY = "replace-one"
 DELTA = 1e-5

@@ -19,7 +19,7 @@ from sums import Sentence, learner_of, neighbour
 from tiny import runs
 from toy import ToyLearner
 
-from uedp_bench.accounting.banded_factorization import BandedFactorization
+from uedp_bench.accounting.banded_factorization import BandedFactorization, squared_errors
 from uedp_bench.accounting.event_contract import Neighbours
 from uedp_bench.accounting.events import Protected
 from uedp_bench.accounting.ledger import check_plan, claimed, proven
@@ -30,7 +30,6 @@ from uedp_bench.one_run.planning.calibration import Target, solve
 from uedp_bench.one_run.planning.planned_mechanisms import PlannedMechanism
 from uedp_bench.one_run.runner import execute
 from uedp_bench.randomness.streams import shared_stream
-from uedp_bench.training.banded_toeplitz import squared_errors
 from uedp_bench.training.noise import BandedNoise
 from uedp_bench.training.sampling import CyclicCohorts, Guarded, TakingPart
 

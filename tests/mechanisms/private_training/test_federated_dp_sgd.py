@@ -15,7 +15,7 @@ from toy import ToyLearner
 from uedp_bench.accounting.accountants.dp_accounting import rdp_epsilon
 from uedp_bench.accounting.events import PoissonSampled, Repeated
 from uedp_bench.accounting.ledger import check_plan, claimed, proven
-from uedp_bench.accounting.parallel import Parallel
+from uedp_bench.accounting.protocol_events import Parallel
 from uedp_bench.contracts.clients import CLIENT
 from uedp_bench.contracts.run_context import Diary, Run
 from uedp_bench.contracts.source import CorpusStats

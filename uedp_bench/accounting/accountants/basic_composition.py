@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from uedp_bench.accounting.accountants.answers import Refusal, Rounds
 from uedp_bench.accounting.event_contract import AccountantTable, Adjacency, Event, Notion, Promise
 from uedp_bench.accounting.events import ApproximateDP, LaplaceVector, MetricPrivacy, PureDP
-from uedp_bench.accounting.noisy_histogram import NoisyHistogram, seen_alone
-from uedp_bench.accounting.secure_computation import SecureComputation
+from uedp_bench.accounting.protocol_events import NoisyHistogram, SecureComputation, seen_alone
 
 
 def dropout_epsilon(epsilon: float, dropout: float) -> float:

@@ -42,7 +42,7 @@ from uedp_bench.accounting.events import (
     UserEntityGaussian,
     one_and_count,
 )
-from uedp_bench.accounting.parallel import Parallel
+from uedp_bench.accounting.protocol_events import Parallel
 
 Array = npt.NDArray[np.float64]
 

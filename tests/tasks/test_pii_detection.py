@@ -19,7 +19,7 @@ from uedp_bench.one_run.execution import Execution
 from uedp_bench.one_run.runner import execute
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.spec import parse_spec
-from uedp_bench.tasks.pii_detection.pii_detection import names_left
+from uedp_bench.tasks.pii_detection import names_left
 
 NAMES = ("Mary", "Zyx", "John Smith")
 

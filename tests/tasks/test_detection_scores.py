@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from uedp_bench.corpus import Layer
-from uedp_bench.tasks.pii_detection.pii_detection import Detection, detection_scores
+from uedp_bench.tasks.pii_detection import Detection, detection_scores
 
 TEXTS = ("Ann Lee met Bo", "Ann Lee left", "Bo in Rome", "Ann", "nothing")
 GOLD = [(0, 0, 7, 0), (0, 12, 14, 0), (1, 0, 7, 0), (2, 0, 2, 0), (2, 6, 10, 1), (3, 0, 3, 0)]

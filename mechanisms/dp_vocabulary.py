@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from uedp_bench.accounting.accountants.composing import compose
 from uedp_bench.accounting.noise_search import smallest_noise
-from uedp_bench.accounting.noisy_histogram import histogram_threshold
+from uedp_bench.accounting.protocol_events import histogram_threshold
 from uedp_bench.api import CorpusStats, Events, InputError, Params, VocabularyMechanism
 from uedp_bench.api.events import ApproximateDP, Claim, NoisyHistogram, PrivacyEvent, Repeated
 from uedp_bench.api.networks import WordCounts

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from toy import toy_run
 
-from uedp_bench.attacks.vocabulary_membership.attack import (
+from uedp_bench.attacks.vocabulary_membership import (
     PlantedNames,
     VocabularyMembership,
     pieces_of,

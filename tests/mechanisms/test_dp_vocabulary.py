@@ -16,10 +16,10 @@ from uedp_bench.accounting.ledger import claimed, proven
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms._noise import NoisyUnion, items_of_voters
+from uedp_bench.mechanisms.dp_vocabulary import DPVocabulary
 from uedp_bench.mechanisms.noiseless import Noiseless
 from uedp_bench.mechanisms.private_training.dp_sgd import DPSGD
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
-from uedp_bench.mechanisms.vocabulary.dp_vocabulary import DPVocabulary
 from uedp_bench.one_run.pipeline import Pipeline
 
 TEXTS = ["a b a", "b c d e f g", "a", "h h h h h h h", "a c", "b i j k l m n o p q r s"]

@@ -14,9 +14,9 @@ import pytest
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import SPLITS, Corpus, Layer, Spans
-from uedp_bench.mechanisms.sanitized.sanitized_elsewhere import SanitizedElsewhere
+from uedp_bench.mechanisms.sanitized_elsewhere import SanitizedElsewhere
 from uedp_bench.one_run.publishing import publish
-from uedp_bench.tasks.pii_detection.pii_detection import names_left
+from uedp_bench.tasks.pii_detection import names_left
 from uedp_bench.text.detection import measure
 
 NAMES = ("José Núñez", "Björn Ångström", "Ann O'Neil", "Jean-Luc Roy", "Bo Kim")

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import kstest
 from toy import toy_run
 
-from uedp_bench.attacks.annotation_leak.attack import (
+from uedp_bench.attacks.annotation_leak import (
     AnnotationLeak,
     AnnotationLeakParams,
     Decoys,
@@ -94,7 +94,7 @@ def test_a_model_that_never_saw_a_record_ranks_its_values_uniformly(corpus):
 
 
 def test_ranks_are_uniform_with_and_without_ties():
-    from uedp_bench.attacks.annotation_leak.attack import _exposures
+    from uedp_bench.attacks.annotation_leak import _exposures
 
     rng = np.random.default_rng(2)
     for losses in (rng.random((4000, 8)), rng.integers(2, size=(4000, 8)), np.zeros((4000, 8))):

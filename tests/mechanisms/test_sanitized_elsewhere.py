@@ -15,7 +15,7 @@ from uedp_bench.contracts.run_context import Run
 from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import SPLITS, Corpus, Layer, Spans, row_ids
 from uedp_bench.errors import InputError
-from uedp_bench.mechanisms.sanitized.sanitized_elsewhere import SanitizedElsewhere
+from uedp_bench.mechanisms.sanitized_elsewhere import SanitizedElsewhere
 from uedp_bench.one_run.publishing import publish
 
 STATS = CorpusStats(users=3, rows=3, sensitive_rows=3, entities=3, public=True)

@@ -1,1 +1,0 @@
-"""Facts of records that a released tagger remembers."""

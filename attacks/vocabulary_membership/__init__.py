@@ -1,1 +1,0 @@
-"""Membership in the vocabulary of a release."""

@@ -1,1 +1,0 @@
-"""Text sanitized by other tools, read from their files."""

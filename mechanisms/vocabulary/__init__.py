@@ -1,1 +1,0 @@
-"""Mechanisms that choose the words of a vocabulary."""
