@@ -22,7 +22,7 @@ from uedp_bench.contracts.results import RunError, RunSpec, read_result
 from uedp_bench.errors import InputError
 from uedp_bench.grid.scheduler import jobs_of
 from uedp_bench.leaderboard.loading import load_results
-from uedp_bench.models.marian import Marian, MarianParams
+from uedp_bench.models.translators import Marian, MarianParams
 from uedp_bench.one_run import preparing
 from uedp_bench.one_run.execution import Execution
 from uedp_bench.one_run.runner import execute

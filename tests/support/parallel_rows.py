@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from uedp_bench.corpus import Corpus
-from uedp_bench.models.transformer_small import TransformerSmall, TransformerSmallParams
+from uedp_bench.models.translators import TransformerSmall, TransformerSmallParams
 from uedp_bench.tasks.sources.parallel_embedded.source import (
     ParallelEmbedded,
     ParallelEmbeddedParams,

@@ -20,7 +20,7 @@ from uedp_bench.errors import InputError
 from uedp_bench.models import bert
 from uedp_bench.models.bilstm import BiLSTM
 from uedp_bench.models.lstm import LSTMSmall
-from uedp_bench.models.transformer_small import TransformerSmall
+from uedp_bench.models.translators import TransformerSmall
 from uedp_bench.tasks.classification.text_classification import TextClassification
 from uedp_bench.tasks.language.next_word import NextWord
 from uedp_bench.tasks.tagging import tagger as tagging

@@ -11,8 +11,8 @@ import torch
 from model_learners import learner_of_model
 
 from uedp_bench.contracts.learner import Learner, Schedule
-from uedp_bench.models.awd_lstm import AWDLSTM, AWDLSTMParams
 from uedp_bench.models.fast import recurrence_tables
+from uedp_bench.models.lstm import AWDLSTM, AWDLSTMParams
 from uedp_bench.models.word_vocabularies import WordVocabulary
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping_rule import ONE_PASS

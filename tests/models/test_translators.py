@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from uedp_bench.errors import InputError
-from uedp_bench.models.marian import Marian, MarianParams
+from uedp_bench.models.translators import Marian, MarianParams
 from uedp_bench.tasks.translation.translator import (
     PairReader,
     TranslatorRelease,
