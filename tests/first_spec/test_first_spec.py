@@ -24,10 +24,8 @@ from uedp_bench.spec.spec import parse_spec
 def spec_of(
     file: Path, *, task: str | None = None, epsilons: tuple[float, ...] = (8.0,), **settings: str
 ):
-    draft = first_spec(
-        file, settings, task=task, public=(), epsilons=epsilons, names=("s.yaml", "runs/s")
-    )
-    return draft, load_yaml(draft.text)
+    draft = first_spec(file, settings, task=task, public=(), epsilons=epsilons)
+    return draft, load_yaml(draft.text(("s.yaml", "runs/s")))
 
 
 def test_a_mailbox_with_semicolons_becomes_a_spec(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from uedp_bench.errors import InputError
 if TYPE_CHECKING:
     from uedp_bench.corpus import Corpus
     from uedp_bench.first_spec.column_roles import Role
+    from uedp_bench.first_spec.first_spec import FirstSpec
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -268,30 +269,21 @@ def init_command(
     target = out or Path(f"{path.name.partition('.')[0] or path.resolve().name}.yaml")
     if target.exists() and not force:
         raise InputError(f"{target} is there already: --force writes over it, --out FILE elsewhere")
-    named: dict[Role, str | None] = {
-        "text": text, "user": user, "label": label, "entities": spans, "split": split,
-    }  # fmt: skip
-    named_columns = {role: name for role, name in named.items() if name is not None}
     folder = f"runs/{target.stem}"
     # A command line takes a name that begins with a dash for an option.
     name = f"./{target}" if str(target).startswith("-") else str(target)
     spec = first_spec(
         path,
-        named_columns,
+        columns_by_role(text, user, label, spans, split),
         task=task,
         public=tuple(public or ()),
-        epsilons=_targets(epsilon),
-        names=(name, folder),
+        epsilons=targets(epsilon),
     )
-    echo("found")
-    for line in spec.facts:
-        echo(f"  {line}")
-    echo("guessed")
-    for line in spec.guesses:
-        echo(f"  {line}")
+    written = spec.text((name, folder))
+    print_proposal(spec)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(spec.text, encoding="utf-8")
+        target.write_text(written, encoding="utf-8")
     except OSError as error:
         raise InputError(f"--out {target} cannot be written: {error.strerror}") from None
     command = f"uedp-bench run {shlex.quote(name)} --out {shlex.quote(folder)}"
@@ -301,7 +293,25 @@ def init_command(
     echo(f"      {command}")
 
 
-def _targets(text: str) -> list[float]:
+def columns_by_role(
+    text: str | None, user: str | None, label: str | None, spans: str | None, split: str | None
+) -> dict[Role, str]:
+    """The columns that were named, by role."""
+    named: dict[Role, str | None] = {
+        "text": text, "user": user, "label": label, "entities": spans, "split": split,
+    }  # fmt: skip
+    return {role: name for role, name in named.items() if name is not None}
+
+
+def print_proposal(spec: FirstSpec) -> None:
+    """Print facts of the file, and guesses."""
+    for head, lines in (("found", spec.facts), ("guessed", spec.guesses)):
+        echo(head)
+        for line in lines:
+            echo(f"  {line}")
+
+
+def targets(text: str) -> list[float]:
     """Epsilons of `--epsilon`, in order."""
     try:
         targets = sorted({float(word) for word in text.split(",")})

@@ -19,6 +19,7 @@ import typer
 
 from uedp_bench.cli import bound, data, leaderboard, listing
 from uedp_bench.cli.account import account_command, calibrate_command
+from uedp_bench.cli.advise import advise_command
 from uedp_bench.cli.check import check_command, doctor_command
 from uedp_bench.cli.console import echo
 from uedp_bench.cli.data import init_command, plant_command
@@ -78,6 +79,7 @@ HELP = """Utility, guarantee, leakage and cost of text privacy mechanisms, in on
 
 \b
   uedp-bench quickstart                       six mechanisms on the embedded corpus
+  uedp-bench advise mail.csv                  what protects its people, in words
   uedp-bench init mail.csv                    a spec that runs, from a file of your own
   uedp-bench list mechanisms                  what there is
   uedp-bench describe uedp                    what it takes
@@ -126,6 +128,7 @@ def root(
 
 
 app.command("quickstart")(quickstart_command)
+app.command("advise")(advise_command)
 app.command("init")(init_command)
 app.command("run")(run_command)
 app.command("list")(listing.list_command)

@@ -365,6 +365,16 @@ def benchmark(data: dict[str, Any], options: Options, as_json: bool) -> None:
         _print(results, options, as_json)
     for line in () if options.quiet else _shortfalls(results):
         echo(f"note: {line}", err=True)
+    failed = print_failures(results)
+    if tracker.error is not None:
+        message = f"{tracker.error}; all results are in {options.out}"
+        echo(f"error: {message}, and the same command logs what is missing", err=True)
+    if failed or tracker.error is not None:
+        raise typer.Exit(1)
+
+
+def print_failures(results: Sequence[Result]) -> bool:
+    """Print runs and attacks that failed and claims that were refuted; True if there are any."""
     failures = [result for result in results if result.error is not None]
     without = [result for result in results if result.failed_attacks]
     for line in (*_complaints(failures), *_failed_attacks(without)):
@@ -372,11 +382,7 @@ def benchmark(data: dict[str, Any], options: Options, as_json: bool) -> None:
     refutations = _refutations(results)
     for line in refutations:
         echo(f"refuted: {line}", err=True)
-    if tracker.error is not None:
-        message = f"{tracker.error}; all results are in {options.out}"
-        echo(f"error: {message}, and the same command logs what is missing", err=True)
-    if failures or without or refutations or tracker.error is not None:
-        raise typer.Exit(1)
+    return bool(failures or without or refutations)
 
 
 def _shortfalls(results: Sequence[Result]) -> list[str]:

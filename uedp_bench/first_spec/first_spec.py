@@ -47,7 +47,7 @@ PARAMETERS = {
 
 
 def _spec_text(
-    suggestion: Suggestion, origin: Origin, measured: Measured, file: str, out: str
+    suggestion: Suggestion, origin: Origin, measured: Measured, names: tuple[str, str], by: str
 ) -> str:
     """Write the spec as text.
 
@@ -55,16 +55,16 @@ def _spec_text(
         suggestion: parts of the spec.
         origin: origin of the rows.
         measured: measurements of the rows.
-        file: name of the spec, for its commands.
-        out: folder of its results.
+        names: names of the spec's file, and of the folder of results.
+        by: command that writes it.
     """
-    quoted, folder = shlex.quote(file), shlex.quote(out)
+    quoted, folder = map(shlex.quote, names)
     about = (
         f"{measured.rows:,} rows of {measured.users:,} users, {measured.words[0]:.0f} words a row."
     )
     where = str(origin.params.get("path", origin.source))
     lines = [
-        *_comment(f"Written by: uedp-bench init. {about} Change what you like; then"),
+        *_comment(f"Written by: uedp-bench {by}. {about} Change what you like; then"),
         f"#   uedp-bench run {quoted} --out {folder} --dry-run    what would happen, and how long",
         f"#   uedp-bench run {quoted} --out {folder}",
         *_comment("'uedp-bench describe NAME' lists the parameters of every component here."),
@@ -155,18 +155,29 @@ class FirstSpec:
     """A spec and where it comes from.
 
     Attributes:
-        text: the YAML.
         task: its task.
         facts: lines about the file.
         guesses: lines about guesses, each with the option that overrides it.
         suggestion: parts of the spec.
+        origin: origin of the rows.
+        measured: measurements of the rows.
     """
 
-    text: str
     task: str
     facts: tuple[str, ...]
     guesses: tuple[str, ...]
     suggestion: Suggestion
+    origin: Origin
+    measured: Measured
+
+    def text(self, names: tuple[str, str], by: str = "init") -> str:
+        """The YAML.
+
+        Args:
+            names: names of the spec's file, and of the folder of results.
+            by: command that writes it.
+        """
+        return _spec_text(self.suggestion, self.origin, self.measured, names, by)
 
 
 def first_spec(
@@ -176,7 +187,7 @@ def first_spec(
     task: str | None,
     public: tuple[Path, ...],
     epsilons: Sequence[float],
-    names: tuple[str, str],
+    effort: float = 1.0,
 ) -> FirstSpec:
     """Suggest a spec for a file, or for a folder that a source knows.
 
@@ -186,7 +197,7 @@ def first_spec(
         task: task that the user named.
         public: files of public text.
         epsilons: epsilons of each private mechanism, one row each.
-        names: names of the spec's file, and of the folder of results.
+        effort: factor of the tokens that one training looks at.
 
     Raises:
         InputError: if the file cannot be read, or too little is in it.
@@ -203,7 +214,7 @@ def first_spec(
     origin, corpus = _with_public(origin, public, chosen)
     most = MOST_WORDS[chosen]
     measured = measure(corpus, most)
-    sizes = sizes_of(measured, chosen)
+    sizes = sizes_of(measured, chosen, effort)
     if sizes.sample < 1:
         whole = f"{measured.training:,} training rows"
         origin = origin.with_params(
@@ -214,12 +225,12 @@ def first_spec(
         all_of_it = measured
         corpus = load(origin)
         measured = measure(corpus, most)
-        sizes = sizes_of(all_of_it, chosen)
+        sizes = sizes_of(all_of_it, chosen, effort)
     suggestion = suggest(chosen, corpus, measured, sizes, epsilons)
     guesses = (f"{_why(chosen, task)}", *origin.guesses, *_units(measured), *_unknown(measured))
     guesses += tuple(f"left out: {line}" for line in suggestion.left_out)
-    text = _spec_text(suggestion, origin, measured, *names)
-    return FirstSpec(text, chosen, (*origin.facts, *measured.lines), guesses, suggestion)
+    facts = (*origin.facts, *measured.lines)
+    return FirstSpec(chosen, facts, guesses, suggestion, origin, measured)
 
 
 def _why(chosen: str, wanted: str | None) -> str:

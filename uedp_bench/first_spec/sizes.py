@@ -150,6 +150,9 @@ MOST_WORDS = {"next-word": 2_000, "tagging": 3_000, "text-classification": 5_000
 FEW_USERS, CROWD = 40, 400
 """Below the first number of training users, rows are the unit; from the second, users are one."""
 
+SPARE, MOST_LONGER = 1.25, 4.0
+"""A sample holds a crowd and some to spare where there is one, unless that takes so much longer."""
+
 HELD_OUT_SHARE, LEAST_HELD_OUT, MOST_HELD_OUT = 0.1, 10, 200
 
 
@@ -179,19 +182,22 @@ class Sizes:
     rows_per_user: int = 0
 
 
-def sizes_of(measured: Measured, task: str) -> Sizes:
+def sizes_of(measured: Measured, task: str, effort: float = 1.0) -> Sizes:
     """Choose sizes for a task.
 
     Args:
         measured: measurements of the corpus.
         task: name of the task.
+        effort: factor of the tokens that one training looks at.
     """
-    budget = TOKENS.get(task, min(TOKENS.values()))
+    budget = effort * TOKENS.get(task, min(TOKENS.values()))
     most = MOST_TOKENS.get(task, min(MOST_TOKENS.values()))
     tokens = max(8, min(round(measured.words[1]) + 1, most))
     row = min(measured.words[0] + 1, tokens)
     whole = measured.training * row
-    sample = min(1.0, round(budget / (2 * whole), 2) or 0.01)
+    sample = budget / (2 * whole)
+    crowd = min(SPARE * CROWD / max(measured.training_users, 1), MOST_LONGER * sample)
+    sample = min(1.0, round(max(sample, crowd), 2) or 0.01)
     rows, users = measured.training * sample, measured.training_users * sample
     epochs = int(max(2, min(12, budget / max(rows * row, 1))))
     held_out = int(max(LEAST_HELD_OUT, min(MOST_HELD_OUT, HELD_OUT_SHARE * users)))

@@ -177,13 +177,14 @@ class Forecast:
         }
 
 
-def forecast(jobs: Sequence[Job], device: str, workers: int) -> Forecast:
+def forecast(jobs: Sequence[Job], device: str, workers: int, most: float | None = None) -> Forecast:
     """Forecast the jobs of a spec; nothing is written, and no training is finished.
 
     Args:
         jobs: checked jobs, finished ones among them.
         device: device of the runs.
         workers: processes that share the runs.
+        most: seconds after which no other rehearsal begins; None for `MOST_MEASURED`.
 
     Raises:
         InputError: for anything that makes a run impossible.
@@ -194,7 +195,7 @@ def forecast(jobs: Sequence[Job], device: str, workers: int) -> Forecast:
         key = json.dumps(job.spec.model_dump(mode="json", exclude={"seed"}), sort_keys=True)
         settings.setdefault(key, []).append(job)
     with scratch_folder() as folder:
-        measuring = _Measuring(Path(folder), device)
+        measuring = _Measuring(Path(folder), device, MOST_MEASURED if most is None else most)
         forecasts = tuple(_of_setting(same, measuring) for same in settings.values())
     return Forecast(forecasts, max(1, workers), time.perf_counter() - begun)
 
@@ -205,11 +206,12 @@ class _Measuring:
     Args:
         folder: temporary folder.
         device: device of runs.
+        most: seconds after which no other rehearsal begins.
     """
 
-    def __init__(self, folder: Path, device: str) -> None:
+    def __init__(self, folder: Path, device: str, most: float) -> None:
         self._folder, self._device = folder, device
-        self._left, self._attack = MOST_MEASURED, dict[str, tuple[float, float]]()
+        self._left, self._attack = most, dict[str, tuple[float, float]]()
         self._rehearsals: dict[str, Rehearsed] = {}
 
     def measure(self, spec: RunSpec) -> tuple[Rehearsed | None, str]:

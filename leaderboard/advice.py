@@ -1,0 +1,282 @@
+"""Advice: the row of a ladder that protects most at a utility above its floors, in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.leaderboard import findings
+from uedp_bench.leaderboard.boards import boards
+from uedp_bench.leaderboard.cell_text import number
+from uedp_bench.leaderboard.comparisons import (
+    BETTER,
+    NOTHING_SHOWN,
+    WHY,
+    Verdict,
+    better_than_unprotected,
+    is_unprotected,
+    references,
+    unprotected,
+    verdicts,
+)
+from uedp_bench.leaderboard.findings import (
+    Board,
+    guarantees,
+    leading,
+    leading_metric,
+    measured_text,
+)
+from uedp_bench.leaderboard.glossary import FLOORS, UNITS
+from uedp_bench.leaderboard.over_seeds import best
+from uedp_bench.leaderboard.rows import Row, headline
+from uedp_bench.leaderboard.table_columns import value_text
+
+KEPT = 0.5
+"""Share of what the private text adds to the best floor that a row keeps where one does."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Advice on the rows of a ladder.
+
+    Attributes:
+        row: recommended row; None where none is.
+        sentences: the answer in words, the recommendation first.
+    """
+
+    row: Row | None
+    sentences: tuple[str, ...]
+
+
+def advise(rows: Sequence[Row], column: str = "", left_out: Sequence[str] = ()) -> Advice:
+    """Recommend a row by the rule of docs/advise.md.
+
+    Args:
+        rows: rows of one ladder.
+        column: column of the users; empty where each row is its own.
+        left_out: reasons why mechanisms are not among the rows.
+    """
+    board = next((one for one in boards(rows) if unprotected(one) is not None), [])
+    bare = unprotected(board)
+    if bare is None or not _number(bare) or not bare.floors:
+        why = "no unprotected row has finished, so nothing says what protection costs"
+        return Advice(None, (f"No recommendation: {why}.",))
+    ladder = _Ladder(board, bare, column)
+    if better := better_than_unprotected(board):
+        names = ", ".join(ladder.name(row) for row in board if row.group in better)
+        flag = (
+            f"RED FLAG, no recommendation: {names} {'is' if len(better) == 1 else 'are'} {BETTER}: "
+            f"{WHY}, and nothing here says what privacy costs. Give more --minutes or more rows."
+        )
+        return Advice(None, (flag, *ladder.beside(None, left_out)))
+    if bare.learned is not True:
+        flag = (
+            f"No recommendation: even without protection, {ladder.value(bare)} is "
+            f"{ladder.not_learned}. Your text adds nothing here that protection could cost; give "
+            "more rows or more --minutes."
+        )
+        return Advice(None, (flag,))
+    pick = ladder.pick()
+    if pick is None:
+        flag = "No recommendation: no row with a proof is both useful and unbroken."
+        return Advice(None, (flag, *ladder.beside(None, left_out)))
+    return Advice(pick, (ladder.head(pick), *ladder.beside(pick, left_out)))
+
+
+def _number(row: Row) -> bool:
+    """True if the metric that ranks a row is finite."""
+    stat = leading(row)
+    return stat is not None and math.isfinite(stat.value)
+
+
+def _proof(row: Row) -> Guarantee | None:
+    """The proven guarantee of a row that read private text, for persons before rows."""
+    proofs = [one for unit in ("user", "record") for one in guarantees(row, "proven", unit)]
+    return next((one for one in proofs if one.epsilon > 0.0), None)
+
+
+def _reads_nothing(row: Row) -> bool:
+    """True if it is proven that a row depends on no private text: it is a floor."""
+    proofs = guarantees(row, "proven")
+    return bool(proofs) and all(one.epsilon == 0.0 for one in proofs)
+
+
+class _Ladder:
+    """A board whose unprotected row and floors are known.
+
+    Args:
+        board: rows that compare, the best first.
+        bare: the unprotected row.
+        column: column of the users; empty for none.
+    """
+
+    def __init__(self, board: Board, bare: Row, column: str) -> None:
+        self._board, self._bare, self._column = board, bare, column
+        self._free = list(filter(is_unprotected, board))
+        floors = {name: stat.value for name, stat in bare.floors.items()}
+        name = best(floors, bare.headline) or ""
+        self._floor = floors.get(name, math.nan)
+        text = value_text(leading_metric(bare), self._floor)
+        self.floor = f"{text} for the best floor, {FLOORS.get(name, name)}"
+        self.not_learned = f"not surely better than {text}, {FLOORS.get(name, name)}"
+
+    def pick(self) -> Row | None:
+        """The smallest epsilon that keeps enough, for persons if any row protects them."""
+        sound = [(proof, row) for proof, row in self._proven() if not self.against(row)]
+        for unit in ("user", "record"):
+            rows = [(proof.epsilon, row) for proof, row in sound if proof.unit == unit]
+            useful = [(epsilon, row) for epsilon, row in rows if self.kept(row) >= KEPT]
+            if useful:  # the best utility first, of equal ones
+                return min(useful, key=lambda each: each[0])[1]
+            if rows:
+                return max((row for _, row in rows), key=self.kept)
+        return None
+
+    def _proven(self) -> list[tuple[Guarantee, Row]]:
+        return [(proof, row) for row in self._board if (proof := _proof(row)) and _number(row)]
+
+    def against(self, row: Row) -> str:
+        """Reason against recommending a row; empty for none."""
+        if row.failed or row.failed_attacks:
+            return "a run or an attack failed"
+        if any(one.status == "refuted" for one in row.guarantees):
+            return "an attack refuted what is claimed"
+        if row.learned is not True:
+            return self.not_learned
+        return " ".join(one.sentence.text for one in self._verdicts(row) if row.leaks[one.attack])
+
+    def kept(self, row: Row) -> float:
+        """Share of the way from the best floor to the unprotected row."""
+        stat, first = leading(row), leading(self._bare)
+        if stat is None or first is None or first.value == self._floor:
+            return 0.0
+        return (stat.value - self._floor) / (first.value - self._floor)
+
+    def name(self, row: Row) -> str:
+        """Mechanisms of a row with what is proven."""
+        proof = _proof(row)
+        if proof is None:
+            return row.label
+        return f"{row.label} at a proven ε of {number(proof.epsilon)} for {UNITS[proof.unit]}"
+
+    def value(self, row: Row) -> str:
+        """The metric that ranks a row, with its interval."""
+        stat, metric = leading(row), leading_metric(row)
+        return metric.label if stat is None else f"{metric.label} {measured_text(metric, stat)}"
+
+    def head(self, row: Row) -> str:
+        """The recommendation."""
+        proof, first = _proof(row), leading(self._bare)
+        if proof is None:
+            return ""
+        who = f"the person (column {self._column!r})" if self._column else "the person"
+        if proof.unit == "record":
+            who = "each row, not the person behind it" if self._column else "each row"
+        bare = "" if first is None else measured_text(leading_metric(row), first)
+        return (
+            f"Protect {who} with {row.label} at a proven ε of {number(proof.epsilon)} (δ = "
+            f"{proof.delta:g}): {self.value(row)} against {bare} unprotected and {self.floor}. It "
+            f"keeps {100 * self.kept(row):.0f} % of what your text adds."
+        )
+
+    def beside(self, pick: Row | None, left_out: Sequence[str]) -> Iterator[str]:
+        """What attacks found, cheaper and stronger rows, and what there are too few people for."""
+        if pick is not None:
+            yield from self._attacks(pick)
+        yield from self._baseline()
+        cheaper, stronger, too_few, refused = [], [], [], []
+        for row in self._board:
+            if row is pick or row in self._free or not _number(row) or _reads_nothing(row):
+                continue
+            text = f"{self.name(row)} ({self.value(row)}"
+            reason = self.against(row)
+            if _proof(row) is None:
+                judged = [f"; {one.attack}: {one.words}" for one in self._verdicts(row)]
+                if pick is None or self.kept(row) > self.kept(pick):
+                    cheaper.append(f"{text}; promises nothing{''.join(judged)})")
+            elif row.learned is not True:
+                too_few.append(f"{text}, {reason})")
+            elif reason:
+                refused.append(f"{text}; {reason})")
+            elif pick is not None and self.kept(row) > self.kept(pick):
+                cheaper.append(f"{text})")
+            else:
+                stronger.append(f"{text}; keeps {100 * self.kept(row):.0f} %)")
+        for head, texts in (
+            ("Cheaper", cheaper),
+            ("Also measured", stronger),
+            ("Not recommended", refused),
+            ("Not enough people for", too_few),
+            ("Left out", left_out),
+        ):
+            if texts:
+                yield f"{head}: {'; '.join(texts)}."
+        yield from self._unprotected_users()
+
+    def _attacks(self, row: Row) -> Iterator[str]:
+        """A sentence for each attack on the row, beside its power."""
+        judged = self._verdicts(row)
+        for one in judged:
+            yield one.sentence.text
+        words = {one.words for one in judged}
+        others = dict(findings.leaks(row))
+        unprotected_leaks = dict(findings.leaks(self._bare))
+        for name, text in others.items():
+            attack = name.partition(":")[0]
+            if attack in row.leaks:
+                continue
+            powerful = self._finds_something(attack)
+            words.add("" if powerful else NOTHING_SHOWN)
+            bare = unprotected_leaks.get(name, "not measured").partition(";")[0]
+            yield f"{name} {text}; {bare} unprotected{'' if powerful else f': {NOTHING_SHOWN}'}."
+        if NOTHING_SHOWN in words:
+            yield (
+                "Nothing shown is no evidence of safety: the attack finds nothing without "
+                "protection either, and the proof alone stands behind this row."
+            )
+        reasons = [f"; {one.name} does not apply: {one.reason}" for one in row.skipped_attacks]
+        if not words or reasons:
+            what = "Not every attack ran" if words else "No attack ran"
+            yield f"{what}, the proof alone stands behind the rest{''.join(reasons)}."
+        if len(row.seeds) == 1:
+            yield "One seed ran: no interval holds chance between seeds; give more --minutes."
+
+    def _verdicts(self, row: Row) -> list[Verdict]:
+        return verdicts(row, self._free)
+
+    def _finds_something(self, attack: str) -> bool:
+        """True if a main metric of an attack surely leaks in the unprotected row."""
+        return any(
+            metric.main and metric.better == "lower" and (stat.low or 0.0) > metric.no_leak
+            for name, stat in self._bare.leakage.get(attack, {}).items()
+            for metric in [self._bare.metrics.metric("leakage", name, attack)]
+            if metric.no_leak is not None and stat.low is not None
+        )
+
+    def _baseline(self) -> Iterator[str]:
+        """A warning where a cheap model without protection beats the unprotected row."""
+        sign = 1.0 if headline(self._bare)[1] else -1.0
+        first = leading(self._bare)
+        for one in references(self._board):
+            if one.kind == "baseline" and first is not None:
+                reached = one.high if sign > 0 else one.low
+                if sign * reached > sign * first.value:
+                    text = value_text(leading_metric(self._bare), reached)
+                    yield (
+                        f"Caution: {one.name}, cheap and without protection, reaches {text}: the "
+                        "unprotected row is no upper end, and protection costs more than it says."
+                    )
+
+    def _unprotected_users(self) -> Iterator[str]:
+        params = self._bare.spec.source.params
+        groups = []
+        if share := params.get("public_share"):
+            groups.append(
+                f"the {100 * share:.0f} % of the training users whose text plays public text"
+            )
+        if params.get("valid"):
+            groups.append("those of the split valid, by whose rows settings were chosen")
+        if groups:
+            yield f"No promise covers {', and '.join(groups)}."
