@@ -182,7 +182,7 @@ class _Ladder:
         )
 
     def beside(self, pick: Row | None, left_out: Sequence[str]) -> Iterator[str]:
-        """What attacks found, cheaper and stronger rows, and what there are too few people for."""
+        """Sentences on attacks, on other rows, and on people whom nothing protects."""
         if pick is not None:
             yield from self._attacks(pick)
         yield from self._baseline()

@@ -88,22 +88,27 @@ def advise_command(
     begun, stem = time.monotonic(), path.name.partition(".")[0] or path.resolve().name
     folder = out or Path("runs") / f"{stem}-advice"
     named = columns_by_role(text, user, label, spans, split)
-    asked = {"file": str(path), "epsilon": targets(epsilon), "task": task, "columns": named,
-             "public": [str(file) for file in public or ()]}  # fmt: skip
+    request = {
+        "file": str(path),
+        "epsilon": targets(epsilon),
+        "task": task,
+        "columns": named,
+        "public": [str(file) for file in public or ()],
+    }
     options = Options(folder / "runs", device, workers, quiet=quiet or as_json)
-    told = _proposal(folder, asked)
-    if told is None:
-        told = _propose(folder, asked, path, named, minutes, options)
+    proposal = _stored_proposal(folder, request)
+    if proposal is None:
+        proposal = _propose(folder, request, path, named, minutes, options)
     results, left = _run(folder, options, begun + 60 * minutes)
     paths = {result.id: options.out / result.id / "result.json" for result in results}
     rows = aggregate(results, paths)
-    answer = advise(rows, told["column"], told["left_out"])
+    answer = advise(rows, proposal["column"], proposal["left_out"])
     if as_json:
         recommended = None if answer.row is None else answer.row.group
-        print_json({**told, "recommended": recommended, "advice": answer.sentences,
+        print_json({**proposal, "recommended": recommended, "advice": answer.sentences,
                     "seeds_left_out": left, "rows": json.loads(to_json(rows))})  # fmt: skip
     else:
-        for line in (*answer.sentences, told["settings"], ""):
+        for line in (*answer.sentences, proposal["settings"], ""):
             echo(line)
         console().print(render(rows))
         _print_next(folder, left)
@@ -111,8 +116,8 @@ def advise_command(
         raise typer.Exit(1)
 
 
-def _proposal(folder: Path, asked: dict[str, Any]) -> dict[str, Any] | None:
-    """What an earlier call with the same options found; None where there was none.
+def _stored_proposal(folder: Path, request: dict[str, Any]) -> dict[str, Any] | None:
+    """Facts and guesses of an earlier call with the same request; None where there was none.
 
     Raises:
         InputError: if the folder holds something else.
@@ -124,7 +129,7 @@ def _proposal(folder: Path, asked: dict[str, Any]) -> dict[str, Any] | None:
         stored: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         stored = {}
-    if stored.get("asked") != json.loads(json.dumps(asked)):
+    if stored.get("request") != json.loads(json.dumps(request)):
         raise InputError(
             f"--out {folder}: it has a spec of another call; give the same file and options, or "
             "another folder"
@@ -134,7 +139,7 @@ def _proposal(folder: Path, asked: dict[str, Any]) -> dict[str, Any] | None:
 
 def _propose(
     folder: Path,
-    asked: dict[str, Any],
+    request: dict[str, Any],
     path: Path,
     named: dict[Role, str],
     minutes: float,
@@ -150,8 +155,8 @@ def _propose(
 
     def look(effort: float) -> FirstSpec:
         spec = first_spec(
-            path, named, task=asked["task"], public=tuple(map(Path, asked["public"])),
-            epsilons=asked["epsilon"], effort=effort,
+            path, named, task=request["task"], public=tuple(map(Path, request["public"])),
+            epsilons=request["epsilon"], effort=effort,
         )  # fmt: skip
         return replace(spec, suggestion=at_each_epsilon(spec.suggestion))
 
@@ -162,27 +167,32 @@ def _propose(
         spec = look(effort)
     if not options.quiet:
         print_proposal(spec)
-    data = load_yaml(spec.text(names))
     settings = "Learning rates of private rows were not searched: "
     try:
-        search = RateSearch(data, spec.suggestion)
+        search = RateSearch(load_yaml(spec.text(names)), spec.suggestion)
     except InputError as error:
         settings += f"{error}."
     else:
         where = replace(options, out=folder / "search")
-        spec = replace(spec, suggestion=search.choose(
-            run_grid(search.spec, where, Tracker(where.out, None))))  # fmt: skip
+        results = run_grid(search.spec, where, Tracker(where.out, None))
+        print_failures(results)
+        spec = replace(spec, suggestion=search.choose(results))
         settings = (
             "Learning rates of private rows are the best of three on users of the split valid, "
-            f"whom no guarantee covers: it costs the others no epsilon ({folder / 'search'})."
+            f"whom no guarantee covers: it costs the others no epsilon ({where.out})."
         )
-    told = {"asked": asked, "found": spec.facts, "guessed": spec.guesses, "settings": settings,
-            "left_out": spec.suggestion.left_out,
-            "column": str(spec.origin.params.get("user_column", ""))}  # fmt: skip
+    proposal = {
+        "request": request,
+        "found": spec.facts,
+        "guessed": spec.guesses,
+        "left_out": spec.suggestion.left_out,
+        "settings": settings,
+        "column": str(spec.origin.params.get("user_column", "")),
+    }
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(folder / "proposal.json", json.dumps(told, indent=1))
+    write_atomically(folder / "proposal.json", json.dumps(proposal, indent=1))
     write_atomically(folder / "spec.yaml", spec.text(names, "advise"))
-    return told
+    return proposal
 
 
 def _effort(data: dict[str, Any], minutes: float, options: Any) -> float | None:
@@ -225,8 +235,8 @@ def _run(folder: Path, options: Any, end: float) -> tuple[list[Result], list[int
     seeds: list[int] = data["seeds"]
     for count in range(1, len(seeds) + 1):
         begun = time.monotonic()
-        now = {**data, "seeds": seeds[:count]}
-        results = run_grid(now, options, Tracker(options.out, None))
+        started = {**data, "seeds": seeds[:count]}
+        results = run_grid(started, options, Tracker(options.out, None))
         took = time.monotonic() - begun
         if time.monotonic() + took > end:
             break

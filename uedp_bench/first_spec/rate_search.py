@@ -48,10 +48,12 @@ class RateSearch:
         suggestion: its parts, one for each epsilon.
 
     Raises:
-        InputError: if too few users are in the split `valid`.
+        InputError: if too few users are in the split `valid`, or nothing has noise.
     """
 
     def __init__(self, data: Mapping[str, Any], suggestion: Suggestion) -> None:
+        if not any(part.name in RATE for part in suggestion.mechanisms):
+            raise InputError("no row has noise")
         source = data["source"]
         source = {**source, "params": {**source["params"], "tune_on_valid": SCORED}}
         corpus = registry.sources.create(source["name"], source["params"]).load()
