@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.leaderboard import findings
-from uedp_bench.leaderboard.boards import boards
+from uedp_bench.leaderboard.boards import boards, is_unprotected
 from uedp_bench.leaderboard.cell_text import number
 from uedp_bench.leaderboard.comparisons import (
     BETTER,
@@ -16,7 +16,6 @@ from uedp_bench.leaderboard.comparisons import (
     WHY,
     Verdict,
     better_than_unprotected,
-    is_unprotected,
     references,
     unprotected,
     verdicts,
