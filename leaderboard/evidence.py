@@ -22,6 +22,7 @@ from uedp_bench.leaderboard.installed import OLDER
 from uedp_bench.leaderboard.rows import Row, aggregate, headline
 from uedp_bench.leaderboard.run_pages.detail_tables import text
 from uedp_bench.leaderboard.run_pages.in_words import no_leak_value, promise
+from uedp_bench.leaderboard.run_pages.least_protected import HEAD, exposure_groups, group_cells
 from uedp_bench.leaderboard.run_pages.summary import card
 from uedp_bench.leaderboard.sources import line_of
 from uedp_bench.leaderboard.submission import environments
@@ -76,7 +77,16 @@ def evidence(results: Sequence[Result], mechanisms: Sequence[str] = ()) -> tuple
         for row, label in zip(board, labels(board), strict=True)
         if row.group in groups
     ]
-    makers = (_verdict, _units, _guarantees, _measurements, _data, _hashes, _standards)
+    makers = (
+        _verdict,
+        _units,
+        _guarantees,
+        _measurements,
+        _least_protected,
+        _data,
+        _hashes,
+        _standards,
+    )
     return tuple(make(entries) for make in makers)
 
 
@@ -178,6 +188,26 @@ def _measurements(entries: Sequence[_Entry]) -> Section:
         ("Each interval is of 95 % by itself: of forty attacks that find nothing, one looks as if "
          "it did.",),
         tuple(sheets(_rows_beside(entries))),
+    )  # fmt: skip
+
+
+def _least_protected(entries: Sequence[_Entry]) -> Section:
+    """Exposure by group of canaries, of all seeds of a row together."""
+    rows = [
+        (one.label, attack, *cells)
+        for one in entries
+        for attack in one.row.leakage
+        for cells in group_cells(
+            exposure_groups(
+                [result.details.get(attack, {}) for result in one.results], one.row.guarantees
+            )
+        )
+    ]
+    return _section(
+        "Least protected",
+        [("row", "attack", *HEAD), *rows],
+        sentences=("Chance alone takes any group of a row beyond its limit in 5 % of all cases at "
+                   "most. Single users are not compared: results hold no score of one.",),
     )  # fmt: skip
 
 

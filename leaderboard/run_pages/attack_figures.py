@@ -124,8 +124,8 @@ _LOSSES = TypeAdapter(list[float])
 def attack_figures(details: Details, metrics: Metrics) -> list[Figure]:
     """All figures of one attack's details and metrics, in the order in which pages show them."""
     makers: tuple[Callable[[Details, Metrics], list[Figure]], ...] = (
-        rocs, exposures, references, _sides, _by_attribute, _inference_errors, projections,
-        _attackers,
+        rocs, exposures, references, _sides, _by_attribute, _by_class, _inference_errors,
+        projections, _attackers,
     )  # fmt: skip
     return [figure for make in makers for figure in make(details, metrics)]
 
@@ -183,6 +183,59 @@ def _by_attribute(details: Details, metrics: Metrics) -> list[Figure]:
         "Accuracy of guessing each private attribute from what was released, with its 95 % "
         "interval, beside always guessing the most frequent class: right of it, something leaks.",
         groups, "accuracy",
+    )]  # fmt: skip
+
+
+class _Class(BaseModel):
+    share: float
+    accuracy: Estimate
+
+
+class _Attribute(BaseModel):
+    classes: list[str]
+    rows: int
+    confusion: list[list[int]]
+    by_class: dict[str, _Class]
+
+
+_ATTRIBUTES = TypeAdapter(dict[str, _Attribute])
+
+
+def _by_class(details: Details, metrics: Metrics) -> list[Figure]:
+    """A figure an attribute: its classes, the best recognised first."""
+    attributes = shaped(_ATTRIBUTES, details.get("attributes")) or {}
+    return [figure for name, one in attributes.items() for figure in _classes_of(name, one)]
+
+
+def _classes_of(name: str, one: _Attribute) -> list[Figure]:
+    size = len(one.classes)
+    codes = {label: code for code, label in enumerate(one.classes)}
+    square = len(one.confusion) == size and all(len(row) == size for row in one.confusion)
+    if not square or len(codes) < size or not one.by_class.keys() <= codes.keys():
+        return []
+    rows = [sum(row) for row in one.confusion]
+    guesses = [sum(column) for column in zip(*one.confusion, strict=True)]
+
+    def mistaken(label: str) -> float:
+        code = codes[label]
+        others = sum(rows) - rows[code]
+        return (guesses[code] - one.confusion[code][code]) / others if others else 0.0
+
+    ordered = sorted(
+        one.by_class, key=lambda each: mistaken(each) - one.by_class[each].accuracy.value
+    )
+    names = {each: f"{each} ({rows[codes[each]]:,} rows)" for each in ordered[:CURVES]}
+    groups = {
+        "read rightly": [_interval(names[each], one.by_class[each].accuracy) for each in names],
+        "others taken for it": [Interval(names[each], mistaken(each)) for each in names],
+    }
+    return [_dots(
+        f"Least protected: {name}",
+        "Share of the rows of each class that the attacker reads rightly, with its 95 % interval, "
+        "beside the share of all other rows that it takes for this class: as large where nothing "
+        "leaks. The classes that it tells apart best come first; each interval is by itself, and "
+        "of many classes some lie apart by chance.",
+        groups, "share of rows",
     )]  # fmt: skip
 
 

@@ -36,6 +36,7 @@ from uedp_bench.leaderboard.run_pages.detail_tables import (
 )
 from uedp_bench.leaderboard.run_pages.figures import Figure
 from uedp_bench.leaderboard.run_pages.in_words import Sentence, in_words
+from uedp_bench.leaderboard.run_pages.least_protected import least_protected
 from uedp_bench.leaderboard.run_pages.summary import Reading, floor_cells, readings, tiles
 from uedp_bench.one_run.public_sizes import NOTE
 
@@ -284,7 +285,7 @@ def _attacks(result: Result, row: Row, figures: _Figures) -> list[AttackPart]:
     for at, name in enumerate(names, 1):
         metrics = result.leakage.get(name, {})
         details = result.details.get(name, {})
-        drawn = attack_figures(details, metrics)
+        drawn = [*attack_figures(details, metrics), *least_protected(details, result.guarantees)]
         notes = details.get("notes")
         readable = isinstance(notes, list) and all(isinstance(note, str) for note in notes)
         hidden = {key for figure in drawn for key in figure.draws} | (

@@ -219,7 +219,7 @@ def test_every_figure_has_its_numbers_in_a_table(page):
     data = json.loads(html.scripts["data"])["figures"]
     charts = [one for _, one in html.elements if "data-figure" in one]
     assert [one["id"] for one in data] == [one["data-figure"] for one in charts]
-    assert len(data) == 17
+    assert len(data) == 18
     assert all(one["role"] == "img" for one in charts)
     assert html.text.count("Numbers of ") == len(data)
 

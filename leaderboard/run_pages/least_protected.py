@@ -1,0 +1,230 @@
+"""Groups of canaries by exposure: who is least protected, and what chance alone would show.
+
+A canary that nobody memorised has a uniform rank among its references, so that its exposure is at
+most exponential with mean 1 / ln 2 (`statistics.exposure`), and independent of that of others. So
+limits of a mean are those of a gamma variable; all groups together pass one by chance in 5 % of
+the runs at most.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from pydantic import BaseModel, Field, TypeAdapter
+
+from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.contracts.results import Estimate
+from uedp_bench.leaderboard.cell_text import number
+from uedp_bench.leaderboard.run_pages.detail_tables import Details, shaped, table
+from uedp_bench.leaderboard.run_pages.figures import Figure, Interval, intervals
+from uedp_bench.statistics.exposure import NULL_MEAN, exposure_ceiling
+from uedp_bench.statistics.intervals import mean_estimate
+
+ERROR = 0.05
+"""Probability that chance alone marks any group."""
+
+_DRAWS = 100_000
+"""Simulated worst deciles."""
+
+_FEW = 5
+"""Canaries whose mean has a bootstrap interval, at least: that of fewer is too narrow."""
+
+
+class _Canary(BaseModel):
+    rank: int = Field(ge=1, le=2**62)
+    exposure: float = Field(ge=-1.0, le=64.0)
+    kind: str = "canary"
+    spread: int | None = Field(default=None, ge=0)
+    sentences: int | None = Field(default=None, ge=0)
+    occurrences: int | None = Field(default=None, ge=0)
+    sharers: int | None = Field(default=None, ge=0)
+    detected: bool | None = None
+
+    @property
+    def bits(self) -> float:
+        """Most bits that the rank can show."""
+        return self.exposure + math.log2(self.rank)
+
+    @property
+    def is_ranked(self) -> bool:
+        """True if the exposure is that of the rank among a whole number of references."""
+        references = math.exp2(self.bits)
+        whole = abs(references - round(references)) <= 1e-6 * references
+        return whole and self.rank <= round(references) + 1
+
+
+_CANARIES = TypeAdapter(list[_Canary])
+_Groups = Mapping[str, Sequence[_Canary]]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Canaries that share something.
+
+    Attributes:
+        name: property that they share.
+        size: number of canaries.
+        mean: mean exposure in bits.
+        limit: mean that chance alone exceeds in few runs, in bits.
+        ceiling: largest mean that a proof allows, in bits; None without a proof.
+    """
+
+    name: str
+    size: int
+    mean: Estimate
+    limit: float
+    ceiling: float | None = None
+
+    @property
+    def above_chance(self) -> bool:
+        """True if chance does not explain the mean, for all groups at once."""
+        return self.mean.value > self.limit
+
+
+def exposure_groups(
+    details: Iterable[Details], guarantees: Sequence[Guarantee] = ()
+) -> list[Group]:
+    """Groups of the canaries of one attack, the most exposed first; none without ranks.
+
+    Args:
+        details: details of the attack in each run.
+        guarantees: guarantees, of which those with a curve bound canaries of a spread.
+    """
+    canaries = [one for each in details for one in shaped(_CANARIES, each.get("canaries")) or ()]
+    if not canaries or not all(one.is_ranked for one in canaries):
+        return []
+    groups = {"all canaries": canaries, **_parts(canaries)}
+    tail = max(1, len(canaries) // 10) if len(canaries) >= 10 else 0
+    level = 1.0 - ERROR / (len(groups) + (tail > 0))
+    out = [_group(name, members, level) for name, members in groups.items()]
+    out = [
+        _beside_proof(group, groups[group.name][0], guarantees)
+        if group.name.startswith("spread") else group
+        for group in out
+    ]  # fmt: skip
+    if tail:
+        worst = sorted(one.exposure for one in canaries)[-tail:]
+        limit = _tail_limit(len(canaries), tail, level)
+        out.append(Group("worst decile", tail, Estimate(value=float(np.mean(worst))), limit))
+    return sorted(out, key=lambda group: -group.mean.value) if len(out) > 1 else []
+
+
+def _parts(canaries: Sequence[_Canary]) -> _Groups:
+    """Groups by each property in which canaries differ; no two hold the same canaries."""
+    parts: dict[str, list[_Canary]] = {}
+    for by in ("kind", "spread", "rows", "users"):
+        groups: dict[str, list[_Canary]] = {}
+        for one in canaries:
+            if name := _name(by, one):
+                groups.setdefault(name, []).append(one)
+        held = [*parts.values(), list(canaries)]
+        parts |= {name: members for name, members in groups.items() if members not in held}
+    return parts
+
+
+def _name(by: str, one: _Canary) -> str:
+    """Name of the group of a canary; empty where the property is unknown."""
+    if by == "kind":
+        return f"kind {one.kind}"
+    if by == "spread":
+        return "" if one.spread is None else f"spread {one.spread}"
+    count = one.occurrences if by == "rows" else one.sharers
+    if count is None:
+        return ""
+    low = 1 << count.bit_length() - 1 if count else 0
+    high = max(2 * low - 1, low)
+    return f"{by} {low:,}" if low == high else f"{by} {low:,} to {high:,}"
+
+
+def _beside_proof(group: Group, canary: _Canary, guarantees: Sequence[Guarantee]) -> Group:
+    """Group of a spread with the proven epsilon of all its mentions, and what that allows.
+
+    Neighbours of a user with an entity differ by all sentences that mention it
+    (`docs/proofs.md`), and so by all that a canary of its spread left in the data.
+
+    Args:
+        group: group of canaries of one spread.
+        canary: one of them.
+        guarantees: guarantees of the run.
+    """
+    spread, sentences = canary.spread or 0, canary.sentences or 0
+    points = [
+        (point.epsilon, g.delta)
+        for g in guarantees
+        if (g.kind, g.status, g.unit) == ("proven", "given", "user-entity")
+        for point in g.curve
+        if point.spread >= spread
+        and (
+            point.sentences is None
+            or sentences * max(point.spread, 1) <= point.sentences * max(spread, 1)
+        )
+    ]
+    if not points or canary.detected is False:  # a name that nobody noticed is no entity
+        return group
+    epsilon, delta = min(points)
+    name = f"{group.name} (proven ε {number(epsilon)})"
+    return replace(group, name=name, ceiling=exposure_ceiling(epsilon, delta, canary.bits))
+
+
+def _group(name: str, members: Sequence[_Canary], level: float) -> Group:
+    from scipy.special import gammaincinv
+
+    mean = mean_estimate([one.exposure for one in members], np.random.default_rng(1))
+    if len(members) < _FEW:
+        mean = Estimate(value=mean.value)
+    limit = NULL_MEAN * float(gammaincinv(len(members), level)) / len(members)
+    return Group(name, len(members), mean, limit)
+
+
+@lru_cache(maxsize=256)
+def _tail_limit(canaries: int, tail: int, level: float) -> float:
+    """Limit of the mean of the largest exposures, by simulation.
+
+    Above the largest of the others, exponential variables are exponential again (Renyi 1953).
+    """
+    rng = np.random.default_rng(1)
+    rest = canaries - tail
+    others = -np.log1p(-rng.beta(rest, tail + 1, _DRAWS)) if rest else 0.0
+    means = others + rng.gamma(tail, size=_DRAWS) / tail
+    return NULL_MEAN * float(np.quantile(means, level, method="higher"))
+
+
+def least_protected(details: Details, guarantees: Sequence[Guarantee]) -> list[Figure]:
+    """The groups of one attack in a run, with intervals, sizes and what chance may show."""
+    groups = exposure_groups([details], guarantees)
+    if not groups:
+        return []
+    marks = {
+        "mean exposure": [
+            Interval(one.name, one.mean.value, one.mean.low, one.mean.high) for one in groups
+        ],
+        "limit of chance": [Interval(one.name, one.limit) for one in groups],
+        "proof allows": [
+            Interval(one.name, one.ceiling) for one in groups if one.ceiling is not None
+        ],
+    }
+    return [Figure(
+        "Least protected",
+        "Mean exposure of canaries of one kind or spread, by the rows that hold them or the users "
+        "who say them, with its 95 % interval. Open: the limit that chance alone exceeds in 5 % of "
+        "the runs at most, all groups together; it lies far out for a small group. Worst decile: "
+        "the most exposed tenth. What a proof allows follows from the ε of a user with an entity "
+        "of this spread.",
+        intervals({name: each for name, each in marks.items() if each}, "exposure (bits)"),
+        table("least protected", HEAD, list(group_cells(groups))),
+    )]  # fmt: skip
+
+
+HEAD = ("group", "canaries", "mean exposure (bits)", "limit of chance", "beyond chance",
+        "proof allows")  # fmt: skip
+
+
+def group_cells(groups: Iterable[Group]) -> Iterator[tuple[object, ...]]:
+    """Cells of the table of groups, below `HEAD`."""
+    for one in groups:
+        mean = {"value": one.mean.value, "low": one.mean.low, "high": one.mean.high}
+        yield one.name, one.size, mean, one.limit, one.above_chance, one.ceiling
