@@ -33,7 +33,7 @@ from uedp_bench.attacks.audit.canaries import Design
 from uedp_bench.contracts.results import Result
 from uedp_bench.contracts.run_context import Speed
 from uedp_bench.grid.scheduler import jobs_of, run_jobs
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.spec import parse_spec
 

@@ -165,12 +165,11 @@ def step(name: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]
 
     import uedp_bench.training.federated as engine
     from uedp_bench.contracts.run_context import no_progress
-    from uedp_bench.data import arrow_columns
+    from uedp_bench.data import table_columns
     from uedp_bench.one_run.components import build_sources
     from uedp_bench.one_run.evaluation import score
-    from uedp_bench.one_run.execution import Execution, Meter
     from uedp_bench.one_run.planting import load_data
-    from uedp_bench.one_run.preparing import prepare
+    from uedp_bench.one_run.preparing import Execution, Meter, prepare
     from uedp_bench.one_run.protecting import protect
     from uedp_bench.spec.grid import expand
     from uedp_bench.spec.identity import Identity
@@ -179,7 +178,7 @@ def step(name: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]
 
     torch.set_num_threads(1)
     if options.held:
-        arrow_columns.MOST_ROWS_HELD = arrow_columns.MOST_BYTES_HELD = 2**62
+        table_columns.MOST_ROWS_HELD = table_columns.MOST_BYTES_HELD = 2**62
     phase = Phases()
     (spec,) = expand(parse_spec(spec_of(folder, options.users)))
     sources = build_sources(spec)

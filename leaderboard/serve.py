@@ -23,9 +23,8 @@ from types import TracebackType
 from typing import Any
 
 from uedp_bench.contracts.results import Result
-from uedp_bench.errors import InputError, UedpBenchError
+from uedp_bench.errors import InputError, UedpBenchError, plain
 from uedp_bench.io.folders import scratch_folder
-from uedp_bench.io.messages import plain
 from uedp_bench.leaderboard.loading import Loaded, Loader, Progress
 from uedp_bench.leaderboard.site import SiteFolder, reason_line, trouble, without_culprits
 from uedp_bench.leaderboard.site_files import Contents, Files

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from uedp_bench.contracts.results import Result
-from uedp_bench.errors import InputError, UedpBenchError
-from uedp_bench.io.messages import plain
+from uedp_bench.errors import InputError, UedpBenchError, plain
 from uedp_bench.leaderboard.loading import Loaded, Progress
 from uedp_bench.leaderboard.site_files import Contents
 from uedp_bench.leaderboard.sources import Copy

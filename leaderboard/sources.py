@@ -14,10 +14,9 @@ from time import monotonic
 from typing import Protocol
 
 from uedp_bench.contracts.results import Result
-from uedp_bench.errors import InputError
+from uedp_bench.errors import InputError, plain
 from uedp_bench.io.files import open_regular, open_text, shown_path
 from uedp_bench.io.folders import new_file
-from uedp_bench.io.messages import plain
 from uedp_bench.store.result_files import result_of_text, stored_result
 from uedp_bench.tracking.store import logged_results, logged_runs
 

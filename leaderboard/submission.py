@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from uedp_bench.io.messages import plain
+from uedp_bench.errors import plain
 from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.table import to_markdown
 

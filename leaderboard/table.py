@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import regex
 
-from uedp_bench.io.messages import plain
+from uedp_bench.errors import plain
 from uedp_bench.leaderboard.board_cells import Sheet, sheets
 from uedp_bench.leaderboard.cell_text import PER_DISTANCE
 from uedp_bench.leaderboard.comparisons import BETTER, warnings

@@ -184,7 +184,7 @@ def update_scores(
     """
     import torch
 
-    from uedp_bench.training.injection import direction
+    from uedp_bench.training.vector import direction
 
     update = torch.from_numpy(_capped(np.asarray(release.update, dtype=np.float64)))
     scores = [

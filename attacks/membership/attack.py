@@ -42,7 +42,7 @@ from uedp_bench.attacks.membership.shadow_models import (
 )
 from uedp_bench.corpus import distinct
 from uedp_bench.errors import shown
-from uedp_bench.statistics.roc import areas
+from uedp_bench.statistics.intervals import areas
 
 if TYPE_CHECKING:
     from uedp_bench.api import BoolArray, Corpus, IntArray, Release, Run, StoredLeakage

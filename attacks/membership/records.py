@@ -24,7 +24,7 @@ from uedp_bench.api.statistics import (
 )
 from uedp_bench.api.text import normal_surface
 from uedp_bench.bounds.ceilings import JudgedUsers
-from uedp_bench.statistics.roc import roc_points
+from uedp_bench.statistics.intervals import roc_points
 
 if TYPE_CHECKING:
     from uedp_bench.api import BoolArray, Corpus, FloatArray, IntArray, Run

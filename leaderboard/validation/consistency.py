@@ -18,7 +18,7 @@ from uedp_bench.leaderboard.validation.components import components
 from uedp_bench.leaderboard.validation.identity import fingerprint, task_version
 from uedp_bench.leaderboard.validation.publishing import PLACE
 from uedp_bench.leaderboard.validation.report import Problem, error, note, place, shown
-from uedp_bench.statistics.roc import areas
+from uedp_bench.statistics.intervals import areas
 from uedp_bench.store.result_files import names_place
 
 SLACK = 1e-9

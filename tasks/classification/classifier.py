@@ -36,7 +36,7 @@ from uedp_bench.api.networks import (
 )
 from uedp_bench.components.component import named
 from uedp_bench.contracts.learner import EXAMPLE_LENGTHS, example_ids
-from uedp_bench.data.row_vectors import RowVectors
+from uedp_bench.data.stored_rows import RowVectors
 from uedp_bench.tasks.classification.targets import classes_of, with_target
 from uedp_bench.tasks.tokens.reader import (
     SupervisedLearner,

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from uedp_bench.api import Corpus, InputError, MayBePath, Requirement, Source
 from uedp_bench.components.component import DATASETS
-from uedp_bench.data.arrow_columns import MOST_ROWS_HELD, ArrowColumns
+from uedp_bench.data.table_columns import MOST_ROWS_HELD, ArrowColumns
 from uedp_bench.data.tables import Columns
 from uedp_bench.tasks.sources.reading.columns import (
     ColumnParams,

@@ -21,10 +21,9 @@ from uedp_bench.api.text import (
     normal_id,
     open_text,
 )
-from uedp_bench.data.cell_values import NOT_TEXT
-from uedp_bench.errors import nearest, shown
+from uedp_bench.data.table_columns import NOT_TEXT
+from uedp_bench.errors import nearest, plain, shown
 from uedp_bench.io.files import shown_path
-from uedp_bench.io.messages import plain
 from uedp_bench.tasks.sources.reading.files import find_file, object_with
 from uedp_bench.tasks.sources.reading.splits import TRAIN
 

@@ -15,9 +15,8 @@ from pydantic import Field
 from uedp_bench.api import Corpus, Facts, InputError, Layer, Mention, Source, SourceParams, Spans
 from uedp_bench.api.text import AnnotationParams, RecordTag, open_text
 from uedp_bench.corpus import with_documents
-from uedp_bench.errors import shown
+from uedp_bench.errors import plain, shown
 from uedp_bench.io.files import shown_path
-from uedp_bench.io.messages import plain
 from uedp_bench.tasks.sources.reading.files import find_file, require_path
 from uedp_bench.tasks.sources.reading.splits import split_index
 

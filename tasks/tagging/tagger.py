@@ -13,7 +13,7 @@ import numpy as np
 from uedp_bench.api import BoolArray, Corpus, IntArray, Spans
 from uedp_bench.api.networks import Batch, Losses, Reader, load_weights, on_device, save_weights
 from uedp_bench.contracts.learner import LengthsOnDemand, example_ids
-from uedp_bench.data.row_vectors import RowVectors
+from uedp_bench.data.stored_rows import RowVectors
 from uedp_bench.models.word_rows import Padding, VectorRows
 from uedp_bench.tasks.tagging.targets import (
     ENTITIES,

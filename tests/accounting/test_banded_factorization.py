@@ -11,7 +11,6 @@ import pytest
 from pydantic import ValidationError
 from scipy.special import ndtr
 
-from uedp_bench.accounting.accountants.answers import Asked, Refusal
 from uedp_bench.accounting.accountants.composing import compose
 from uedp_bench.accounting.accountants.privacy_loss_grid import gaussian_epsilon
 from uedp_bench.accounting.banded_factorization import BandedFactorization, sensitivity_of
@@ -25,6 +24,7 @@ from uedp_bench.accounting.events import (
     Repeated,
     UserEntityGaussian,
 )
+from uedp_bench.accounting.guarantee import Asked, Refusal
 from uedp_bench.accounting.ledger import proven
 from uedp_bench.accounting.selection import Trials, charge
 

@@ -14,7 +14,6 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 from tiny import plugged
 
-from uedp_bench.accounting.accountants.answers import Answer, Refusal
 from uedp_bench.accounting.accountants.basic_composition import promises
 from uedp_bench.accounting.accountants.composing import compose
 from uedp_bench.accounting.accountants.dominating_pairs import DiscretePair
@@ -32,6 +31,7 @@ from uedp_bench.accounting.events import (
     Repeated,
     UserEntityGaussian,
 )
+from uedp_bench.accounting.guarantee import Answer, Refusal
 from uedp_bench.accounting.ledger import proven
 from uedp_bench.cli.main import run_cli
 from uedp_bench.components import registry

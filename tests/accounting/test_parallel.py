@@ -12,7 +12,6 @@ import pytest
 from pydantic import ValidationError
 
 from uedp_bench.accounting.accountants import composing
-from uedp_bench.accounting.accountants.answers import Refusal
 from uedp_bench.accounting.accountants.composing import MOST_SEQUENCES, compose
 from uedp_bench.accounting.accountants.joint_accountants import quick_bound
 from uedp_bench.accounting.accountants.renyi import renyi
@@ -29,6 +28,7 @@ from uedp_bench.accounting.events import (
     UserEntityGaussian,
     one_and_count,
 )
+from uedp_bench.accounting.guarantee import Refusal
 from uedp_bench.accounting.ledger import proven
 from uedp_bench.accounting.protocol_events import Parallel
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from uedp_bench.accounting.accountants.answers import Refusal
 from uedp_bench.accounting.accountants.composing import compose
 from uedp_bench.accounting.declarations import Selection
 from uedp_bench.accounting.events import (
@@ -19,7 +18,7 @@ from uedp_bench.accounting.events import (
     PureDP,
     Repeated,
 )
-from uedp_bench.accounting.guarantee import REAL_VALUED, Guarantee
+from uedp_bench.accounting.guarantee import REAL_VALUED, Guarantee, Refusal
 from uedp_bench.accounting.ledger import proven
 from uedp_bench.accounting.protocol_events import SecureComputation
 from uedp_bench.accounting.selection import Trials, charge

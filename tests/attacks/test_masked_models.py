@@ -11,7 +11,7 @@ from uedp_bench.attacks.secret_sharer.attack import SecretSharer
 from uedp_bench.contracts.learner import Schedule
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.models import bert
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.spec import parse_spec

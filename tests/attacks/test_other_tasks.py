@@ -10,7 +10,7 @@ import pytest
 from tiny import plugged, runs
 
 from uedp_bench.contracts.results import Result, RunSpec
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.retraining import check_retrainings
 from uedp_bench.one_run.runner import execute
 

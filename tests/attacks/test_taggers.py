@@ -14,7 +14,7 @@ from uedp_bench.attacks.audit.attack import Audit
 from uedp_bench.contracts.results import Result
 from uedp_bench.corpus import Corpus, Spans
 from uedp_bench.errors import InputError
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 
 SMALL = {"vocabulary_size": 200, "units": 12, "embedding_size": 12, "character_filters": 0}

@@ -33,7 +33,7 @@ from uedp_bench.bounds.ceilings import (
 from uedp_bench.bounds.trade_off import TradeOffCurve
 from uedp_bench.contracts.results import Estimate
 from uedp_bench.errors import PrivacyError
-from uedp_bench.statistics.roc import Scores, auc, auc_estimate, tpr_at_fpr
+from uedp_bench.statistics.intervals import Scores, auc, auc_estimate, tpr_at_fpr
 
 JUDGED = JudgedUsers(members=400, non_members=400, most_records=1)
 SEVERAL = JUDGED.model_copy(update={"most_records": 3})

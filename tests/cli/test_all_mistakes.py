@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from uedp_bench.cli.main import run_cli
-from uedp_bench.errors import InputError
-from uedp_bench.io.messages import setting
+from uedp_bench.errors import InputError, setting
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.spec import apply_setting, parse_setting, parse_spec, read_spec
 

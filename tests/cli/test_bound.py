@@ -9,7 +9,7 @@ import pytest
 
 from uedp_bench.bounds.lower_bounds import METHODS, epsilon_lower_bound, epsilon_of_auc
 from uedp_bench.cli.main import run_cli
-from uedp_bench.statistics.roc import auc
+from uedp_bench.statistics.intervals import auc
 
 COUNTS = ["--canaries", "1000", "--guesses", "200", "--correct", "180"]
 

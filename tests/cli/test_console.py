@@ -11,7 +11,7 @@ from hostile import answer
 
 from uedp_bench.cli.console import console, echo
 from uedp_bench.contracts.results import Cost
-from uedp_bench.io.messages import plain
+from uedp_bench.errors import plain
 
 ESCAPES = (
     "\x1b[31mred",

@@ -11,7 +11,7 @@ from tiny import NOISELESS, runs
 from uedp_bench.cli.main import run_cli
 from uedp_bench.contracts.results import ComponentSpec, Estimate, LowerBound, Result, RunSpec
 from uedp_bench.leaderboard.run_pages.in_words import result_lines
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 
 

@@ -27,9 +27,9 @@ from uedp_bench.leaderboard.site_files import first_rows
 from uedp_bench.leaderboard.table import to_csv, to_markdown
 from uedp_bench.leaderboard.validate import check
 from uedp_bench.one_run.components import build
-from uedp_bench.one_run.execution import Execution
 from uedp_bench.one_run.planning.account import read_events
 from uedp_bench.one_run.planting import load_data, plant
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 from uedp_bench.python_api.guarantees import account, calibrate
 from uedp_bench.tracking.content import metrics, tags

@@ -13,7 +13,7 @@ from toy import toy_run
 
 from uedp_bench.contracts.transcript import Message, MessageLog, Messages, Size
 from uedp_bench.errors import InputError
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 
 PLUGIN = Path(__file__).parents[1] / "support" / "parties.py"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from uedp_bench.data import row_vectors
-from uedp_bench.data.row_vectors import CountsAndVectors, IntArray, RowVectors
+from uedp_bench.data.stored_rows import CountsAndVectors, IntArray, RowVectors
 from uedp_bench.errors import UedpBenchError
 
 ROWS, SIZE = 50, 3

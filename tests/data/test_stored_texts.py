@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from uedp_bench.data.stored_texts import (
+from uedp_bench.data.stored_rows import (
     StoredTexts,
     joined_texts,
     replaced_texts,

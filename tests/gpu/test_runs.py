@@ -9,7 +9,7 @@ import pytest
 import torch
 from tiny import NOISELESS, runs
 
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 
 pytestmark = [

@@ -7,7 +7,7 @@ import pytest
 import torch
 from model_learners import MODELS, ROWS, USERS, learner_of_model
 
-from uedp_bench.one_run.execution import Meter
+from uedp_bench.one_run.preparing import Meter
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.device import choose_device
 from uedp_bench.training.local import LocalTraining

@@ -28,7 +28,7 @@ from uedp_bench.grid.scheduler import (
     run_jobs,
 )
 from uedp_bench.grid.workers import DIED, TIMEOUT, Crash
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.spec.identity import Identity
 
 TAGGING = {"model": {"name": "bilstm", "params": {"vocabulary_size": 200, "units": 4}}}

@@ -16,7 +16,7 @@ from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.run_pages.in_words import result_lines
 from uedp_bench.leaderboard.site_files import Contents
 from uedp_bench.leaderboard.validate import check
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 
 MEMBERSHIP = {"name": "membership", "params": {"held_out_users": 10}}

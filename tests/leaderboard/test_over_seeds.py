@@ -20,8 +20,7 @@ from uedp_bench.leaderboard.over_seeds import best, leaks, worst_guarantees
 from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.sources import Folder
 from uedp_bench.leaderboard.table import to_csv, to_json, to_markdown, to_text
-from uedp_bench.statistics.intervals import fraction_estimate
-from uedp_bench.statistics.roc import Scores, auc_estimate, tpr_at_fpr
+from uedp_bench.statistics.intervals import Scores, auc_estimate, fraction_estimate, tpr_at_fpr
 
 UP = Headline(metric="score", larger_is_better=True)
 DOWN = Headline(metric="score", larger_is_better=False)

@@ -13,7 +13,7 @@ from uedp_bench.leaderboard.board_cells import sheets
 from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.run_pages.summary import events as event_table
 from uedp_bench.leaderboard.validate import check
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 
 SUPPORT = Path(__file__).parents[1] / "support"

@@ -12,7 +12,7 @@ from tiny import NOISELESS, ROUNDS, SPIES, USER_DP, plugged, runs
 from uedp_bench.leaderboard.sources import Line
 from uedp_bench.leaderboard.validate import check, find
 from uedp_bench.leaderboard.validation.report import Report
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 
 ROOT = Path(__file__).parents[2]

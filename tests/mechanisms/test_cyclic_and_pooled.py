@@ -20,7 +20,7 @@ from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.cyclic import Cyclic
 from uedp_bench.mechanisms.noiseless import Noiseless
 from uedp_bench.mechanisms.pooled import Pooled
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 from uedp_bench.training.visits import received
 

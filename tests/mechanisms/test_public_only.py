@@ -15,7 +15,7 @@ from tiny import MODEL
 from uedp_bench.accounting.ledger import check_plan, proven
 from uedp_bench.contracts.results import Result
 from uedp_bench.mechanisms.public_only import PublicOnly
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.spec import parse_spec

@@ -36,7 +36,7 @@ from uedp_bench.mechanisms.private_training.user_dp import UserDP
 from uedp_bench.mechanisms.representations.dpnr import DPNR, DPNRParams, LaplaceChannel
 from uedp_bench.mechanisms.words.metric_dp import MetricDP
 from uedp_bench.mechanisms.words.noise import WordNoise
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 from uedp_bench.training.noise import GaussianNoise
 

@@ -14,8 +14,8 @@ from uedp_bench.components.registry import models
 from uedp_bench.errors import InputError
 from uedp_bench.models.networks.classifier import TfidfNetwork
 from uedp_bench.models.word_vocabularies import FIRST_TERM, TermVocabulary
-from uedp_bench.one_run.execution import Execution
 from uedp_bench.one_run.planting import forget_corpora
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.spec import parse_spec

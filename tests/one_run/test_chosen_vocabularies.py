@@ -13,8 +13,7 @@ from tiny import NOISELESS, USER_DP, runs
 from uedp_bench.contracts.release import Release
 from uedp_bench.leaderboard.validate import check
 from uedp_bench.mechanisms.dp_vocabulary import DPVocabulary
-from uedp_bench.one_run.execution import Execution
-from uedp_bench.one_run.preparing import Prepared
+from uedp_bench.one_run.preparing import Execution, Prepared
 from uedp_bench.one_run.protecting import protect
 from uedp_bench.one_run.retraining import Retraining
 from uedp_bench.one_run.runner import execute

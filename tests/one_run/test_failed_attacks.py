@@ -17,7 +17,7 @@ from uedp_bench.leaderboard.run_pages.in_words import result_lines
 from uedp_bench.leaderboard.table import to_json
 from uedp_bench.leaderboard.validation.consistency import check_consistency
 from uedp_bench.leaderboard.validation.publishing import published
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.rehearsal import rehearse
 from uedp_bench.one_run.runner import execute
 

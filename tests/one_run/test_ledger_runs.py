@@ -11,7 +11,7 @@ from tiny import NOISELESS, ROUNDS, SOURCE, SPIES, USER_DP, flags, plugged, runs
 from uedp_bench.contracts.results import RunSpec, read_result
 from uedp_bench.errors import InputError, UnknownNameError
 from uedp_bench.one_run.components import build
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 from uedp_bench.spec.grid import expand, tried_runs
 from uedp_bench.spec.identity import Identity

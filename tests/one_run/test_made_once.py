@@ -9,7 +9,7 @@ from tiny import SPIES, USER_DP, plugged, runs
 
 from uedp_bench.grid.scheduler import jobs_of, run_jobs
 from uedp_bench.one_run import components, planting, runner
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 from uedp_bench.spec import identity
 

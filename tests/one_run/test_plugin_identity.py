@@ -15,7 +15,7 @@ from uedp_bench.components.registry import mechanisms
 from uedp_bench.contracts.recorded_identity import identity_of
 from uedp_bench.contracts.results import Result
 from uedp_bench.leaderboard.validation.identity import check_identity
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 from uedp_bench.spec.identity import component_identity, identity_parts
 

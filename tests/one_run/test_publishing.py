@@ -23,8 +23,8 @@ from uedp_bench.mechanisms.noiseless import Noiseless
 from uedp_bench.mechanisms.private_training.uedp import UeDP
 from uedp_bench.mechanisms.representations.majority import Majority
 from uedp_bench.one_run.components import build
-from uedp_bench.one_run.execution import Execution
 from uedp_bench.one_run.pipeline import Pipeline
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.publishing import (
     check_carried,
     check_there,

@@ -15,8 +15,8 @@ from tiny import MODEL, NOISELESS, SPIES, USER_DP, plugged, runs
 from uedp_bench.components import registry
 from uedp_bench.corpus import SPLITS
 from uedp_bench.errors import InputError
-from uedp_bench.one_run.execution import Execution
 from uedp_bench.one_run.pipeline import Pipeline
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.retraining import Retraining
 from uedp_bench.one_run.runner import execute
 

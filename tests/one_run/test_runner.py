@@ -18,8 +18,8 @@ from uedp_bench.errors import InputError
 from uedp_bench.io import folders
 from uedp_bench.one_run import runner
 from uedp_bench.one_run.components import build, build_sources
-from uedp_bench.one_run.execution import Execution
 from uedp_bench.one_run.planting import load_corpus, plant_all, public_sizes
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 
 FEW = {"p_u": [0.3], "canaries": 2, "entity_canaries": 1, "references": 8, "word_pool": 50}

@@ -12,8 +12,8 @@ from uedp_bench.components import registry
 from uedp_bench.contracts.results import Result
 from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.one_run.components import build
-from uedp_bench.one_run.execution import Execution
 from uedp_bench.one_run.planting import forget_corpora, load_corpus, public_sizes
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.private_data import KEY, PUBLIC, counts_sizes, covers
 from uedp_bench.one_run.runner import execute
 from uedp_bench.spec.grid import expand

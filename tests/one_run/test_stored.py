@@ -11,7 +11,7 @@ from tiny import NOISELESS, SOURCE, SPIES, USER_DP, flags, plugged, runs
 from uedp_bench.accounting.guarantee import Guarantee, proves_something
 from uedp_bench.cli.main import run_cli
 from uedp_bench.contracts.results import read_result
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 from uedp_bench.tasks.sources.embedded.source import Embedded
 

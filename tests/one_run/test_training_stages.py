@@ -25,8 +25,8 @@ from uedp_bench.leaderboard.validate import check
 from uedp_bench.leaderboard.validation.derived_from_spec import derive
 from uedp_bench.leaderboard.validation.identity import check_identity
 from uedp_bench.one_run.components import build, build_sources
-from uedp_bench.one_run.execution import Execution
 from uedp_bench.one_run.planting import load_data, public_sizes
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.private_data import covers
 from uedp_bench.one_run.retraining import Retraining
 from uedp_bench.one_run.runner import execute

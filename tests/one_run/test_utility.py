@@ -9,7 +9,7 @@ from tiny import USER_DP, plugged, runs
 from uedp_bench.components.metric import Metric
 from uedp_bench.contracts.results import Estimate
 from uedp_bench.contracts.task import PUBLIC_ONLY, Task, has_learned, judged
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 
 LOWER = [

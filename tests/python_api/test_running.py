@@ -89,7 +89,7 @@ def test_settings_make_a_grid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         seen.append(data)
         return []
 
-    monkeypatch.setattr("uedp_bench.python_api.running.run_grid", keep)
+    monkeypatch.setattr("uedp_bench.python_api.run_grid.run_grid", keep)
     path = tmp_path / "mail.csv"
     ub.run(
         source={"name": "text", "params": {"path": path}}, mechanisms=["user-dp"], seeds=(1, 2),
@@ -105,7 +105,7 @@ def test_a_script_without_a_guard_runs_once(tmp_path: Path) -> None:
     script = tmp_path / "study.py"
     script.write_text(
         "import multiprocessing as mp, pathlib, os, time\n"
-        "from uedp_bench.python_api.running import _without_main\n"
+        "from uedp_bench.python_api.run_grid import _without_main\n"
         "if __name__ != '__main__':\n"
         "    pathlib.Path('imported').touch()\n"
         "with _without_main():\n"

@@ -25,7 +25,7 @@ from uedp_bench.mechanisms.noiseless import Noiseless
 from uedp_bench.mechanisms.private_training.uedp_group import UeDPGroup
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
 from uedp_bench.mechanisms.representations.dpnr import DPNR
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 from uedp_bench.randomness.streams import Stream
 from uedp_bench.spec.grid import expand

@@ -9,7 +9,7 @@ import pytest
 from tiny import ROUNDS, runs
 
 from uedp_bench.contracts.results import RunSpec
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 from uedp_bench.randomness.streams import NoiseSource, Stream
 

@@ -10,7 +10,7 @@ from services import ChatServer
 from tiny import NOISELESS, runs
 
 from uedp_bench.contracts.results import RunSpec
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 
 ANSWERS = {

@@ -24,7 +24,7 @@ from uedp_bench.grid.scheduler import jobs_of
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.models.translators import Marian, MarianParams
 from uedp_bench.one_run import preparing
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 from uedp_bench.spec.identity import Identity, check_files, identity_parts
 from uedp_bench.store.result_files import failed, names_place, recorded

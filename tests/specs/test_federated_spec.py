@@ -10,7 +10,7 @@ from uedp_bench.components import registry
 from uedp_bench.contracts.results import RunSpec
 from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.one_run.components import build
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.spec import parse_spec, read_spec

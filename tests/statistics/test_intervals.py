@@ -13,13 +13,17 @@ from sklearn.metrics import roc_auc_score
 
 from uedp_bench.errors import InputError
 from uedp_bench.statistics.intervals import (
+    Scores,
+    auc,
+    auc_estimate,
     fraction_estimate,
     mean_estimate,
     ratio_estimate,
+    roc_points,
     seed_estimate,
     sum_of_ratios_estimate,
+    tpr_at_fpr,
 )
-from uedp_bench.statistics.roc import Scores, auc, auc_estimate, roc_points, tpr_at_fpr
 
 small = st.lists(st.integers(-4, 4), min_size=1, max_size=30)
 

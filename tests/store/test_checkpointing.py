@@ -13,7 +13,7 @@ from uedp_bench.contracts.run_context import Speed
 from uedp_bench.grid.scheduler import Job, result_after
 from uedp_bench.grid.workers import DIED, Crash
 from uedp_bench.io.folders import only_process, refuse_links
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 from uedp_bench.spec.identity import Identity
 from uedp_bench.store import checkpointing

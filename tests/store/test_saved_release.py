@@ -15,9 +15,9 @@ from uedp_bench.contracts.release import PublishedOnly, Release, Updates
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import PluginError
 from uedp_bench.io.sealed_files import DamagedFileError, seal_folder
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
-from uedp_bench.store.saved_release import check_saved, load_release, save_release
+from uedp_bench.store.run_files import check_saved, load_release, save_release
 
 ENSEMBLE = """
 import copy

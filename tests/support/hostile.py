@@ -15,7 +15,7 @@ from io import StringIO
 from typing import Any
 
 from uedp_bench.cli.main import run_cli
-from uedp_bench.io.messages import plain
+from uedp_bench.errors import plain
 
 INPUTS = int(os.environ.get("UEDP_BENCH_FUZZ", "40"))
 """Inputs of each fuzzer."""

@@ -139,7 +139,7 @@ def training_begun(spec: RunSpec, out: Path, seconds: float) -> int:
     from uedp_bench.contracts.checkpoints import Pace
     from uedp_bench.contracts.run_context import Speed
     from uedp_bench.io.folders import remove_partial
-    from uedp_bench.one_run.execution import Execution
+    from uedp_bench.one_run.preparing import Execution
     from uedp_bench.one_run.runner import execute
 
     pid = os.fork()
@@ -164,7 +164,7 @@ def trainings(folder: Path, wanted: int, rng: random.Random) -> dict[str, Any]:
 
     from uedp_bench.one_run.components import build_sources
     from uedp_bench.one_run.planting import load_data
-    from uedp_bench.store.checkpointing import code_digest
+    from uedp_bench.store.run_files import code_digest
 
     (spec,) = runs(TRAINS, task=PRETRAINS)
     load_data(build_sources(spec))  # for all tries

@@ -7,9 +7,8 @@ from pathlib import Path
 from uedp_bench.contracts.results import RunSpec
 from uedp_bench.contracts.run_context import no_progress
 from uedp_bench.one_run.components import build_sources
-from uedp_bench.one_run.execution import Execution, Meter
 from uedp_bench.one_run.planting import load_data
-from uedp_bench.one_run.preparing import Prepared, prepare
+from uedp_bench.one_run.preparing import Execution, Meter, Prepared, prepare
 from uedp_bench.spec.identity import Identity
 
 

@@ -23,7 +23,7 @@ from uedp_bench.contracts.results import Result
 from uedp_bench.contracts.run_context import Speed
 from uedp_bench.leaderboard.installed import versions_of
 from uedp_bench.models import fast
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.spec import parse_spec

@@ -9,7 +9,7 @@ import pytest
 import text_encoders
 
 from uedp_bench.contracts.results import Result
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.spec import parse_spec

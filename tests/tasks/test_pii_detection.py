@@ -15,7 +15,7 @@ from uedp_bench.contracts.release import PublishedOnly
 from uedp_bench.contracts.results import Result
 from uedp_bench.corpus import SPLITS, Corpus, Layer, Spans
 from uedp_bench.errors import CapabilityError
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.spec import parse_spec

@@ -16,7 +16,7 @@ from uedp_bench.components.registry import sources
 from uedp_bench.corpus import Corpus, Layer
 from uedp_bench.corpus.entity_detection import DetectionParams
 from uedp_bench.errors import InputError
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 from uedp_bench.text.detection import detector_of, kind_of_type, kinds_of_types, measure
 from uedp_bench.text.entities import Detection

@@ -20,8 +20,7 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, NamedTuple, Param
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny
 
 from uedp_bench.components.component import parse_params
-from uedp_bench.errors import PluginError, UnknownNameError, nearest
-from uedp_bench.io.messages import plain
+from uedp_bench.errors import PluginError, UnknownNameError, nearest, plain
 
 PrivacyUnit = Literal[
     "record",

@@ -11,7 +11,6 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any, Literal
 
-from uedp_bench.accounting.accountants.answers import Answer, Asked, Refusal
 from uedp_bench.accounting.accountants.basic_composition import promises
 from uedp_bench.accounting.accountants.composing import add_up, compose
 from uedp_bench.accounting.accountants.dp_accounting import (
@@ -33,7 +32,15 @@ from uedp_bench.accounting.events import (
     PrivacyEvent,
     one_and_count,
 )
-from uedp_bench.accounting.guarantee import Condition, Guarantee, NoiseSource, general
+from uedp_bench.accounting.guarantee import (
+    Answer,
+    Asked,
+    Condition,
+    Guarantee,
+    NoiseSource,
+    Refusal,
+    general,
+)
 from uedp_bench.components import registry
 from uedp_bench.components.registry import is_reviewed, not_reviewed
 from uedp_bench.errors import InputError, PrivacyError

@@ -27,13 +27,12 @@ from typing import Any
 
 import numpy as np
 
-from uedp_bench.accounting.accountants.answers import Refusal
 from uedp_bench.accounting.accountants.renyi import ORDERS, Array, renyi, renyi_epsilon
 from uedp_bench.accounting.by_unit import events_by_unit
 from uedp_bench.accounting.declarations import Selection
 from uedp_bench.accounting.event_contract import Event, Protected
 from uedp_bench.accounting.events import NonPrivate, PrivacyEvent, Repeated, one_and_count
-from uedp_bench.accounting.guarantee import CurvePoint, Guarantee
+from uedp_bench.accounting.guarantee import CurvePoint, Guarantee, Refusal
 from uedp_bench.accounting.ledger import proven
 from uedp_bench.accounting.sampler_end_delta import whole, within
 from uedp_bench.errors import InputError

@@ -1,10 +1,5 @@
 """Privacy events, their accountants' answers, and the registry of events."""
 
-from uedp_bench.accounting.accountants.answers import Accountant as Accountant
-from uedp_bench.accounting.accountants.answers import Answer as Answer
-from uedp_bench.accounting.accountants.answers import Asked as Asked
-from uedp_bench.accounting.accountants.answers import Refusal as Refusal
-from uedp_bench.accounting.accountants.answers import Rounds as Rounds
 from uedp_bench.accounting.accountants.basic_composition import promises as promises
 from uedp_bench.accounting.accountants.dominating_pairs import Array as Array
 from uedp_bench.accounting.accountants.dominating_pairs import DiscretePair as DiscretePair
@@ -41,6 +36,11 @@ from uedp_bench.accounting.events import Repeated as Repeated
 from uedp_bench.accounting.events import SentenceSampledGaussian as SentenceSampledGaussian
 from uedp_bench.accounting.events import TwoLevelUserEntityGaussian as TwoLevelUserEntityGaussian
 from uedp_bench.accounting.events import UserEntityGaussian as UserEntityGaussian
+from uedp_bench.accounting.guarantee import Accountant as Accountant
+from uedp_bench.accounting.guarantee import Answer as Answer
+from uedp_bench.accounting.guarantee import Asked as Asked
+from uedp_bench.accounting.guarantee import Refusal as Refusal
+from uedp_bench.accounting.guarantee import Rounds as Rounds
 from uedp_bench.accounting.protocol_events import NoisyHistogram as NoisyHistogram
 from uedp_bench.accounting.protocol_events import Parallel as Parallel
 from uedp_bench.accounting.protocol_events import SecureComputation as SecureComputation

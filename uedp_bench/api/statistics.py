@@ -1,14 +1,14 @@
 """Estimates with intervals, ROC curves, and scores of spans."""
 
+from uedp_bench.statistics.intervals import Rate as Rate
+from uedp_bench.statistics.intervals import Scores as Scores
+from uedp_bench.statistics.intervals import auc as auc
+from uedp_bench.statistics.intervals import auc_estimate as auc_estimate
 from uedp_bench.statistics.intervals import fraction_estimate as fraction_estimate
 from uedp_bench.statistics.intervals import mean_estimate as mean_estimate
 from uedp_bench.statistics.intervals import ratio_estimate as ratio_estimate
 from uedp_bench.statistics.intervals import sum_of_ratios_estimate as sum_of_ratios_estimate
-from uedp_bench.statistics.roc import Rate as Rate
-from uedp_bench.statistics.roc import Scores as Scores
-from uedp_bench.statistics.roc import auc as auc
-from uedp_bench.statistics.roc import auc_estimate as auc_estimate
-from uedp_bench.statistics.roc import tpr_at_fpr as tpr_at_fpr
+from uedp_bench.statistics.intervals import tpr_at_fpr as tpr_at_fpr
 from uedp_bench.statistics.span_scores import SpanCounts as SpanCounts
 from uedp_bench.statistics.span_scores import SpanScore as SpanScore
 from uedp_bench.statistics.span_scores import span_counts as span_counts

@@ -10,8 +10,7 @@ import numpy as np
 
 from uedp_bench.bounds.trade_off import Bets, e_value_bound, place_bets
 from uedp_bench.contracts.results import CurveEvidence, Estimate, LowerBound
-from uedp_bench.statistics.intervals import CONFIDENCE
-from uedp_bench.statistics.roc import Scores, auc_estimate
+from uedp_bench.statistics.intervals import CONFIDENCE, Scores, auc_estimate
 
 if TYPE_CHECKING:
     from uedp_bench.accounting.events import Adjacency, PrivacyUnit

@@ -233,7 +233,7 @@ def _print(guarantees: Sequence[Guarantee], answers: Mapping[str, Any], as_json:
     from rich.markup import escape
     from rich.table import Table
 
-    from uedp_bench.accounting.accountants.answers import SOURCES
+    from uedp_bench.accounting.guarantee import SOURCES
     from uedp_bench.accounting.noise_search import at_least
 
     out = console()

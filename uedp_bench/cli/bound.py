@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uedp_bench.cli.console import AsJson, print_json, refuse_options
-from uedp_bench.errors import InputError, shown
+from uedp_bench.errors import InputError, plain, shown
 from uedp_bench.io.files import read_regular, read_text, shown_path
-from uedp_bench.io.messages import plain
 
 if TYPE_CHECKING:
     import numpy as np
@@ -84,7 +83,7 @@ def bound_command(
         epsilon_of_auc,
         normality_p_value,
     )
-    from uedp_bench.statistics.roc import auc
+    from uedp_bench.statistics.intervals import auc
 
     sides = read_scores(members, "--members"), read_scores(nonmembers, "--nonmembers")
     epsilon = epsilon_lower_bound(

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from uedp_bench.errors import InputError
-from uedp_bench.io.messages import plain
+from uedp_bench.errors import InputError, plain
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, ConsoleRenderable

@@ -27,9 +27,16 @@ from uedp_bench.cli.gate import gate_command
 from uedp_bench.cli.listing import show_command
 from uedp_bench.cli.report import report_command
 from uedp_bench.cli.run import quickstart_command, run_command
-from uedp_bench.errors import InputError, SeveralInputError, UedpBenchError, UnknownNameError, shown
+from uedp_bench.errors import (
+    InputError,
+    SeveralInputError,
+    UedpBenchError,
+    UnknownNameError,
+    flags,
+    plain,
+    shown,
+)
 from uedp_bench.io.folders import FULL
-from uedp_bench.io.messages import flags, plain
 from uedp_bench.version import __version__
 
 Kind = Annotated[

@@ -10,8 +10,16 @@ import typer
 
 from uedp_bench.accounting.guarantee import NoiseSource
 from uedp_bench.cli.console import console, echo
-from uedp_bench.errors import ALIKE, InputError, Problems, UnknownNameError, nearest, shown
-from uedp_bench.io.messages import flags, setting
+from uedp_bench.errors import (
+    ALIKE,
+    InputError,
+    Problems,
+    UnknownNameError,
+    flags,
+    nearest,
+    setting,
+    shown,
+)
 from uedp_bench.python_api.run_grid import Options, run_grid
 from uedp_bench.tracking.tracker import Tracker
 

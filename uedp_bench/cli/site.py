@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uedp_bench.cli.console import print_json
-from uedp_bench.errors import InputError
-from uedp_bench.io.messages import plain
+from uedp_bench.errors import InputError, plain
 
 if TYPE_CHECKING:
     from uedp_bench.leaderboard.loading import Loaded, Loader, Progress

@@ -20,10 +20,11 @@ from uedp_bench.errors import (
     MissingExtraError,
     Problems,
     SeveralInputError,
+    mends_of,
     nearest,
+    plain,
     shown,
 )
-from uedp_bench.io.messages import mends_of, plain
 
 if TYPE_CHECKING:
     from uedp_bench.components.metric import Metric

@@ -32,7 +32,7 @@ from uedp_bench.components.metric import Declared
 from uedp_bench.contracts.clients import Clients
 from uedp_bench.contracts.migrations import SCHEMA_VERSION as SCHEMA_VERSION
 from uedp_bench.contracts.migrations import migrated
-from uedp_bench.errors import InputError, is_input_error
+from uedp_bench.errors import InputError, is_input_error, plain
 from uedp_bench.io.files import MOST_PATH_SHOWN, shown_path
 from uedp_bench.io.folders import write_atomically
 from uedp_bench.io.json_files import (
@@ -42,7 +42,6 @@ from uedp_bench.io.json_files import (
     file_text,
     parse,
 )
-from uedp_bench.io.messages import plain
 
 
 class _Frozen(BaseModel):

@@ -20,10 +20,12 @@ from uedp_bench.corpus.keys import (
     normal_surface,
     without_ignorables,
 )
-from uedp_bench.corpus.public_numbers import (
+from uedp_bench.corpus.rewriting import Edit, Piece, Rewriting
+from uedp_bench.corpus.row_names import (
     keyed_uniform,
     named_users,
     owner_numbers,
+    row_ids,
     row_names,
     row_numbers,
     user_names,
@@ -32,8 +34,6 @@ from uedp_bench.corpus.public_numbers import (
     with_lone_rows,
     with_names,
 )
-from uedp_bench.corpus.rewriting import Edit, Piece, Rewriting
-from uedp_bench.corpus.row_ids import row_ids
 from uedp_bench.corpus.spans import Alignment, Layer, LostSpans, Mention, Spans
 from uedp_bench.corpus.table import (
     COLUMNS,
@@ -44,7 +44,7 @@ from uedp_bench.corpus.table import (
     dense_ids,
     or_alone,
 )
-from uedp_bench.data.stored_texts import StoredTexts, replaced_texts, some_texts
+from uedp_bench.data.stored_rows import StoredTexts, replaced_texts, some_texts
 
 __all__ = [
     "COLUMNS",

@@ -17,7 +17,7 @@ import numpy as np
 
 from uedp_bench.corpus.keys import BoolArray, IntArray, Names
 from uedp_bench.corpus.spans import Layer, LostSpans, Spans
-from uedp_bench.data.stored_texts import StoredTexts, joined_texts, replaced_texts, taken_texts
+from uedp_bench.data.stored_rows import StoredTexts, joined_texts, replaced_texts, taken_texts
 from uedp_bench.errors import InputError
 
 Facts = Mapping[str, tuple[str, ...]]

@@ -10,7 +10,7 @@ import numpy as np
 
 from uedp_bench.corpus.spans import COPIED, DROPPED, REPLACED, Alignment, Mention
 from uedp_bench.corpus.table import Corpus
-from uedp_bench.data.stored_texts import replaced_texts
+from uedp_bench.data.stored_rows import replaced_texts
 from uedp_bench.errors import InputError
 
 Piece = tuple[int, int, str | None]

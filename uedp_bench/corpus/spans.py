@@ -9,7 +9,7 @@ from typing import NoReturn
 import numpy as np
 
 from uedp_bench.corpus.keys import BoolArray, IntArray, normal_surface
-from uedp_bench.data.stored_texts import AT_ONCE, some_texts
+from uedp_bench.data.stored_rows import AT_ONCE, some_texts
 from uedp_bench.errors import CapabilityError, InputError
 
 Mention = tuple[int, int, int, int]

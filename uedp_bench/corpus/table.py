@@ -25,7 +25,7 @@ from uedp_bench.corpus._columns import (
 )
 from uedp_bench.corpus.keys import BoolArray, FloatArray, Index, IntArray, Names
 from uedp_bench.corpus.spans import Alignment, Layer, Mention, Spans
-from uedp_bench.data.stored_texts import StoredTexts, joined_texts
+from uedp_bench.data.stored_rows import StoredTexts, joined_texts
 from uedp_bench.errors import CapabilityError, InputError, nearest
 
 if TYPE_CHECKING:

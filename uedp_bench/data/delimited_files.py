@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from uedp_bench.errors import InputError, shown
+from uedp_bench.errors import InputError, plain, shown
 from uedp_bench.io.files import MOST_LINE, UTF_8, open_text, shown_path
-from uedp_bench.io.messages import plain
 
 Quoting = Literal["standard", "none"]
 """`standard`: a field may stand in double quotes, as RFC 4180 has it; `none`: a quote is text."""

@@ -13,11 +13,10 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from uedp_bench.data.arrow_columns import ArrowColumns, read_parquet
 from uedp_bench.data.delimited_files import Dialect, Quoting, read_records
-from uedp_bench.errors import InputError, shown
+from uedp_bench.data.table_columns import ArrowColumns, read_parquet
+from uedp_bench.errors import InputError, plain, shown
 from uedp_bench.io.files import UTF_8, open_text, shown_path
-from uedp_bench.io.messages import plain
 
 MOST_DEEP = 4
 """Levels of objects within objects whose fields become columns."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from uedp_bench.data.cell_values import is_blank
+from uedp_bench.data.table_columns import is_blank
 from uedp_bench.data.tables import is_printed_list
 from uedp_bench.errors import InputError, UnknownNameError, shown
 from uedp_bench.tasks.sources.reading.annotations import span_fields

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from uedp_bench.components import registry
-from uedp_bench.data.cell_values import is_blank, texts_of
+from uedp_bench.data.table_columns import is_blank, texts_of
 from uedp_bench.errors import InputError, shown
 from uedp_bench.first_spec.column_roles import (
     BLANK_WORDS,

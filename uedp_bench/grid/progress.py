@@ -24,8 +24,8 @@ from rich.progress import (
 )
 
 from uedp_bench.contracts.results import Result
+from uedp_bench.errors import plain
 from uedp_bench.grid.scheduler import Job, JobProgress
-from uedp_bench.io.messages import plain
 
 LINE_SECONDS = 60.0
 """Without a terminal, a line is printed at least so often."""

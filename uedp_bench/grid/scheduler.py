@@ -26,15 +26,14 @@ from uedp_bench.errors import Problems, is_input_error
 from uedp_bench.grid.workers import DIED, Crash, Tell, in_processes
 from uedp_bench.io.folders import refuse_links
 from uedp_bench.one_run.components import Components, build
-from uedp_bench.one_run.execution import Execution
 from uedp_bench.one_run.pairing import left_out
 from uedp_bench.one_run.planting import forget_corpora
-from uedp_bench.one_run.preparing import PlantedCounts, check_read
+from uedp_bench.one_run.preparing import Execution, PlantedCounts, check_read
 from uedp_bench.one_run.private_data import keep_result
 from uedp_bench.one_run.public_sizes import unit_sizes
 from uedp_bench.spec.identity import Identity, check_files
-from uedp_bench.store.checkpointing import after_failure, forget
 from uedp_bench.store.result_files import failed, result_of_run
+from uedp_bench.store.run_files import after_failure, forget
 
 MOST_FAILURES = 3
 """A run that failed so often, and not on bad input, is left out until it is asked for."""

@@ -19,8 +19,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
-from uedp_bench.errors import InputError
-from uedp_bench.io.messages import plain
+from uedp_bench.errors import InputError, plain
 
 MOST_PATH_SHOWN = 200
 """Characters of a path that a message repeats."""

@@ -17,8 +17,8 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
+from uedp_bench.errors import plain
 from uedp_bench.io.files import UnreadableError, read_regular
-from uedp_bench.io.messages import plain
 
 MOST_BYTES = 16 * 2**20
 """Largest size of a result file; the largest reference result has 48 kB."""

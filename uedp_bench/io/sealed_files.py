@@ -24,9 +24,8 @@ from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 
-from uedp_bench.errors import InputError
+from uedp_bench.errors import InputError, plain
 from uedp_bench.io.folders import new_file, write_atomically
-from uedp_bench.io.messages import plain
 
 SUMS = "SHA256SUMS"
 """File in a folder with the digests of all others, as `sha256sum -c` reads them."""

@@ -11,8 +11,7 @@ from typing import Any
 import yaml
 from yaml.reader import ReaderError
 
-from uedp_bench.errors import InputError
-from uedp_bench.io.messages import plain
+from uedp_bench.errors import InputError, plain
 
 MOST_BYTES = 256 * 2**10
 """Largest size of a YAML file; the largest packaged spec has 4 KiB."""

@@ -30,15 +30,14 @@ from uedp_bench.io.folders import (
     sync_files,
     write_json,
 )
-from uedp_bench.store.saved_release import check_saved, save_release
+from uedp_bench.store.run_files import check_saved, save_release
 
 if TYPE_CHECKING:
     from uedp_bench.contracts.source import CorpusStats
     from uedp_bench.one_run.evaluation import Attacked
-    from uedp_bench.one_run.execution import Execution
     from uedp_bench.one_run.pipeline import Pipeline
     from uedp_bench.one_run.planting import PlantedCorpus
-    from uedp_bench.one_run.preparing import Prepared
+    from uedp_bench.one_run.preparing import Execution, Prepared
     from uedp_bench.one_run.protecting import Protected
 
 KEY = "simulation_only"

@@ -29,10 +29,9 @@ from uedp_bench.corpus import BoolArray, FloatArray
 from uedp_bench.errors import UedpBenchError
 from uedp_bench.one_run.components import build_sources
 from uedp_bench.one_run.evaluation import reason_against, run_attack, score, with_messages
-from uedp_bench.one_run.execution import Execution, Meter
 from uedp_bench.one_run.pipeline import Pipeline
 from uedp_bench.one_run.planting import load_data
-from uedp_bench.one_run.preparing import Prepared, prepare
+from uedp_bench.one_run.preparing import Execution, Meter, Prepared, prepare
 from uedp_bench.one_run.protecting import Protected, protect
 from uedp_bench.one_run.retraining import Retraining
 from uedp_bench.spec.identity import Identity

@@ -28,7 +28,7 @@ from uedp_bench.one_run.pipeline import Pipeline
 from uedp_bench.one_run.preparing import Prepared
 from uedp_bench.one_run.protecting import protect
 from uedp_bench.spec.identity import component_identity
-from uedp_bench.store.saved_release import load_release, save_release
+from uedp_bench.store.run_files import load_release, save_release
 
 if TYPE_CHECKING:
     from uedp_bench.contracts.capabilities import Vocabulary

@@ -20,16 +20,15 @@ from uedp_bench.errors import InputError
 from uedp_bench.io.folders import disk_is_full
 from uedp_bench.one_run.components import build_sources
 from uedp_bench.one_run.evaluation import Attacked, Scored, attack_all, score, with_messages
-from uedp_bench.one_run.execution import Execution, Meter
 from uedp_bench.one_run.guaranteeing import checked_ceilings, guarantees
 from uedp_bench.one_run.planting import Data, load_data
-from uedp_bench.one_run.preparing import Prepared, prepare
+from uedp_bench.one_run.preparing import Execution, Meter, Prepared, prepare
 from uedp_bench.one_run.private_data import Keeper, counts_sizes, keep_result, marked
 from uedp_bench.one_run.protecting import Protected, protect
 from uedp_bench.one_run.retraining import Retraining
 from uedp_bench.spec.identity import Identity
-from uedp_bench.store.checkpointing import after_failure, forget
 from uedp_bench.store.result_files import failed, provenance, reason_of
+from uedp_bench.store.run_files import after_failure, forget
 
 
 @dataclass(frozen=True)

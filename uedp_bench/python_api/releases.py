@@ -20,7 +20,7 @@ from uedp_bench.one_run.pairing import lacks, withheld
 from uedp_bench.one_run.planted_elsewhere import planted_for, planted_in
 from uedp_bench.one_run.planting import counted_sizes, forget_corpora, load_data
 from uedp_bench.python_api.results import Result
-from uedp_bench.store.saved_release import load_release as load_saved
+from uedp_bench.store.run_files import load_release as load_saved
 
 
 @dataclass(frozen=True)

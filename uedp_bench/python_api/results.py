@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from uedp_bench.contracts.results import Result as Recorded
-from uedp_bench.io.messages import plain
+from uedp_bench.errors import plain
 from uedp_bench.leaderboard.board_cells import Sheet, sheets
 from uedp_bench.leaderboard.comparisons import BETTER, warnings
 from uedp_bench.leaderboard.loading import load_results as read_all

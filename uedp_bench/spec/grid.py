@@ -14,8 +14,7 @@ from uedp_bench.components import registry
 from uedp_bench.components.component import Component, parse_params
 from uedp_bench.contracts.clients import Clients
 from uedp_bench.contracts.results import ComponentSpec, RunSpec
-from uedp_bench.errors import InputError, Problems, UnknownNameError, shown
-from uedp_bench.io.messages import below, setting
+from uedp_bench.errors import InputError, Problems, UnknownNameError, below, setting, shown
 from uedp_bench.spec.spec import Ref, Spec, apply_setting, model_of, parse_spec
 
 MOST_RUNS = 10_000

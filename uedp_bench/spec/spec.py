@@ -18,9 +18,8 @@ from uedp_bench.accounting.declarations import Selection
 from uedp_bench.accounting.guarantee import NoiseSource
 from uedp_bench.components import registry
 from uedp_bench.components.component import parse_params
-from uedp_bench.errors import InputError, UnknownNameError, nearest, shown
+from uedp_bench.errors import InputError, UnknownNameError, nearest, only, shown
 from uedp_bench.io.files import read_text, shown_path
-from uedp_bench.io.messages import only
 from uedp_bench.io.yaml_files import MOST_BYTES, load_yaml
 
 NO_MODEL = "none"

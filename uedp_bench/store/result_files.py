@@ -21,9 +21,8 @@ from typing import Any
 
 from uedp_bench.contracts.recorded_identity import identity_of
 from uedp_bench.contracts.results import Result, RunError, RunSpec, parse_result, read_result
-from uedp_bench.errors import InputError, UedpBenchError
+from uedp_bench.errors import InputError, UedpBenchError, plain
 from uedp_bench.io.json_files import MOST_SHOWN
-from uedp_bench.io.messages import plain
 from uedp_bench.spec.identity import Identity
 from uedp_bench.version import __version__
 

@@ -268,7 +268,7 @@ def check_units_do_not_touch_others(subject: Subject) -> None:
 def check_audit_reaches_updates(subject: Subject) -> None:
     """An audit whose canaries are not put in finds nothing, and a leak looks like a guarantee.
 
-    `run.injected` names users whose updates are replaced (`uedp_bench.training.injection`).
+    `run.injected` names users whose updates are replaced (`uedp_bench.training.vector`).
     """
     learner, mechanism = _adversarial(subject)
     run = Run(1, learner.sizes(), injected=tuple(range(12)))

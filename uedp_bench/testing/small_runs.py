@@ -22,9 +22,8 @@ from uedp_bench.corpus import Corpus, FloatArray
 from uedp_bench.errors import InputError, MissingExtraError
 from uedp_bench.one_run.components import build_sources
 from uedp_bench.one_run.evaluation import score
-from uedp_bench.one_run.execution import Execution, Meter
 from uedp_bench.one_run.planting import Data, load_corpus, load_data
-from uedp_bench.one_run.preparing import Prepared, prepare
+from uedp_bench.one_run.preparing import Execution, Meter, Prepared, prepare
 from uedp_bench.one_run.protecting import Protected, protect
 from uedp_bench.one_run.runner import execute
 from uedp_bench.spec.grid import expand

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uedp_bench.components import component
-from uedp_bench.errors import InputError, shown
+from uedp_bench.errors import InputError, plain, shown
 from uedp_bench.io.files import open_regular
-from uedp_bench.io.messages import plain
 
 
 @dataclass(frozen=True, eq=False)

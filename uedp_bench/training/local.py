@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from uedp_bench.contracts.learner import Batch, Learner, Losses
 from uedp_bench.corpus import BoolArray, FloatArray, IntArray
-from uedp_bench.models.fast.descent import descending, in_place
+from uedp_bench.models.fast.products import descending, in_place
 from uedp_bench.training.sampling import Cohort
 from uedp_bench.training.vector import FlatModule
 

@@ -33,9 +33,9 @@ from uedp_bench.training.device import (
 )
 from uedp_bench.training.ghost.gradients import UnknownUse
 from uedp_bench.training.ghost.single_pass import SinglePass
-from uedp_bench.training.injection import inject
 from uedp_bench.training.local import LocalTraining, LocalWork, units_at_once
 from uedp_bench.training.sampling import Cohort
+from uedp_bench.training.vector import inject
 
 
 class Share(NamedTuple):

@@ -12,10 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from uedp_bench.corpus import BoolArray, IntArray, Layer, Spans, some_texts
-from uedp_bench.data.cell_values import NOT_TEXT
+from uedp_bench.data.table_columns import NOT_TEXT
 from uedp_bench.data.tables import PYTHON_HINT, is_printed_list
-from uedp_bench.errors import InputError, nearest, shown
-from uedp_bench.io.messages import plain
+from uedp_bench.errors import InputError, nearest, plain, shown
 from uedp_bench.tasks.sources.reading.tag_schemes import (
     CATEGORIES,
     Place,

@@ -33,12 +33,21 @@ from uedp_bench.corpus import (
     with_lone_rows,
 )
 from uedp_bench.corpus.entity_detection import DetectionParams
-from uedp_bench.corpus.row_ids import PLANTED
-from uedp_bench.data.arrow_columns import BLANK, GOOD, NO_TEXT, NULL, ArrowColumns, States
-from uedp_bench.data.cell_values import Coded, is_blank, refuse_no_texts, texts_of
+from uedp_bench.corpus.row_names import PLANTED
+from uedp_bench.data.table_columns import (
+    BLANK,
+    GOOD,
+    NO_TEXT,
+    NULL,
+    ArrowColumns,
+    Coded,
+    States,
+    is_blank,
+    refuse_no_texts,
+    texts_of,
+)
 from uedp_bench.data.tables import PYTHON_HINT, Columns, FileColumns, is_printed_list, taken
-from uedp_bench.errors import InputError, Problems, nearest, shown
-from uedp_bench.io.messages import setting
+from uedp_bench.errors import InputError, Problems, nearest, setting, shown
 from uedp_bench.tasks.sources.reading.annotations import Annotation, Words, read_annotation
 from uedp_bench.tasks.sources.reading.files import DOCUMENT, check_one_type, place_of
 from uedp_bench.tasks.sources.reading.splits import (

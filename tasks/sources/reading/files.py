@@ -16,12 +16,10 @@ from typing import Any, Literal
 import numpy as np
 
 from uedp_bench.corpus import SPLITS, Corpus, IntArray, normal_id
-from uedp_bench.data.arrow_columns import ArrowColumns
-from uedp_bench.data.cell_values import NOT_TEXT
+from uedp_bench.data.table_columns import NOT_TEXT, ArrowColumns
 from uedp_bench.data.tables import Columns, FileColumns, TableFormat
-from uedp_bench.errors import InputError, nearest, shown
+from uedp_bench.errors import InputError, nearest, plain, shown
 from uedp_bench.io.files import open_text, shown_path
-from uedp_bench.io.messages import plain
 from uedp_bench.text.comparison import Pair, holds_text
 
 

@@ -23,10 +23,9 @@ from uedp_bench.corpus import (
     row_numbers,
     with_names,
 )
-from uedp_bench.data.cell_values import NOT_TEXT
-from uedp_bench.errors import InputError, nearest, shown
+from uedp_bench.data.table_columns import NOT_TEXT
+from uedp_bench.errors import InputError, nearest, plain, shown
 from uedp_bench.io.files import open_text, shown_path
-from uedp_bench.io.messages import plain
 
 CutBy = Literal["user", "row"]
 """Unit that moves to another split."""

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uedp_bench.accounting.accountants.answers import Refusal
 from uedp_bench.accounting.accountants.basic_composition import (
     basic_epsilon,
     basic_reason,
@@ -17,6 +16,7 @@ from uedp_bench.accounting.accountants.basic_composition import (
     group_delta,
 )
 from uedp_bench.accounting.events import ApproximateDP, LaplaceVector, MetricPrivacy, PureDP
+from uedp_bench.accounting.guarantee import Refusal
 
 ANY = "add-or-remove"
 

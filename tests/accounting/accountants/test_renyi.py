@@ -13,7 +13,6 @@ from scipy.integrate import quad
 from scipy.special import logsumexp
 from scipy.stats import binom, norm
 
-from uedp_bench.accounting.accountants.answers import Refusal
 from uedp_bench.accounting.accountants.dp_accounting import rdp_epsilon
 from uedp_bench.accounting.accountants.renyi import ORDERS, log_moment, moments_epsilon, renyi
 from uedp_bench.accounting.events import (
@@ -28,6 +27,7 @@ from uedp_bench.accounting.events import (
     TwoLevelUserEntityGaussian,
     UserEntityGaussian,
 )
+from uedp_bench.accounting.guarantee import Refusal
 
 ALONE = Protected(spread=0)
 

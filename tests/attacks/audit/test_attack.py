@@ -29,8 +29,8 @@ from uedp_bench.corpus.entity_detection import DetectionParams
 from uedp_bench.errors import InputError
 from uedp_bench.leaderboard.validate import check
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
-from uedp_bench.one_run.execution import Execution
 from uedp_bench.one_run.planting import plant_all, withdrawn
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.spec import parse_spec

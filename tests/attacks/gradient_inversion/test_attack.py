@@ -23,7 +23,7 @@ from uedp_bench.attacks.gradient_inversion.attack import (
 )
 from uedp_bench.attacks.gradient_inversion.seen_updates import Seen
 from uedp_bench.contracts.transcript import Messages
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 
 ATTACK = {"name": "gradient-inversion", "params": {"order_messages": 0}}

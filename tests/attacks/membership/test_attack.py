@@ -23,7 +23,7 @@ from uedp_bench.contracts.release import Release
 from uedp_bench.contracts.run_context import Retrain, Run
 from uedp_bench.corpus import BoolArray, Corpus
 from uedp_bench.errors import InputError
-from uedp_bench.statistics.roc import Scores, auc, auc_estimate
+from uedp_bench.statistics.intervals import Scores, auc, auc_estimate
 
 RunMaker = Callable[..., Run]
 

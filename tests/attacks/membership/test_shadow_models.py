@@ -20,7 +20,7 @@ from uedp_bench.contracts.release import Release
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import Corpus, FloatArray
 from uedp_bench.errors import InputError
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 
 RunMaker = Callable[..., Run]

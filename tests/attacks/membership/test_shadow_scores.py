@@ -22,7 +22,7 @@ from uedp_bench.attacks.membership.shadow_scores import (
     without_ties,
 )
 from uedp_bench.errors import InputError
-from uedp_bench.statistics.roc import Scores, auc, auc_estimate
+from uedp_bench.statistics.intervals import Scores, auc, auc_estimate
 
 
 def ragged(rows):

@@ -20,7 +20,7 @@ from uedp_bench.contracts.results import Result, read_result
 from uedp_bench.corpus import Corpus, FloatArray
 from uedp_bench.errors import InputError
 from uedp_bench.leaderboard.loading import load_results
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.identity import component_identity

@@ -22,7 +22,7 @@ from uedp_bench.grid.ray import node_runs
 from uedp_bench.grid.ray.grid_on_ray import LOST, OnRay
 from uedp_bench.grid.scheduler import jobs_of, run_jobs
 from uedp_bench.grid.workers import DIED, TIMEOUT
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 
 pytest.importorskip("ray", reason="needs Ray: install the extra cluster")
 LOST_ONCE = Path(__file__).parent / "lost_once.py"

@@ -9,7 +9,7 @@ from uedp_bench.grid.ray import grid_on_ray
 from uedp_bench.grid.ray.node_runs import difference
 from uedp_bench.grid.scheduler import Runs
 from uedp_bench.models import fast
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.python_api.run_grid import Options, run_grid
 
 

@@ -25,9 +25,9 @@ from uedp_bench.accounting.events import Protected
 from uedp_bench.accounting.ledger import check_plan, claimed, proven
 from uedp_bench.errors import InputError, PrivacyError
 from uedp_bench.mechanisms.private_training.dp_ftrl import DPFTRL
-from uedp_bench.one_run.execution import Execution
 from uedp_bench.one_run.planning.calibration import Target, solve
 from uedp_bench.one_run.planning.planned_mechanisms import PlannedMechanism
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 from uedp_bench.randomness.streams import shared_stream
 from uedp_bench.training.noise import BandedNoise

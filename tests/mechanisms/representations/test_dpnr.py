@@ -25,8 +25,8 @@ from uedp_bench.corpus import SPLITS
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.mechanisms.noiseless import Noiseless
 from uedp_bench.mechanisms.representations.dpnr import DPNR
-from uedp_bench.one_run.execution import Execution
 from uedp_bench.one_run.pipeline import Pipeline
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.spec import parse_spec

@@ -10,7 +10,7 @@ from split import split_run, topic_corpus
 from uedp_bench.accounting.ledger import check_plan
 from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.mechanisms.representations.majority import Majority
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.spec import parse_spec

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from uedp_bench.models import fast
-from uedp_bench.models.fast import descent, gpt2_blocks, output_nats, products, recurrence
+from uedp_bench.models.fast import gpt2_blocks, output_nats, products, recurrence
 
 KERNELS: tuple[Any, ...] = (
     output_nats._TokenNats,
-    descent._Lookup,
+    products._Lookup,
     gpt2_blocks._Transformer,
     output_nats._OutputNats,
     products._Linear,

@@ -13,9 +13,9 @@ from torch import nn
 from uedp_bench.errors import InputError
 from uedp_bench.models.networks.modules import ModuleSet, load_modules, modules_of, save_modules
 from uedp_bench.one_run.components import build
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
-from uedp_bench.store.saved_release import load_release
+from uedp_bench.store.run_files import load_release
 
 ENSEMBLE = '''
 from dataclasses import replace

@@ -20,7 +20,7 @@ from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.noiseless import Noiseless
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.spec import apply_setting, parse_spec

@@ -13,7 +13,7 @@ from masked_rows import SMALL
 
 from uedp_bench.cli.main import run_cli
 from uedp_bench.models import bert
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.spec import parse_spec

@@ -16,8 +16,8 @@ from uedp_bench.contracts.run_context import Speed
 from uedp_bench.errors import CapabilityError, InputError, PrivacyError
 from uedp_bench.models import bert
 from uedp_bench.one_run.components import build, build_sources
-from uedp_bench.one_run.execution import Execution
 from uedp_bench.one_run.planting import load_data, public_sizes
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.spec import parse_spec

@@ -15,7 +15,7 @@ from neighbours import CHOICES, USERS, Choices, assert_others_stay, kept_by_cap,
 from uedp_bench.components.registry import sources
 from uedp_bench.contracts.source_rows import SCORED_STAY
 from uedp_bench.corpus import SPLITS, Corpus
-from uedp_bench.data import arrow_columns
+from uedp_bench.data import table_columns
 
 EACH = 3
 
@@ -102,8 +102,8 @@ def read(
     """Writes rows as one kind of file and loads them."""
     name, write = KINDS[request.param]
     if request.param == "large parquet":
-        monkeypatch.setattr(arrow_columns, "MOST_ROWS_HELD", 5)
-        monkeypatch.setattr(arrow_columns, "MOST_ROWS_HELD", 5)
+        monkeypatch.setattr(table_columns, "MOST_ROWS_HELD", 5)
+        monkeypatch.setattr(table_columns, "MOST_ROWS_HELD", 5)
     count = 0
 
     def load(rows: list[Row], **params: Any) -> Corpus:

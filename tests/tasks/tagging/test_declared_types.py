@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.spec import parse_spec

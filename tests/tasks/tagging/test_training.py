@@ -10,7 +10,7 @@ import pytest
 from tiny import runs
 
 from uedp_bench.contracts.results import Result
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 
 SMALL = {"vocabulary_size": 100, "units": 4, "embedding_size": 4, "character_filters": 2}

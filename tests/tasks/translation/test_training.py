@@ -11,7 +11,7 @@ from parallel_rows import MODEL, SOURCE
 from tiny import runs
 
 from uedp_bench.contracts.results import Result
-from uedp_bench.one_run.execution import Execution
+from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 
 USERS = {"rounds": 1, "users_per_round": 4}

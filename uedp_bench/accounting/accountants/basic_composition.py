@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from uedp_bench.accounting.accountants.answers import Refusal, Rounds
 from uedp_bench.accounting.event_contract import AccountantTable, Adjacency, Event, Notion, Promise
 from uedp_bench.accounting.events import ApproximateDP, LaplaceVector, MetricPrivacy, PureDP
+from uedp_bench.accounting.guarantee import Refusal, Rounds
 from uedp_bench.accounting.protocol_events import NoisyHistogram, SecureComputation, seen_alone
 
 

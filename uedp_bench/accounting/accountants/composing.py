@@ -19,15 +19,6 @@ from functools import cache
 from typing import Any
 
 from uedp_bench.accounting import sampler_end_delta as beyond
-from uedp_bench.accounting.accountants.answers import (
-    Answer,
-    Asked,
-    Refusal,
-    Rounds,
-    Sizes,
-    curve_of,
-    users_of,
-)
 from uedp_bench.accounting.accountants.basic_composition import (
     basic_epsilon,
     basic_reason,
@@ -40,7 +31,16 @@ from uedp_bench.accounting.accountants.renyi import renyi_epsilon, renyi_of_roun
 from uedp_bench.accounting.banded_factorization import WithCurve
 from uedp_bench.accounting.event_contract import MOST_COUNT, Adjacency, Event, Neighbours, Protected
 from uedp_bench.accounting.events import one_and_count
-from uedp_bench.accounting.guarantee import CurvePoint
+from uedp_bench.accounting.guarantee import (
+    Answer,
+    Asked,
+    CurvePoint,
+    Refusal,
+    Rounds,
+    Sizes,
+    curve_of,
+    users_of,
+)
 
 EVERYBODY = Protected(spread=10**9, sentences_per_user=10**6)
 """An entity that anybody may mention, where no event has a number of users."""

@@ -18,15 +18,6 @@ from dataclasses import replace
 from functools import cache, partial
 
 from uedp_bench.accounting import sampler_end_delta as beyond
-from uedp_bench.accounting.accountants.answers import (
-    Accountant,
-    Answer,
-    Asked,
-    Refusal,
-    Rounds,
-    Sizes,
-    curve_of,
-)
 from uedp_bench.accounting.accountants.dp_accounting import Known, library_epsilons, rdp_epsilon
 from uedp_bench.accounting.accountants.loss_pairs import NoisySum, happens, representable
 from uedp_bench.accounting.accountants.privacy_loss_grid import gaussian_epsilon
@@ -46,6 +37,15 @@ from uedp_bench.accounting.events import (
     SentenceSampledGaussian,
     TwoLevelUserEntityGaussian,
     UserEntityGaussian,
+)
+from uedp_bench.accounting.guarantee import (
+    Accountant,
+    Answer,
+    Asked,
+    Refusal,
+    Rounds,
+    Sizes,
+    curve_of,
 )
 
 

@@ -22,7 +22,6 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from uedp_bench.accounting.accountants.answers import Refusal, Rounds
 from uedp_bench.accounting.banded_factorization import BandedFactorization
 from uedp_bench.accounting.event_contract import (
     AccountantTable,
@@ -42,6 +41,7 @@ from uedp_bench.accounting.events import (
     UserEntityGaussian,
     one_and_count,
 )
+from uedp_bench.accounting.guarantee import Refusal, Rounds
 from uedp_bench.accounting.protocol_events import Parallel
 
 Array = npt.NDArray[np.float64]

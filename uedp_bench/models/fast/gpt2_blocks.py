@@ -18,8 +18,7 @@ from torch.nn import functional
 from torch.nn.modules import module as torch_module
 
 from uedp_bench.models import fast
-from uedp_bench.models.fast.descent import current_rate, sgd_moved
-from uedp_bench.models.fast.products import outer, product, transformed
+from uedp_bench.models.fast.products import current_rate, outer, product, sgd_moved, transformed
 
 _SLOPE = 2.0 * math.sqrt(2.0 / math.pi)
 _CUBE = 0.044715

@@ -17,8 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from uedp_bench.models import fast
-from uedp_bench.models.fast.descent import current_rate
-from uedp_bench.models.fast.products import descend, more_rows, outer, padded, product
+from uedp_bench.models.fast.products import current_rate, descend, more_rows, outer, padded, product
 from uedp_bench.models.networks.modules import OutputLayer
 
 

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from uedp_bench.contracts.learner import numbers_per_call
-from uedp_bench.models.fast.descent import lookup
-from uedp_bench.models.fast.products import product
+from uedp_bench.models.fast.products import lookup, product
 from uedp_bench.models.fast.recurrence import recurrence
 from uedp_bench.models.fast.recurrence_tables import CellWeights
 from uedp_bench.models.networks.modules import OutputLayer

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from uedp_bench.accounting.accountants.answers import SPREADS, Sizes
 from uedp_bench.accounting.banded_factorization import WithCurve
 from uedp_bench.accounting.by_unit import events_by_unit
 from uedp_bench.accounting.event_contract import MOST_COUNT, unknown_kind
@@ -17,12 +16,11 @@ from uedp_bench.accounting.events import (
     Protected,
     one_and_count,
 )
-from uedp_bench.accounting.guarantee import Guarantee, NoiseSource
+from uedp_bench.accounting.guarantee import SPREADS, Guarantee, NoiseSource, Sizes
 from uedp_bench.accounting.ledger import claimed, proven
-from uedp_bench.errors import MOST_SHOWN, InputError, shown
+from uedp_bench.errors import MOST_SHOWN, InputError, plain, shown
 from uedp_bench.io.files import read_text, shown_path
 from uedp_bench.io.json_files import MOST_BYTES, FormError, faults, parse
-from uedp_bench.io.messages import plain
 from uedp_bench.one_run.planning.planned_mechanisms import (
     SIZES,
     MissingSizeError,

@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from uedp_bench.accounting.accountants.answers import Sizes
 from uedp_bench.accounting.banded_factorization import WithCurve
 from uedp_bench.accounting.events import PrivacyEvent, Protected, one_and_count
-from uedp_bench.accounting.guarantee import CurvePoint, Guarantee
+from uedp_bench.accounting.guarantee import CurvePoint, Guarantee, Sizes
 from uedp_bench.accounting.ledger import proven, proven_at
 from uedp_bench.accounting.noise_search import (
     at_least,

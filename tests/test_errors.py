@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from uedp_bench.io.messages import plain
+from uedp_bench.errors import plain
 
 
 @pytest.mark.parametrize(

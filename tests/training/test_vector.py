@@ -15,11 +15,11 @@ from uedp_bench.training.bounds import FlatBound, Unbounded
 from uedp_bench.training.clipping import clipped_sum
 from uedp_bench.training.federated import train_federated
 from uedp_bench.training.federation import Federation
-from uedp_bench.training.injection import direction, inject
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.noise import IndependentGaussian
 from uedp_bench.training.sampling import PoissonSampler
 from uedp_bench.training.server import SgdServer
+from uedp_bench.training.vector import direction, inject
 
 SIZE = 4000
 
