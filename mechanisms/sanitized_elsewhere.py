@@ -16,7 +16,7 @@ from pydantic import Field
 from uedp_bench.api import CorpusStats, Events, InputError, Layer, PublishingMechanism, equals
 from uedp_bench.api.events import Claim, DeclaredClaim
 from uedp_bench.api.text import Rewriting, normal_id, row_ids
-from uedp_bench.corpus.row_names import PLANTED
+from uedp_bench.corpus.stable_names import PLANTED
 from uedp_bench.data.delimited_files import Quoting
 from uedp_bench.data.table_columns import texts_of
 from uedp_bench.data.tables import Layout, read_table

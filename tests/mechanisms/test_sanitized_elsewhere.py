@@ -13,7 +13,7 @@ import pytest
 from uedp_bench.accounting.ledger import claimed, proven
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.contracts.source import CorpusStats
-from uedp_bench.corpus import SPLITS, Corpus, Layer, Spans, row_names
+from uedp_bench.corpus import SPLITS, Corpus, Layer, Spans, row_ids
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.sanitized_elsewhere import SanitizedElsewhere
 from uedp_bench.one_run.publishing import publish
@@ -120,7 +120,7 @@ def test_planted_rows_need_a_file_that_was_made_after_the_planting(tmp_path: Pat
                       origin=np.array([-1, 1, 2, 3]))  # fmt: skip
     with pytest.raises(InputError, match=r"planted 1 .*data export SPEC"):
         published(tmp_path, SAID, planted)
-    texts = {**SAID, row_names(planted)[0]: "the secret is 7"}
+    texts = {**SAID, row_ids(planted)[0]: "the secret is 7"}
     out, run = published(tmp_path, texts, planted)
     assert out.texts[0] == "the secret is 7"
     assert (run.diagnostics["planted_rows"], run.diagnostics["planted_rows_unchanged"]) == (1, 1)

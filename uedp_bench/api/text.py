@@ -11,12 +11,12 @@ from uedp_bench.corpus.keys import normal_surface as normal_surface
 from uedp_bench.corpus.rewriting import Edit as Edit
 from uedp_bench.corpus.rewriting import Piece as Piece
 from uedp_bench.corpus.rewriting import Rewriting as Rewriting
-from uedp_bench.corpus.row_names import named_users as named_users
-from uedp_bench.corpus.row_names import owner_numbers as owner_numbers
-from uedp_bench.corpus.row_names import row_ids as row_ids
-from uedp_bench.corpus.row_names import row_numbers as row_numbers
-from uedp_bench.corpus.row_names import user_numbers as user_numbers
 from uedp_bench.corpus.spans import Alignment as Alignment
+from uedp_bench.corpus.stable_names import named_users as named_users
+from uedp_bench.corpus.stable_names import owner_numbers as owner_numbers
+from uedp_bench.corpus.stable_names import row_ids as row_ids
+from uedp_bench.corpus.stable_names import row_numbers as row_numbers
+from uedp_bench.corpus.stable_names import user_numbers as user_numbers
 from uedp_bench.corpus.table import concatenate as concatenate
 from uedp_bench.corpus.table import dense_ids as dense_ids
 from uedp_bench.corpus.table import or_alone as or_alone

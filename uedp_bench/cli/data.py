@@ -148,7 +148,7 @@ def export_command(
     uedp-bench data export mail.yaml --seed 1 --out rows.jsonl
     """  # noqa: D301
     from uedp_bench.components.registry import load_plugins, sources
-    from uedp_bench.corpus.row_names import write_rows
+    from uedp_bench.corpus.stable_names import write_rows
 
     load_plugins(plugin or [])
     if source.endswith((".yaml", ".yml")):

@@ -21,7 +21,8 @@ from uedp_bench.corpus.keys import (
     without_ignorables,
 )
 from uedp_bench.corpus.rewriting import Edit, Piece, Rewriting
-from uedp_bench.corpus.row_names import (
+from uedp_bench.corpus.spans import Alignment, Layer, LostSpans, Mention, Spans
+from uedp_bench.corpus.stable_names import (
     keyed_uniform,
     named_users,
     owner_numbers,
@@ -34,7 +35,6 @@ from uedp_bench.corpus.row_names import (
     with_lone_rows,
     with_names,
 )
-from uedp_bench.corpus.spans import Alignment, Layer, LostSpans, Mention, Spans
 from uedp_bench.corpus.table import (
     COLUMNS,
     CONTENT,

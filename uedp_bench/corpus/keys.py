@@ -6,7 +6,7 @@ lose characters that nobody sees.
 
 Names as digests are the keys of public randomness. A name depends on nobody else: it is that of the
 data (a user's id, a row's id), or else the content of the row itself. So whatever is drawn by it
-(`uedp_bench.corpus.row_names`) stays as it is when others come or go.
+(`uedp_bench.corpus.stable_names`) stays as it is when others come or go.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from uedp_bench.corpus import (
     with_lone_rows,
 )
 from uedp_bench.corpus.entity_detection import DetectionParams
-from uedp_bench.corpus.row_names import PLANTED
+from uedp_bench.corpus.stable_names import PLANTED
 from uedp_bench.data.table_columns import (
     BLANK,
     GOOD,

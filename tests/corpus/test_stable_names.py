@@ -24,6 +24,7 @@ from uedp_bench.corpus import (
     named_users,
     names_of_ids,
     owner_numbers,
+    row_ids,
     row_names,
     row_numbers,
     user_numbers,
@@ -31,7 +32,7 @@ from uedp_bench.corpus import (
     with_lone_rows,
     with_names,
 )
-from uedp_bench.corpus.row_names import write_rows
+from uedp_bench.corpus.stable_names import write_rows
 from uedp_bench.errors import InputError
 
 NAMES = names_of_ids("user", range(20_000)).array
@@ -167,7 +168,7 @@ def corpus(**columns: Any) -> Corpus:
 
 
 def test_rows_have_their_number_or_what_the_source_calls_them() -> None:
-    numbered, named = row_names(corpus()), row_names(corpus(ids=("a", "b", "c", "d", "e")))
+    numbered, named = row_ids(corpus()), row_ids(corpus(ids=("a", "b", "c", "d", "e")))
     assert (numbered[0], numbered[4]) == ("0", "4")
     assert (named[0], named[4]) == ("a", "e")
     # A planted row says something else than the row that it replaced: it is not called "b".
@@ -179,11 +180,11 @@ def test_rows_have_their_number_or_what_the_source_calls_them() -> None:
 def test_ids_are_the_same_in_a_part_of_the_corpus() -> None:
     whole = corpus()
     kept = np.flatnonzero(whole.where("train"))
-    assert row_names(whole.only("train")) == [row_names(whole)[row] for row in kept]
+    assert row_ids(whole.only("train")) == [row_ids(whole)[row] for row in kept]
 
 
 def test_another_text_or_user_has_another_id() -> None:
-    first = row_names(corpus())
+    first = row_ids(corpus())
     assert first[1] != first[2]  # of another user
     assert first[3] == f"{first[1]}-1"  # the same user said it twice
 
@@ -213,7 +214,7 @@ def test_private_rows_are_written_with_their_ids(tmp_path: Path, kind: str) -> N
     with file.open(encoding="utf-8", newline="") as lines:
         rows = [*csv.DictReader(lines)] if kind == "csv" else [json.loads(x) for x in lines]
     assert [row["text"] for row in rows] == [TEXTS[0], TEXTS[1], TEXTS[3]]
-    assert [row["id"] for row in rows] == [row_names(planted_corpus())[at] for at in (0, 1, 3)]
+    assert [row["id"] for row in rows] == [row_ids(planted_corpus())[at] for at in (0, 1, 3)]
     assert [row["split"] for row in rows] == ["train", "held_out", "test"]
     assert [int(row["user"]) for row in rows] == [0, 1, -1]
 
