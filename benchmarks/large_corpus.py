@@ -164,12 +164,11 @@ def step(name: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]
     import torch
 
     import uedp_bench.training.federated as engine
-    from uedp_bench.contracts.run_context import no_progress
     from uedp_bench.data import table_columns
     from uedp_bench.one_run.components import build_sources
     from uedp_bench.one_run.evaluation import score
     from uedp_bench.one_run.planting import load_data
-    from uedp_bench.one_run.preparing import Execution, Meter, prepare
+    from uedp_bench.one_run.preparing import Execution, prepare
     from uedp_bench.one_run.protecting import protect
     from uedp_bench.spec.grid import expand
     from uedp_bench.spec.identity import Identity
@@ -190,10 +189,10 @@ def step(name: str, folder: Path, options: argparse.Namespace) -> dict[str, Any]
         with phase("describe"):
             description = describe(data.corpus, "text").to_dict()
         return {"phases": phase.costs, "fingerprint": fingerprint, "rows": description["rows"]}
-    execution, meter = Execution(folder / "out", device="cpu"), Meter(no_progress)
+    execution = Execution(folder / "out", device="cpu")
     with phase("plant"):
         identity = Identity.from_spec(spec, fingerprint)
-        ready = prepare(spec, execution, (sources, data), identity, meter)
+        ready = prepare(spec, execution, (sources, data), identity)
     with phase("vocabulary"):
         parts, whole = ready.parts, ready.planted_corpus.corpus
         vocabulary = parts.task.vocabulary(whole.only("public"))

@@ -33,7 +33,7 @@ from uedp_bench.leaderboard.over_seeds import (
     same_point,
     worst_guarantees,
 )
-from uedp_bench.one_run.public_sizes import NOTE
+from uedp_bench.one_run.preparing import NOTE
 
 
 class _Frozen(BaseModel):

@@ -38,7 +38,7 @@ from uedp_bench.leaderboard.run_pages.figures import Figure
 from uedp_bench.leaderboard.run_pages.in_words import Sentence, in_words
 from uedp_bench.leaderboard.run_pages.least_protected import least_protected
 from uedp_bench.leaderboard.run_pages.summary import Reading, floor_cells, readings, tiles
-from uedp_bench.one_run.public_sizes import NOTE
+from uedp_bench.one_run.preparing import NOTE
 
 MOST = 5
 """Samples of an attack; all canaries stand in its section."""

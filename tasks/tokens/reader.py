@@ -13,9 +13,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from uedp_bench.components.component import named
-from uedp_bench.contracts.learner import Batch, Learner, Losses, Schedule, example_ids, row_seeds
+from uedp_bench.contracts.learner import (
+    Batch,
+    Learner,
+    Losses,
+    Schedule,
+    TrainedRelease,
+    example_ids,
+    row_seeds,
+)
 from uedp_bench.contracts.model import TextEncoder, load_weights, save_weights
-from uedp_bench.contracts.release import TrainedRelease
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray, some_texts
 from uedp_bench.errors import InputError, UedpBenchError
 from uedp_bench.tasks.tokens.rows import Columns, EncodedRows, TextRows, encoded_rows

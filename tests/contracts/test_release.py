@@ -18,7 +18,7 @@ from uedp_bench.contracts.capabilities import (
     capability,
     declared_capabilities,
 )
-from uedp_bench.contracts.release import TrainedRelease
+from uedp_bench.contracts.learner import TrainedRelease
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError, PluginError, UedpBenchError
 

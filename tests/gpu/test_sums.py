@@ -7,7 +7,7 @@ import pytest
 import torch
 from model_learners import MODELS, ROWS, USERS, learner_of_model
 
-from uedp_bench.one_run.preparing import Meter
+from uedp_bench.one_run.runner import Meter
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.device import choose_device
 from uedp_bench.training.local import LocalTraining
@@ -43,4 +43,5 @@ def test_a_sum_is_that_of_the_cpu(name: str, refusal: str | None) -> None:
 
 def test_a_device_by_its_number_is_measured_first() -> None:
     assert choose_device("cuda:0") == "cuda:0"
-    Meter(lambda *_: None).begin("cuda:0")
+    with Meter(lambda *_: None).planting("cuda:0"):
+        pass

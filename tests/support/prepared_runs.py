@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from uedp_bench.contracts.results import RunSpec
-from uedp_bench.contracts.run_context import no_progress
 from uedp_bench.one_run.components import build_sources
 from uedp_bench.one_run.planting import load_data
-from uedp_bench.one_run.preparing import Execution, Meter, Prepared, prepare
+from uedp_bench.one_run.preparing import Execution, Prepared, prepare
 from uedp_bench.spec.identity import Identity
 
 
@@ -18,4 +17,4 @@ def prepared(spec: RunSpec, out: Path) -> Prepared:
     data = load_data(sources)
     identity = Identity.from_spec(spec, data.fingerprint)
     execution = Execution(out, "cpu")
-    return prepare(spec, execution, (sources, data), identity, Meter(no_progress))
+    return prepare(spec, execution, (sources, data), identity)

@@ -14,7 +14,7 @@ from uedp_bench.api import Corpus, Metric, Params, SourceRef, Task, tasks
 from uedp_bench.api.capabilities import Classifier
 from uedp_bench.api.networks import Batch, Learner, Losses, Role, Schedule, take_over
 from uedp_bench.api.statistics import mean_estimate
-from uedp_bench.contracts.release import TrainedRelease
+from uedp_bench.contracts.learner import TrainedRelease
 
 BUCKETS, WIDTH = 64, 8
 

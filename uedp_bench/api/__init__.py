@@ -35,6 +35,7 @@ from uedp_bench.contracts.leakage import Attack as Attack
 from uedp_bench.contracts.leakage import Leakage as Leakage
 from uedp_bench.contracts.leakage import Planted as Planted
 from uedp_bench.contracts.leakage import StoredLeakage as StoredLeakage
+from uedp_bench.contracts.learner import TrainedRelease as TrainedRelease
 from uedp_bench.contracts.mechanism import Elsewhere as Elsewhere
 from uedp_bench.contracts.mechanism import Events as Events
 from uedp_bench.contracts.mechanism import Mechanism as Mechanism
@@ -47,7 +48,6 @@ from uedp_bench.contracts.mechanism import TrainingMechanism as TrainingMechanis
 from uedp_bench.contracts.mechanism import VocabularyMechanism as VocabularyMechanism
 from uedp_bench.contracts.release import PublishedOnly as PublishedOnly
 from uedp_bench.contracts.release import Release as Release
-from uedp_bench.contracts.release import TrainedRelease as TrainedRelease
 from uedp_bench.contracts.results import Estimate as Estimate
 from uedp_bench.contracts.results import LowerBound as LowerBound
 from uedp_bench.contracts.results import Sample as Sample

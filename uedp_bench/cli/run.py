@@ -395,7 +395,7 @@ def print_failures(results: Sequence[Result]) -> bool:
 
 def _shortfalls(results: Sequence[Result]) -> list[str]:
     """One line for each mechanism and source of which fewer units trained than were declared."""
-    from uedp_bench.one_run.public_sizes import shortfall
+    from uedp_bench.one_run.preparing import shortfall
 
     return list(dict.fromkeys(line for each in results if (line := shortfall(each))))
 

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -26,12 +26,10 @@ from uedp_bench.contracts.saved_state import StateError, digest_of, load_state, 
 from uedp_bench.io.folders import private_folder, write_json
 from uedp_bench.io.json_files import FormError, file_text
 from uedp_bench.io.sealed_files import sealed_file, unsealed
-from uedp_bench.randomness.streams import Stream
+from uedp_bench.randomness.streams import Name, Stream
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from uedp_bench.contracts.run_context import Run
 
 _HEADER = "run.json"
 _FORMAT = 4  # of all files; raised when what `_Training.state` has changes its form
@@ -52,6 +50,22 @@ class Pace(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     seconds: float = Field(default=60.0, ge=0)
     steps: int = Field(default=0, ge=0)
+
+
+class ResumedRun(Protocol):
+    """A `Run` as far as checkpoints know it."""
+
+    device: str
+    diary: Any
+
+    @property
+    def progress(self) -> Callable[[str, int, int], None]:
+        """See `Run.progress`."""
+        ...
+
+    def stream(self, *names: Name) -> Stream:
+        """See `Run.stream`."""
+        ...
 
 
 class Checkpoints:
@@ -104,7 +118,9 @@ class Checkpoints:
         self._root = self._root or drawn
         return self._root
 
-    def steps(self, name: str, run: Run, total: int, parts: Mapping[str, Any]) -> Iterator[int]:
+    def steps(
+        self, name: str, run: ResumedRun, total: int, parts: Mapping[str, Any]
+    ) -> Iterator[int]:
         """See `Run.checkpointed`."""
         if not self._on or self.folder is None:
             yield from range(total)
@@ -170,7 +186,7 @@ class Checkpoints:
             return False
         return True
 
-    def _restored_steps(self, training: _Training, run: Run) -> int:
+    def _restored_steps(self, training: _Training, run: ResumedRun) -> int:
         """Put the state of a checkpoint back, and return the number of steps that are done."""
         if not self._header_written or not training.file.is_file():
             return 0
@@ -207,7 +223,7 @@ class Checkpoints:
         write_json(self.folder / _HEADER, header, private=True)
         self._header_written = True
 
-    def _say(self, message: str, run: Run) -> None:
+    def _say(self, message: str, run: ResumedRun) -> None:
         self.messages.append(message)
         run.progress(message, 0, 1)
 
@@ -229,7 +245,7 @@ class _Training:
     """
 
     def __init__(
-        self, file: Path, name: str, run: Run, total: int, parts: Mapping[str, Any]
+        self, file: Path, name: str, run: ResumedRun, total: int, parts: Mapping[str, Any]
     ) -> None:
         self.file, self.name, self.run, self.total = file, name, run, total
         self._parts, self._seconds_before = dict(parts), 0.0

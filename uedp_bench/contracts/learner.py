@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from uedp_bench.errors import CapabilityError, PluginError
+from uedp_bench.contracts.release import Release
+from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
+from uedp_bench.errors import CapabilityError, InputError, PluginError, UedpBenchError
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
 
     from uedp_bench.contracts.capabilities import Vocabulary
-    from uedp_bench.contracts.release import Release
-    from uedp_bench.corpus import Corpus, FloatArray, IntArray
 
 Batch = Mapping[str, "Tensor"]
 """Tensors by name, each with rows as its first dimension."""
@@ -361,3 +362,41 @@ def _losses(learner: Learner, chosen: IntArray, batch: Batch) -> FloatArray:
             f"{len(chosen)} rows"
         )
     return nats
+
+
+class TrainedRelease(Release, ABC):
+    """Base of releases of a trained module: they are `RowScorer`s, whatever the task is.
+
+    A task says how its learner reads other rows; the losses are those of `Learner.losses`.
+    """
+
+    @abstractmethod
+    def learner(self, corpus: Corpus) -> Learner:
+        """Make the learner of other rows, in their order, with the released module as its own."""
+
+    def scorable(self, corpus: Corpus) -> BoolArray:
+        """See `RowScorer`; all rows, unless a task says otherwise."""
+        return np.ones(len(corpus), dtype=bool)
+
+    def row_losses(self, corpus: Corpus) -> FloatArray:
+        """See `RowScorer`.
+
+        Raises:
+            InputError: for a row that is not `scorable`.
+            UedpBenchError: if a loss is NaN.
+        """
+        refused = np.flatnonzero(~self.scorable(corpus))
+        if len(refused):
+            raise InputError(
+                f"row_losses: {len(refused)} of {len(corpus)} rows have nothing that "
+                f"{type(self).__name__} predicts, first row {refused[0]}; `scorable` says which"
+            )
+        if not len(corpus):
+            return np.empty(0)
+        losses = row_losses(self.learner(corpus), len(corpus))
+        if np.isnan(losses).any():
+            raise UedpBenchError(
+                f"the loss of row {int(np.isnan(losses).argmax())} is NaN: the weights are not "
+                "finite"
+            )
+        return losses

@@ -8,7 +8,6 @@ such a thing lacks the attribute.
 from __future__ import annotations
 
 import copy
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -28,14 +27,11 @@ from numpy.typing import NDArray
 
 from uedp_bench.accounting.events import PrivacyEvent
 from uedp_bench.contracts.capabilities import capability
-from uedp_bench.corpus import BoolArray, Corpus, FloatArray, Layer
-from uedp_bench.errors import InputError, UedpBenchError
+from uedp_bench.corpus import Corpus, Layer
 from uedp_bench.text.word_occurrences import WordChannel
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
-
-    from uedp_bench.contracts.learner import Learner
 
 
 class Release:
@@ -77,46 +73,6 @@ class Release:
     def save(self, folder: Path) -> None:
         """Write everything that answers need into a folder that exists."""
         raise TypeError(f"{type(self).__name__} cannot be saved")
-
-
-class TrainedRelease(Release, ABC):
-    """Base of releases of a trained module: they are `RowScorer`s, whatever the task is.
-
-    A task says how its learner reads other rows; the losses are those of `Learner.losses`.
-    """
-
-    @abstractmethod
-    def learner(self, corpus: Corpus) -> Learner:
-        """Make the learner of other rows, in their order, with the released module as its own."""
-
-    def scorable(self, corpus: Corpus) -> BoolArray:
-        """See `RowScorer`; all rows, unless a task says otherwise."""
-        return np.ones(len(corpus), dtype=bool)
-
-    def row_losses(self, corpus: Corpus) -> FloatArray:
-        """See `RowScorer`.
-
-        Raises:
-            InputError: for a row that is not `scorable`.
-            UedpBenchError: if a loss is NaN.
-        """
-        refused = np.flatnonzero(~self.scorable(corpus))
-        if len(refused):
-            raise InputError(
-                f"row_losses: {len(refused)} of {len(corpus)} rows have nothing that "
-                f"{type(self).__name__} predicts, first row {refused[0]}; `scorable` says which"
-            )
-        if not len(corpus):
-            return np.empty(0)
-        from uedp_bench.contracts.learner import row_losses
-
-        losses = row_losses(self.learner(corpus), len(corpus))
-        if np.isnan(losses).any():
-            raise UedpBenchError(
-                f"the loss of row {int(np.isnan(losses).argmax())} is NaN: the weights are not "
-                "finite"
-            )
-        return losses
 
 
 class PublishedOnly(Release):

@@ -19,7 +19,7 @@ from uedp_bench.one_run.components import Components, build
 from uedp_bench.one_run.guaranteeing import planned_guarantees
 from uedp_bench.one_run.planted_elsewhere import planted_for
 from uedp_bench.one_run.planting import PlantedCorpus, load_data
-from uedp_bench.one_run.public_sizes import PublicSizes, TrainingUnits, unit_sizes
+from uedp_bench.one_run.preparing import PublicSizes, TrainingUnits, unit_sizes
 from uedp_bench.one_run.rehearsal import Rehearsed, rehearse
 
 MOST_MEASURED = 60.0

@@ -28,9 +28,8 @@ from uedp_bench.io.folders import refuse_links
 from uedp_bench.one_run.components import Components, build
 from uedp_bench.one_run.pairing import left_out
 from uedp_bench.one_run.planting import forget_corpora
-from uedp_bench.one_run.preparing import Execution, PlantedCounts, check_read
+from uedp_bench.one_run.preparing import Execution, PlantedCounts, check_read, unit_sizes
 from uedp_bench.one_run.private_data import keep_result
-from uedp_bench.one_run.public_sizes import unit_sizes
 from uedp_bench.spec.identity import Identity, check_files
 from uedp_bench.store.result_files import failed, result_of_run
 from uedp_bench.store.run_files import after_failure, forget

@@ -1,23 +1,20 @@
-"""Preparation of runs: their execution and its costs, counts of rows, and a run ready to start.
-
-Counts are made once for all runs of the same rows. A run that is ready has its components, its
-planted corpus, its seed and its streams.
-"""
+"""Preparation of runs: settings of an execution, public sizes and counts of rows, a ready run."""
 
 from __future__ import annotations
 
 import json
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from uedp_bench.contracts.checkpoints import Pace, PublicStages
+from uedp_bench.contracts.clients import CLIENT, NO_CLIENTS, clients_of
 from uedp_bench.contracts.results import RunSpec
 from uedp_bench.contracts.run_context import (
     Diary,
@@ -30,15 +27,164 @@ from uedp_bench.contracts.run_context import (
 )
 from uedp_bench.contracts.source import CorpusStats, second_source
 from uedp_bench.contracts.transcript import MessageLog
+from uedp_bench.corpus import distinct
 from uedp_bench.errors import InputError
 from uedp_bench.one_run.components import Components, Sources, build
 from uedp_bench.one_run.planted_elsewhere import planted_for
 from uedp_bench.one_run.planting import Data, PlantedCorpus, load_data
-from uedp_bench.one_run.public_sizes import TrainingUnits, check_units
 from uedp_bench.one_run.publishing import check_there
 from uedp_bench.randomness.streams import scope_of
 from uedp_bench.spec.identity import Identity
 from uedp_bench.store.run_files import checkpoints_beside, checkpoints_in
+
+if TYPE_CHECKING:
+    from uedp_bench.contracts.mechanism import Mechanism
+    from uedp_bench.contracts.results import Result
+    from uedp_bench.corpus import Corpus
+    from uedp_bench.one_run.pipeline import Pipeline
+
+NOTE = "public_sizes"
+"""Name of the diagnostics that hold what `check_units` found."""
+
+
+class PublicSizes(BaseModel):
+    """Units declared and training.
+
+    Attributes:
+        planned_per_round: units of a round if all that are declared trained; None where rounds draw
+            something else.
+        expected_per_round: expected number in a round of those that train.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    unit: Literal["users", "clients", "records"]
+    declared: int
+    training: int
+    planned_per_round: float | None = None
+    expected_per_round: float | None = None
+
+
+def check_units(pipeline: Pipeline, corpus: Corpus, run: Run) -> None:
+    """Note declared units, training units and units in a round, before the run trains.
+
+    The number of units that train is private: only a simulation may look at it.
+
+    Args:
+        pipeline: pipeline with the private stages.
+        corpus: training corpus: users of the splits valid, test, public and held out have left.
+        run: run that takes the notes.
+
+    Raises:
+        InputError: if fewer units are declared than train, and the guarantee needs them all.
+    """
+    second = None if run.downstream is None else TrainingUnits.in_corpus(run.downstream)
+    sizes = unit_sizes(pipeline, TrainingUnits.in_corpus(corpus), second, run.stats)
+    for number, (stage, units) in enumerate(zip(pipeline.training, sizes, strict=True), start=1):
+        if units is not None:
+            # Attacks see diagnostics, and are not to know which mechanism they face.
+            note = {NOTE: units.model_dump(exclude_none=True)}
+            run.within(stage.name, number=number).note(**note, simulation_only=[NOTE])
+
+
+class TrainingUnits(NamedTuple):
+    """Units of the train split of a corpus, which are private."""
+
+    users: int
+    clients: int | None
+    records: int
+
+    @staticmethod
+    def in_corpus(corpus: Corpus) -> TrainingUnits:
+        """Count the units of a corpus."""
+        train = corpus.where("train")
+        users = len(distinct(corpus.users[train]))
+        dealt = CLIENT in corpus.groups
+        clients = len(np.unique(clients_of(corpus)[train])) if dealt else None
+        return TrainingUnits(users, clients, int(train.sum()))
+
+
+def unit_sizes(
+    pipeline: Pipeline,
+    training_units: TrainingUnits,
+    downstream: TrainingUnits | None,
+    stats: CorpusStats,
+) -> tuple[PublicSizes | None, ...]:
+    """Units of each private stage; None where a guarantee depends on no such number.
+
+    Args:
+        pipeline: pipeline with the private stages.
+        training_units: units that train.
+        downstream: units of the task's second source that train.
+        stats: public sizes.
+
+    Raises:
+        InputError: see `check_units`.
+    """
+    return tuple(
+        _sizes_of(
+            stage.trainer,
+            training_units if stage.rows == "source" or downstream is None else downstream,
+            stage.sizes(stats),
+        )
+        for stage in pipeline.training
+    )
+
+
+def _sizes_of(
+    mechanism: Mechanism[Any], training_units: TrainingUnits, stats: CorpusStats
+) -> PublicSizes | None:
+    units = mechanism.units(stats)
+    if units is None:
+        return None
+    training: int | None = getattr(training_units, units.unit)
+    if training is None:
+        raise InputError(NO_CLIENTS, mends=("clients.count=10",))
+    if units.at_least_all and training > units.declared:
+        parameter = "users" if units.unit == "clients" else units.unit
+        raise InputError(
+            f"{mechanism.name}.{parameter} is {units.declared:,}, and more train: the guarantee "
+            f"would leave some {units.unit} out; declare a public number that is not below the "
+            "real one",
+            mends=(f"mechanism.{mechanism.name}.{parameter}={enough(training)}",),
+        )
+    return PublicSizes(
+        unit=units.unit,
+        declared=units.declared,
+        training=training,
+        planned_per_round=units.sampled,
+        expected_per_round=units.expected(training),
+    )
+
+
+def enough(private_count: int) -> int:
+    """A round number that is not below a private one, and tells two digits of it."""
+    unit = int(10 ** max(len(str(private_count)) - 2, 0))
+    return -(-private_count // unit) * unit
+
+
+def shortfall(result: Result) -> str | None:
+    """A line that says that fewer units trained than were declared; None where all did."""
+    names = [NOTE, *sorted(name for name in result.diagnostics if name.startswith(f"{NOTE}_"))]
+    lines = (_shortfall(result, name) for name in names)
+    return next((line for line in lines if line is not None), None)
+
+
+def _shortfall(result: Result, name: str) -> str | None:
+    try:
+        units = PublicSizes.model_validate(result.diagnostics.get(name))
+    except ValidationError:  # a result without them, or of somebody else
+        return None
+    if units.training >= units.declared:
+        return None
+    line = (
+        f"{result.label}: {units.declared:,} {units.unit} are declared and {units.training:,} train"
+    )
+    if units.expected_per_round is not None and units.planned_per_round is not None:
+        line += (
+            f": {units.expected_per_round:,.4g} a round are expected in place of "
+            f"{units.planned_per_round:,.4g}"
+        )
+    return f"{line}, and the noise is as large as if all were there"
 
 
 @dataclass(frozen=True)
@@ -76,89 +222,6 @@ class Execution:
     def keeps_checkpoints(self) -> bool:
         """True if checkpoints of a run that failed are kept."""
         return self.keep_release or self.state is not None
-
-
-class Meter:
-    """Measures a run, and knows which phase it is in.
-
-    Attributes:
-        phase: phase that began last.
-        seconds: seconds by phase.
-        started: time of its creation, UTC.
-    """
-
-    def __init__(self, progress: Progress) -> None:
-        self.started = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self.phase, self._progress = "load", progress
-        self.seconds: dict[str, float] = {}
-        self._processor = time.process_time()
-        self._memory, self._device = _PeakMemory(), "cpu"
-        progress("load", 0, 1)
-
-    @contextmanager
-    def __call__(self, phase: str) -> Iterator[None]:
-        """Time a block, and report that it begins."""
-        self.phase, start = phase, time.perf_counter()
-        self._progress(phase, 0, 1)
-        yield
-        self.add(phase, time.perf_counter() - start)
-
-    def add(self, phase: str, seconds: float) -> None:
-        """Add to the seconds of a phase."""
-        self.seconds[phase] = self.seconds.get(phase, 0.0) + seconds
-
-    def begin(self, device: str) -> None:
-        """Measure memory from here on, of this device."""
-        self._device = device
-        self._memory.reset(device)
-
-    def cost(self) -> dict[str, Any]:
-        """Seconds by phase and of the processor, peak memory, device: fields of a result's cost."""
-        seconds = {f"{phase}_seconds": round(s, 3) for phase, s in self.seconds.items()}
-        peak = self._memory.peak_mb(self._device)
-        spent = round(time.process_time() - self._processor, 3)
-        return {**seconds, "cpu_seconds": spent, "peak_memory_mb": peak, "device": self._device}
-
-
-class _PeakMemory:
-    """Peak memory of a run: of the GPU where it trains on one, else of this process (Linux)."""
-
-    def reset(self, device: str) -> None:
-        """Start measuring. Where the kernel does not allow it, the process' peak counts."""
-        if device.startswith("cuda"):
-            import torch
-
-            # A device by its number is unknown before.
-            torch.cuda.init()  # type: ignore[no-untyped-call]
-            torch.cuda.reset_peak_memory_stats(device)
-            return
-        try:
-            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-        except OSError:
-            return
-
-    def peak_mb(self, device: str) -> float:
-        """Peak since `reset`, in MB (10^6 bytes)."""
-        if device.startswith("cuda"):
-            import torch
-
-            return round(torch.cuda.max_memory_allocated(device) / 1e6, 1)
-        return round(_high_water_mark() / 1e6, 1)
-
-
-def _high_water_mark() -> int:
-    """Bytes of memory that this process held at most, since the last reset where there is one."""
-    try:
-        status = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    except OSError:
-        status = []
-    for line in status:
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) * 1024
-    import resource
-
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 @dataclass(frozen=True)
@@ -268,7 +331,7 @@ def prepare(
     execution: Execution,
     source: tuple[Sources, Data],
     identity: Identity,
-    meter: Meter,
+    planting: Callable[[str], AbstractContextManager[object]] = nullcontext,
 ) -> Prepared:
     """Build the components of a run and let its attacks plant.
 
@@ -277,7 +340,7 @@ def prepare(
         execution: settings of its execution.
         source: sources of the run, and the data as they made it.
         identity: identity of the run.
-        meter: meter of the run.
+        planting: context in which attacks plant, made of the device of the run.
 
     Raises:
         InputError: for any mistake that shows before training.
@@ -286,8 +349,8 @@ def prepare(
 
     parts, (_, data) = build(spec, source[0]), source
     check_read(parts, data)
-    meter.begin(device := choose_device(execution.device, execution.speed.threads))
-    with meter("plant"):
+    device = choose_device(execution.device, execution.speed.threads)
+    with planting(device):
         planted_corpus = planted_for(parts, data, spec)
     cache = execution.state_folder / "cache"
     folder = execution.state_folder / identity.id

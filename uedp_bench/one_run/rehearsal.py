@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from uedp_bench.contracts.capabilities import Vocabulary
-from uedp_bench.contracts.checkpoints import Checkpoints
+from uedp_bench.contracts.checkpoints import Checkpoints, ResumedRun
 from uedp_bench.contracts.mechanism import PublishingMechanism, VocabularyMechanism
 from uedp_bench.contracts.release import Release
 from uedp_bench.contracts.results import FailedAttack, RunSpec, SkippedAttack
@@ -31,9 +31,10 @@ from uedp_bench.one_run.components import build_sources
 from uedp_bench.one_run.evaluation import reason_against, run_attack, score, with_messages
 from uedp_bench.one_run.pipeline import Pipeline
 from uedp_bench.one_run.planting import load_data
-from uedp_bench.one_run.preparing import Execution, Meter, Prepared, prepare
+from uedp_bench.one_run.preparing import Execution, Prepared, prepare
 from uedp_bench.one_run.protecting import Protected, protect
 from uedp_bench.one_run.retraining import Retraining
+from uedp_bench.one_run.runner import Meter
 from uedp_bench.spec.identity import Identity
 
 STEP_SECONDS, LEAST_STEPS = 0.4, 3
@@ -102,7 +103,9 @@ class FirstSteps(Checkpoints):
             (start, after), self._step = self._step, None
             self.left = self.left + after * (_clocks() - start)
 
-    def steps(self, name: str, run: Run, total: int, parts: Mapping[str, Any]) -> Iterator[int]:
+    def steps(
+        self, name: str, run: ResumedRun, total: int, parts: Mapping[str, Any]
+    ) -> Iterator[int]:
         """The first steps of a training; see `Run.checkpointed`."""
         self.begun.append((name, total))
         took: list[FloatArray] = []
@@ -134,7 +137,7 @@ def rehearse(spec: RunSpec, out: Path, device: str, *, attacks: bool) -> Rehears
     data = load_data(sources)
     identity = Identity.from_spec(spec, data.fingerprint)
     meter = Meter(no_progress)
-    ready = prepare(spec, Execution(out, device), (sources, data), identity, meter)
+    ready = prepare(spec, Execution(out, device), (sources, data), identity, meter.planting)
     first = FirstSteps()
     stages = replace(ready.public_stages, checkpoints=lambda folder: first)
     run = replace(ready.run, checkpoints=first, public_stages=stages)

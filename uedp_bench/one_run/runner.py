@@ -6,14 +6,20 @@ The outcomes of its steps are assembled into the result.
 from __future__ import annotations
 
 import errno
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.components.metric import Declared
 from uedp_bench.contracts.capabilities import Vocabulary
 from uedp_bench.contracts.results import Cost, Result, RunSpec
-from uedp_bench.contracts.run_context import Run
+from uedp_bench.contracts.run_context import Progress, Run
 from uedp_bench.contracts.task import judged
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
@@ -22,7 +28,7 @@ from uedp_bench.one_run.components import build_sources
 from uedp_bench.one_run.evaluation import Attacked, Scored, attack_all, score, with_messages
 from uedp_bench.one_run.guaranteeing import checked_ceilings, guarantees
 from uedp_bench.one_run.planting import Data, load_data
-from uedp_bench.one_run.preparing import Execution, Meter, Prepared, prepare
+from uedp_bench.one_run.preparing import Execution, Prepared, prepare
 from uedp_bench.one_run.private_data import Keeper, counts_sizes, keep_result, marked
 from uedp_bench.one_run.protecting import Protected, protect
 from uedp_bench.one_run.retraining import Retraining
@@ -168,7 +174,7 @@ def execute(spec: RunSpec, execution: Execution, identity: Identity | None = Non
             raise InputError(f"the data of {spec.source.name} changed after the runs were checked")
         current = identity or current.on(data.fingerprint)
         _check_files(spec, current)
-        ready = prepare(spec, execution, (sources, data), current, meter)
+        ready = prepare(spec, execution, (sources, data), current, meter.planting)
         result = _finished(ready, Keeper.from_run(ready, execution), meter)
         _check_files(spec, current)
     except KeyboardInterrupt:
@@ -223,3 +229,92 @@ def _finished(ready: Prepared, keeper: Keeper, meter: Meter) -> Result:
         Outcome(protected, scored, attacked, run_guarantees, limits, selection, stored),
         meter.cost(),
     )
+
+
+# ------------------------------------------------------------------------------------------- costs
+
+
+class Meter:
+    """Measures a run, and knows which phase it is in.
+
+    Attributes:
+        phase: phase that began last.
+        seconds: seconds by phase.
+        started: time of its creation, UTC.
+    """
+
+    def __init__(self, progress: Progress) -> None:
+        self.started = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self.phase, self._progress = "load", progress
+        self.seconds: dict[str, float] = {}
+        self._processor = time.process_time()
+        self._memory, self._device = _PeakMemory(), "cpu"
+        progress("load", 0, 1)
+
+    @contextmanager
+    def __call__(self, phase: str) -> Iterator[None]:
+        """Time a block, and report that it begins."""
+        self.phase, start = phase, time.perf_counter()
+        self._progress(phase, 0, 1)
+        yield
+        self.add(phase, time.perf_counter() - start)
+
+    def add(self, phase: str, seconds: float) -> None:
+        """Add to the seconds of a phase."""
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + seconds
+
+    @contextmanager
+    def planting(self, device: str) -> Iterator[None]:
+        """Time the planting, and measure memory of this device from its begin on."""
+        self._device = device
+        self._memory.reset(device)
+        with self("plant"):
+            yield
+
+    def cost(self) -> dict[str, Any]:
+        """Seconds by phase and of the processor, peak memory, device: fields of a result's cost."""
+        seconds = {f"{phase}_seconds": round(s, 3) for phase, s in self.seconds.items()}
+        peak = self._memory.peak_mb(self._device)
+        spent = round(time.process_time() - self._processor, 3)
+        return {**seconds, "cpu_seconds": spent, "peak_memory_mb": peak, "device": self._device}
+
+
+class _PeakMemory:
+    """Peak memory of a run: of the GPU where it trains on one, else of this process (Linux)."""
+
+    def reset(self, device: str) -> None:
+        """Start measuring. Where the kernel does not allow it, the process' peak counts."""
+        if device.startswith("cuda"):
+            import torch
+
+            # A device by its number is unknown before.
+            torch.cuda.init()  # type: ignore[no-untyped-call]
+            torch.cuda.reset_peak_memory_stats(device)
+            return
+        try:
+            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+        except OSError:
+            return
+
+    def peak_mb(self, device: str) -> float:
+        """Peak since `reset`, in MB (10^6 bytes)."""
+        if device.startswith("cuda"):
+            import torch
+
+            return round(torch.cuda.max_memory_allocated(device) / 1e6, 1)
+        return round(_high_water_mark() / 1e6, 1)
+
+
+def _high_water_mark() -> int:
+    """Bytes of memory that this process held at most, since the last reset where there is one."""
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    except OSError:
+        status = []
+    for line in status:
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

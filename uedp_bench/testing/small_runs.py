@@ -23,7 +23,7 @@ from uedp_bench.errors import InputError, MissingExtraError
 from uedp_bench.one_run.components import build_sources
 from uedp_bench.one_run.evaluation import score
 from uedp_bench.one_run.planting import Data, load_corpus, load_data
-from uedp_bench.one_run.preparing import Execution, Meter, Prepared, prepare
+from uedp_bench.one_run.preparing import Execution, Prepared, prepare
 from uedp_bench.one_run.protecting import Protected, protect
 from uedp_bench.one_run.runner import execute
 from uedp_bench.spec.grid import expand
@@ -221,7 +221,7 @@ def _protected(
     loaded = load_data(sources)
     data = Data(change(loaded.corpus), loaded.downstream)
     identity = Identity.from_spec(spec, data.fingerprint)
-    ready = prepare(spec, execution, (sources, data), identity, Meter(execution.progress))
+    ready = prepare(spec, execution, (sources, data), identity)
     ready = replace(ready, run=replace(ready.run, scope=secret.scope, noise_source=secret.source))
     before = digest(ready.planted_corpus.corpus)
     protected = protect(ready.parts, ready.planted_corpus.corpus, ready.run)

@@ -13,8 +13,7 @@ from uedp_bench.cli.main import app
 from uedp_bench.contracts.mechanism import PublicUnits
 from uedp_bench.contracts.results import Result
 from uedp_bench.leaderboard.validate import check
-from uedp_bench.one_run.preparing import Execution
-from uedp_bench.one_run.public_sizes import shortfall
+from uedp_bench.one_run.preparing import Execution, shortfall
 from uedp_bench.one_run.runner import execute
 
 ROUNDS = {"rounds": 2, "users_per_round": 10}
