@@ -26,7 +26,7 @@ from typing import Any
 
 from uedp_bench.components import registry
 from uedp_bench.contracts.results import Result
-from uedp_bench.io.messages import plain
+from uedp_bench.errors import plain
 from uedp_bench.io.sealed_files import package_digest
 from uedp_bench.leaderboard.boards import boards, real_first, title
 from uedp_bench.leaderboard.cell_text import NONE, guarantees_text, stat_text

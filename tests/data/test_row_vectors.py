@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from uedp_bench.data import row_vectors
+from uedp_bench.data import stored_rows
 from uedp_bench.data.stored_rows import CountsAndVectors, IntArray, RowVectors
 from uedp_bench.errors import UedpBenchError
 
@@ -80,6 +80,6 @@ def test_a_file_elsewhere_is_as_good_and_a_full_disk_is_said(
     def full() -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr(row_vectors, "_without_name", full)
+    monkeypatch.setattr(stored_rows, "_without_name", full)
     with pytest.raises(UedpBenchError, match="file: no space"):
         RowVectors(ROWS, vectors_of, 3).some(np.array([1]))

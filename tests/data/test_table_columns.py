@@ -14,7 +14,7 @@ import pytest
 
 from uedp_bench.components.registry import sources
 from uedp_bench.corpus import Corpus, StoredTexts
-from uedp_bench.data import arrow_columns
+from uedp_bench.data import table_columns
 from uedp_bench.errors import InputError
 
 ROWS = 400
@@ -22,12 +22,12 @@ ROWS = 400
 
 @pytest.fixture(autouse=True)
 def few_rows_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrow_columns, "ROWS_AT_ONCE", 37)
+    monkeypatch.setattr(table_columns, "ROWS_AT_ONCE", 37)
 
 
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrow_columns, "MOST_ROWS_HELD", 0)
+    monkeypatch.setattr(table_columns, "MOST_ROWS_HELD", 0)
 
 
 def columns() -> dict[str, Any]:
@@ -85,7 +85,7 @@ def test_the_corpus_is_the_same(
     settings = {**params, "public": [tmp_path / "public.txt"], "public_rows": 1}
     file = write(tmp_path / "data.parquet")
     held = load(file, **settings)
-    monkeypatch.setattr(arrow_columns, "MOST_ROWS_HELD", 0)
+    monkeypatch.setattr(table_columns, "MOST_ROWS_HELD", 0)
     arrow_corpus = load(file, **settings)
     assert not held.stored
     assert arrow_corpus.stored
@@ -102,7 +102,7 @@ def test_blank_rows_are_left_out_alike(tmp_path: Path, monkeypatch: pytest.Monke
     who = [None if i == 7 else f"u{i % 30}" for i in range(ROWS)]
     file = write(tmp_path / "data.parquet", text=texts, who=who)
     held = load(file, user_column="who", skip_blank=True)
-    monkeypatch.setattr(arrow_columns, "MOST_ROWS_HELD", 0)
+    monkeypatch.setattr(table_columns, "MOST_ROWS_HELD", 0)
     arrow_corpus = load(file, user_column="who", skip_blank=True)
     assert len(arrow_corpus) == ROWS - 4
     assert same(arrow_corpus, held)
@@ -138,7 +138,7 @@ def test_what_is_wrong_is_said_alike(
     file = write(tmp_path / "data.parquet", **{column: values})
     with pytest.raises(InputError) as held:
         load(file, **params)
-    monkeypatch.setattr(arrow_columns, "MOST_ROWS_HELD", 0)
+    monkeypatch.setattr(table_columns, "MOST_ROWS_HELD", 0)
     with pytest.raises(InputError) as arrow_error:
         load(file, **params)
     assert str(arrow_error.value) == str(held.value)
@@ -171,7 +171,7 @@ def test_annotations_are_the_same(
     params = {"entities_column": "names", "layer_columns": ["names"], "skip_blank": bool(blank)}
     file = write(tmp_path / "data.parquet", text=texts, names=names)
     held = load(file, **params)
-    monkeypatch.setattr(arrow_columns, "MOST_ROWS_HELD", 0)
+    monkeypatch.setattr(table_columns, "MOST_ROWS_HELD", 0)
     arrow_corpus = load(file, **params)
     assert len(held.entities) == 2 * sum(row % 3 == 0 for row in range(ROWS) if row not in blank)
     assert same(arrow_corpus, held)
@@ -186,7 +186,7 @@ def test_annotations_take_few_bytes_a_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """Fourteen words a row: a place of each, as an object, takes more than a kilobyte."""
-    monkeypatch.setattr(arrow_columns, "ROWS_AT_ONCE", 500)
+    monkeypatch.setattr(table_columns, "ROWS_AT_ONCE", 500)
     rows = 10_000
     texts = [f"row {row} " + "of many words " * 4 for row in range(rows)]
     names = [TAGS + ["O"] * 8 if kind == "tags" else SPANS] * rows
@@ -227,7 +227,7 @@ def test_what_is_wrong_with_an_annotation_is_said_alike(
     file = write(tmp_path / "data.parquet", names=rows)
     with pytest.raises(InputError, match="row 91") as held:
         load(file, entities_column="names")
-    monkeypatch.setattr(arrow_columns, "MOST_ROWS_HELD", 0)
+    monkeypatch.setattr(table_columns, "MOST_ROWS_HELD", 0)
     with pytest.raises(InputError) as arrow_error:
         load(file, entities_column="names")
     assert str(arrow_error.value) == str(held.value)
@@ -257,7 +257,7 @@ def test_splits_in_files_of_their_own(tmp_path: Path, monkeypatch: pytest.Monkey
     small = {name: values[:40] for name, values in columns().items()}
     pq.write_table(pa.table(small), folder / "test.parquet")
     held = load(folder, user_column="who", label_column="topic", attribute_columns=["number"])
-    monkeypatch.setattr(arrow_columns, "MOST_ROWS_HELD", 100)
+    monkeypatch.setattr(table_columns, "MOST_ROWS_HELD", 100)
     arrow_corpus = load(
         folder, user_column="who", label_column="topic", attribute_columns=["number"]
     )
@@ -275,7 +275,7 @@ def test_splits_whose_columns_have_other_types(
     numbers = pa.array([*range(40)]).cast(kind)
     pq.write_table(pa.table({"text": texts, "number": numbers}), folder / "test.parquet")
     held = load(folder, user_column="number", label_column="topic")
-    monkeypatch.setattr(arrow_columns, "MOST_ROWS_HELD", 0)
+    monkeypatch.setattr(table_columns, "MOST_ROWS_HELD", 0)
     assert same(load(folder, user_column="number", label_column="topic"), held)
 
 

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from uedp_bench.models.fast import products
-from uedp_bench.models.fast.products import descending, in_place
 from uedp_bench.models.fast.output_nats import output_nats
+from uedp_bench.models.fast.products import descending, in_place
 from uedp_bench.models.networks.causal_transformer import TransformerNetwork
 from uedp_bench.models.networks.modules import OutputLayer
 
