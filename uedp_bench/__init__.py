@@ -50,7 +50,7 @@ if _typing.TYPE_CHECKING:
     from uedp_bench.python_api.results import Result as Result
     from uedp_bench.python_api.results import Results as Results
     from uedp_bench.python_api.results import load_results as load_results
-    from uedp_bench.python_api.run_grid import run as run
+    from uedp_bench.python_api.running import run as run
 
 _ON_FIRST_USE: dict[str, tuple[str, ...]] = {
     "uedp_bench.accounting.guarantee": ("Guarantee",),
@@ -69,7 +69,7 @@ _ON_FIRST_USE: dict[str, tuple[str, ...]] = {
         "load_run",
     ),
     "uedp_bench.python_api.results": ("Result", "Results", "load_results"),
-    "uedp_bench.python_api.run_grid": ("run",),
+    "uedp_bench.python_api.running": ("run",),
 }
 """Public names by the module that has them (PEP 562)."""
 

@@ -24,19 +24,18 @@ from uedp_bench.attacks._planting import inserted, pool_words, replace_rows
 from uedp_bench.attacks.secret_sharer.beam import BeamSearch, fill_gaps
 from uedp_bench.attacks.secret_sharer.canary import (
     KEPT,
-    NULL_MEAN,
     PlantedCanaries,
     PlantedSecret,
     Ranking,
     canary_details,
     contradictions,
     random_suffix_words,
-    ranks,
     split_canary,
     unknown_words,
     word_numbers,
 )
 from uedp_bench.attacks.secret_sharer.planter import CanaryPlanter, SecretSharerParams
+from uedp_bench.statistics.exposure import NULL_MEAN, ranks
 from uedp_bench.statistics.intervals import checked
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import numpy as np
 from uedp_bench.api import Estimate, Leakage
 from uedp_bench.api.capabilities import Completer, Tokenised
 from uedp_bench.api.statistics import fraction_estimate, mean_estimate
-from uedp_bench.attacks.secret_sharer.canary import NULL_MEAN
+from uedp_bench.statistics.exposure import NULL_MEAN
 from uedp_bench.statistics.intervals import checked
 
 if TYPE_CHECKING:

@@ -183,7 +183,7 @@ class DPFTRL(TargetMechanism[DPFTRLParams]):
         return Guarded(CyclicCohorts(drawn, cohorts), schedule, len(units))
 
     def _coefficients(self, cohorts: int) -> tuple[float, ...]:
-        from uedp_bench.accounting.banded_factorization import least_error
+        from uedp_bench.accounting.banded_toeplitz import least_error
 
         p = self.params
         bands = min(cohorts, MOST_BANDS) if p.bands is None else p.bands

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from uedp_bench.accounting.banded_factorization import least_error, square_root, squared_errors
+from uedp_bench.accounting.banded_toeplitz import least_error, square_root, squared_errors
 
 
 def _dense(coefficients: tuple[float, ...], rounds: int) -> np.ndarray:

@@ -105,7 +105,7 @@ def test_a_script_without_a_guard_runs_once(tmp_path: Path) -> None:
     script = tmp_path / "study.py"
     script.write_text(
         "import multiprocessing as mp, pathlib, os, time\n"
-        "from uedp_bench.python_api.run_grid import _without_main\n"
+        "from uedp_bench.python_api.running import _without_main\n"
         "if __name__ != '__main__':\n"
         "    pathlib.Path('imported').touch()\n"
         "with _without_main():\n"

@@ -147,7 +147,7 @@ def _results(
         if not (results := load_results([target])):
             raise InputError(f"no results in {target}; make some with: uedp-bench quickstart")
         return results
-    from uedp_bench.python_api.run_grid import run
+    from uedp_bench.python_api.running import run
 
     if not target.is_file():
         raise InputError(f"{target}: no such spec")

@@ -13,13 +13,13 @@ import pytest
 
 from uedp_bench.attacks._planting import unused_name
 from uedp_bench.attacks.secret_sharer.attack import PlantedCanaries, SecretSharer
-from uedp_bench.attacks.secret_sharer.canary import NULL_MEAN
 from uedp_bench.contracts.release import Release
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import Corpus, Spans
 from uedp_bench.corpus.entity_detection import DetectionParams
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.deidentification.deidentify import Deidentify
+from uedp_bench.statistics.exposure import NULL_MEAN
 from uedp_bench.text.entities import Detection, add_entities
 
 RunMaker = Callable[..., Run]

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from uedp_bench.attacks.secret_sharer.attack import SecretSharer
-from uedp_bench.attacks.secret_sharer.canary import exposure_ceiling
 from uedp_bench.contracts.release import Release
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import Corpus
+from uedp_bench.statistics.exposure import exposure_ceiling
 
 EPSILON, HELD = 1.0, 60
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from uedp_bench.attacks.secret_sharer.attack import PlantedCanaries, SecretSharer
-from uedp_bench.attacks.secret_sharer.canary import NULL_MEAN
 from uedp_bench.contracts.release import Release
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import Corpus, Layer, Spans
 from uedp_bench.errors import InputError
 from uedp_bench.models.word_vocabularies import WordVocabulary
+from uedp_bench.statistics.exposure import NULL_MEAN
 
 RunMaker = Callable[..., Run]
 

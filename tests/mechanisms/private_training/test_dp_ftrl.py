@@ -19,7 +19,8 @@ from sums import Sentence, learner_of, neighbour
 from tiny import runs
 from toy import ToyLearner
 
-from uedp_bench.accounting.banded_factorization import BandedFactorization, squared_errors
+from uedp_bench.accounting.banded_factorization import BandedFactorization
+from uedp_bench.accounting.banded_toeplitz import squared_errors
 from uedp_bench.accounting.event_contract import Neighbours
 from uedp_bench.accounting.events import Protected
 from uedp_bench.accounting.ledger import check_plan, claimed, proven

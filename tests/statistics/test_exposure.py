@@ -8,13 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import skewnorm
 
-from uedp_bench.attacks.secret_sharer.canary import (
-    NULL_MEAN,
-    exposure_ceiling,
-    extrapolated_exposure,
-    ranks,
-)
 from uedp_bench.errors import InputError
+from uedp_bench.statistics.exposure import NULL_MEAN, exposure_ceiling, extrapolated_exposure, ranks
 
 
 def rank_exposure(secrets, references):
