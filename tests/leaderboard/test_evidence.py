@@ -70,6 +70,18 @@ def test_verdicts_follow_from_proofs_and_attacks(more: dict[str, Any], parts: li
     assert all(part in cells[-1] for part in parts), cells
 
 
+def test_one_run_leaks_by_its_own_interval() -> None:
+    def verdict(low: float | None, runs: int) -> str:
+        leak = {"exposure_max_repeats": {"value": 9.0, "low": low, "high": 10.0}}
+        rows = seeds("user-dp", 80.0, leakage={"secret-sharer": leak})[:runs]
+        return words(report(rows), "Verdict")
+
+    assert "Above chance at 95 %: secret-sharer" in verdict(5.0, 1)
+    assert "Above chance at 95 %: secret-sharer" in verdict(5.0, 3)
+    assert "No attack surely finds" in verdict(1.0, 1)
+    assert "No attack surely finds" in verdict(None, 1)
+
+
 def test_failures_are_said_and_no_verdict_is_given_without_a_run() -> None:
     runs = results(failed_attacks=[{"name": "audit", "type": "OSError", "message": "no disk"}],
                    skipped_attacks=[{"name": "reidentify", "reason": "one user"}])  # fmt: skip
@@ -80,6 +92,7 @@ def test_failures_are_said_and_no_verdict_is_given_without_a_run() -> None:
     alone = report([failed(run) for run in runs[:3]])
     assert "No verdict" in words(alone, "Verdict")
     assert not {"evidence", "evidence in part"} & set(answers(alone).values())
+    assert "These results have none" in words(alone, "Units")
 
 
 def test_unprotected_values_and_ceilings_stand_beside_attacks() -> None:
