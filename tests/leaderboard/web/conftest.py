@@ -159,12 +159,13 @@ def visit(browser: Browser, tabs: list[Tab]) -> Iterator[Callable[..., Page]]:
     assert not troubles, troubles
 
 
-def serious(page: Page, rules: tuple[str, ...] = ()) -> list[str]:
+def serious(page: Page, rules: tuple[str, ...] = (), within: str | None = None) -> list[str]:
     """Issues of impact serious or critical that axe-core reports of a page, one line each.
 
     Args:
         page: what is checked, as it is now.
         rules: names of rules; empty for all of them.
+        within: selector of the part that is checked; None for the whole page.
     """
     from axe_playwright_python.sync_playwright import Axe
 
@@ -173,7 +174,7 @@ def serious(page: Page, rules: tuple[str, ...] = ()) -> list[str]:
     options: dict[str, object] = {"preload": False, "resultTypes": ["violations"]}
     if rules:
         options["runOnly"] = list(rules)
-    violations = Axe().run(page, options=options).response["violations"]
+    violations = Axe().run(page, within, options).response["violations"]
     return [
         f"{one['impact']}: {one['id']}: {one['help']}: {node['html'][:200]}"
         for one in violations
@@ -187,11 +188,12 @@ def accessible() -> Callable[..., None]:
     """Asserts that axe-core finds no serious issue on a page as it is now, by some rules or all.
 
     A theme changes colours alone: where a page was checked in one, the other is checked by
-    `color-contrast`.
+    `color-contrast`. Where only a part of a page is not as it was when it was checked, that part
+    is checked `within` its selector.
     """
 
-    def check(page: Page, *rules: str) -> None:
-        violations = serious(page, rules)
+    def check(page: Page, *rules: str, within: str | None = None) -> None:
+        violations = serious(page, rules, within)
         assert not violations, "\n".join(violations)
 
     return check

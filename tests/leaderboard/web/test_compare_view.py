@@ -380,7 +380,7 @@ def test_strange_rows_are_shown_as_text_and_untested_ones_say_why(strange, visit
     assert ["seed 2", [52, 64]] in joined
     assert ["seed 1", [51, 40]] in joined
     assert ["seed 1", [31]] in joined
-    accessible(page)
+    accessible(page, within="#view-compare")
     written = records(page)
     assert {f"'{FORMULA}"} == {one["mechanism"] for one in written if one["row"] == "formula"}
     assert {HOSTILE} == {one["mechanism"] for one in written if one["row"] == "hostile"}

@@ -50,7 +50,7 @@ def test_every_view_fits_and_is_accessible(table, visit, accessible, width):
                 notes = page.locator("#leaderboard .beside").all_inner_texts()
                 assert "unprotected 20.0, at most 8.06" in notes
                 assert "no more than chance, and the attack finds it where it is there" in notes
-            accessible(page, *rules)
+            accessible(page, *rules, within=f"#view-{view}")
 
 
 @pytest.mark.long

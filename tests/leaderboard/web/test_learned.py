@@ -57,7 +57,7 @@ def test_the_table_says_so_ranks_them_last_and_has_floors(index, visit, accessib
         "learned nothing: no better than the best floor"
         in page.locator("#table-notes").inner_text()
     )
-    accessible(page)
+    accessible(page, within="#view-table")
 
 
 def test_plots_draw_floors_and_leave_such_rows_off_the_front(index, visit):

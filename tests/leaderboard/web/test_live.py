@@ -57,7 +57,7 @@ def test_an_open_page_follows_results_and_keeps_its_view(
     assert page.url.endswith("#view=table&q=uedp&metric=utility.perplexity")
     assert page.locator("#q").input_value() == "uedp"
     assert page.evaluate("[uedp.shown().length, uedp.rows.length]") == [1, 2]
-    accessible(page)
+    accessible(page, within="#view-table")
     # Somebody types on while a result arrives.
     page.locator("#q").press("End")
     page.keyboard.type("-group")

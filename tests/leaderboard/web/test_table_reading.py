@@ -109,7 +109,7 @@ def test_every_column_is_explained_with_a_link_into_the_glossary(table, visit, a
     assert "mean bits of the most repeated canaries" in box.inner_text().lower()
     assert "Lower is better." in box.inner_text()
     assert "sort=proven:asc" in page.url  # nothing was sorted
-    accessible(page)
+    accessible(page, within="#about-column")
     page.keyboard.press("Escape")
     assert not box.is_visible()
     one.click()

@@ -196,7 +196,7 @@ def test_the_reason_of_a_refusal_opens_by_key_and_by_mouse(small, visit, accessi
     assert page.get_by_text("private sizes").is_visible()
     page.get_by_text("✗ 0.25 user-entity, refuted").click()
     assert page.get_by_text("audit finds at least 1.5").is_visible()
-    accessible(page)
+    accessible(page, within="#leaderboard")
 
 
 # ---------------------------------------------------------------------------------------- sorting
@@ -253,7 +253,7 @@ def test_filters_count_what_they_would_leave(small, visit, accessible):
     summary = page.locator("#summary")
     assert "ranks are within sets of rows that compare" in summary.inner_text()
     summary.locator("summary").click()
-    accessible(page)
+    accessible(page, within="#summary")
     page.get_by_role("button", name="Show set A only").click()
     assert len(table(page)) == 1
     assert "All rows compare: text-classification on imdb" in summary.inner_text()
@@ -265,7 +265,7 @@ def test_a_search_that_filters_hide_is_offered_without_them(small, visit, access
     offer = page.get_by_role("button", name="Search without filters (1)")
     offer.wait_for()
     assert "0 of 6 rows" in page.locator("#summary").inner_text()
-    accessible(page)
+    accessible(page, within="#summary")
     offer.click()
     assert [name.split()[0] for name in column(page, "mechanism")] == ["majority"]
     assert state(page) == {"q": "MAJORITY bert"}
@@ -307,7 +307,7 @@ def test_ranks_hold_within_a_set_and_ties_say_so(small, visit, accessible):
         "diverged": "– not ranked: its mean has no interval (no interval)",
         "majority": "– not measured",
     }
-    accessible(page)
+    accessible(page, within="#leaderboard")
     page.get_by_label("Rank by").select_option("")
     assert "rank" not in " ".join(heads(page))
     assert "sort" not in state(page)
@@ -325,7 +325,7 @@ def test_columns_are_picked_kept_in_the_link_and_reset(small, visit, accessible)
     assert "peak MB ↓ better lower is better" in heads(page)
     assert not any(head.startswith("member AUC") for head in heads(page))
     assert "cost.peak_memory_mb" in state(page)["columns"].split(",")
-    accessible(page)
+    accessible(page, within="#picker")
     page.keyboard.press("Escape")
     assert not page.get_by_role("checkbox", name="peak MB").is_visible()
     assert page.evaluate("document.activeElement.parentElement.id") == "picker"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ THEMES = (
     "guitar band song concert album drums singer",
     "election vote senator party campaign president congress",
 )
-MODEL = {"topics": 2, "passes": 40}
+MODEL = {"topics": 2, "passes": 10}
 
 
 @pytest.fixture(autouse=True)
@@ -122,18 +123,19 @@ def test_labels_from_public_text_do_not_depend_on_other_bloggers(folder: Path) -
 
 
 def test_shares_are_cached(folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = load(folder)
+    brief = partial(load, folder, passes=2)
+    first = brief()
     assert len(list(cache.glob("*.npz"))) == 1
     with monkeypatch.context() as patch:
         patch.setattr(_topics, "_fit", None)  # calling it would fail
-        assert load(folder, topic_share=0.7, test=0.2).labels is not None
-        assert load(folder).fingerprint == first.fingerprint
+        assert brief(topic_share=0.7, test=0.2).labels is not None
+        assert brief().fingerprint == first.fingerprint
     for change in ({"seed": 1}, {"topics": 3}, {"max_features": 5}, {"passes": 1}, {"posts": 2}):
-        load(folder, topic_share=0.0, **change)
+        brief(topic_share=0.0, **change)
     assert len(list(cache.glob("*.npz"))) == 6
     for file in cache.iterdir():
         file.write_bytes(b"damaged")
-    assert load(folder).fingerprint == first.fingerprint
+    assert brief().fingerprint == first.fingerprint
 
 
 def test_lines_of_one_blogger_are_one_blogger(tmp_path: Path) -> None:
