@@ -40,6 +40,7 @@ from uedp_bench.leaderboard.validation.consistency import (
 from uedp_bench.leaderboard.validation.identity import HASH, check_declarations, check_identity
 from uedp_bench.leaderboard.validation.proofs import check_ceilings, check_proofs
 from uedp_bench.leaderboard.validation.publishing import check_publishing, private_text_notes
+from uedp_bench.leaderboard.validation.receipts import check_coins
 from uedp_bench.leaderboard.validation.report import (
     MOST_SAID,
     Problem,
@@ -113,11 +114,12 @@ CHECKS: tuple[Callable[[Result], Iterator[Problem]], ...] = (
 )
 
 
-def check(file: Path | Line) -> Report:
+def check(file: Path | Line, coins: Path | None = None) -> Report:
     """Everything that is wrong with one result; no content of a file makes it raise.
 
     Args:
         file: a `result.json`, or the line of a bundle.
+        coins: coins of a corpus that was planted for a training elsewhere, once revealed.
     """
     reading = read(file)
     problems = list(reading.problems)
@@ -125,6 +127,8 @@ def check(file: Path | Line) -> Report:
     if result is not None:
         for of in CHECKS:
             problems += _checked(of, result)
+        if coins is not None:
+            problems += _checked(partial(check_coins, coins), result)
         problems += _checked(partial(_form, file), result)
     has_id = result is not None and HASH.fullmatch(result.id) is not None
     unique = list(dict.fromkeys(problems))

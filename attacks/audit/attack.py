@@ -246,6 +246,11 @@ class Audit(Attack[AuditParams]):
         yield from details.faults(
             delta=stored.delta if p.delta is None else p.delta, early=p.stop == "early"
         )
+        if isinstance(stored.planted, PlantedAudit):
+            coins = [canary.included for canary in stored.planted.canaries]
+            if (len(coins), sum(coins)) != (details.canaries, details.included):
+                stated = f"{details.included} of {details.canaries} canaries are in"
+                yield "details.included", f"{stated}; by the coins, {sum(coins)} of {len(coins)}"
         # The run alone knows if each canary is one row; a bound for records follows it.
         of_records = any(bound.unit == "record" for bound in stored.lower_bounds.values())
         targets, one_run = self._targets(of_records=of_records), details.scores.sides()

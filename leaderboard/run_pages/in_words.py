@@ -16,6 +16,7 @@ from uedp_bench.leaderboard.installed import result_metrics
 from uedp_bench.leaderboard.over_seeds import best
 from uedp_bench.leaderboard.rows import Stat
 from uedp_bench.leaderboard.table_columns import value_text
+from uedp_bench.leaderboard.validation.receipts import receipt
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def promise(guarantees: Sequence[Guarantee]) -> str:
     hidden = " (the computation is hidden from who computes)" if len(data) < len(proven) else ""
     if not data:
         stated = [one for one in guarantees if one.kind == "stated" and math.isfinite(one.epsilon)]
-        beside = f" (stated by what nobody reviewed: ε of {_listed(stated)})" if stated else ""
+        beside = f" (stated by a plug-in nobody reviewed: ε of {_listed(stated)})" if stated else ""
         return f"Without any proven protection of the data{hidden}{beside}"
     return f"At a proven ε of {_listed(data)}{hidden}"
 
@@ -208,6 +209,7 @@ def result_lines(result: Result) -> Iterator[str]:
     for name, value in result.cost.model_dump().items():
         if isinstance(value, int | float) and not isinstance(value, bool) and value:
             yield f"  {name:{_WIDE}}{value:,.6g}"
+    yield f"\n{receipt(result)}"
 
 
 def _refuted(bound: LowerBound) -> str:

@@ -38,6 +38,7 @@ from uedp_bench.leaderboard.run_pages.figures import Figure
 from uedp_bench.leaderboard.run_pages.in_words import Sentence, in_words
 from uedp_bench.leaderboard.run_pages.least_protected import least_protected
 from uedp_bench.leaderboard.run_pages.summary import Reading, floor_cells, readings, tiles
+from uedp_bench.leaderboard.validation.receipts import receipt
 from uedp_bench.one_run.preparing import NOTE
 
 MOST = 5
@@ -172,6 +173,7 @@ def run_context(result: Result, row: Row, beside: Sequence[Sentence] = ()) -> di
         "mechanisms": list(dict.fromkeys(part.name for part in result.spec.mechanism)),
         "links": _links(row),
         "repeat": repeat(result.spec),
+        "receipt": receipt(result) if result.status == "finished" else "",
         "in_words": (*in_words(result), *beside),
         "samples": samples(result),
         "source_generated": is_generated(result.spec),

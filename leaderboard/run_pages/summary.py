@@ -74,7 +74,7 @@ def card(guarantee: Guarantee, epsilon_at: Mapping[str, Stat] = MappingProxyType
     }[guarantee.status]
     tone = _TONES[guarantee.status]
     if (guarantee.kind, guarantee.status) == ("stated", "given"):
-        status, tone = "stated, and not proven: it rests on what nobody reviewed", "warn"
+        status, tone = "stated by a plug-in that nobody reviewed, and not proven", "warn"
     if guarantee.notion == "none" and guarantee.status == "given":
         status, tone = "no protection", "warn"
     facts = [

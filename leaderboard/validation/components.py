@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 from uedp_bench.components import registry
 from uedp_bench.components.component import Component
-from uedp_bench.contracts.leakage import Attack, StoredLeakage
+from uedp_bench.contracts.leakage import Attack, Planted, StoredLeakage
 from uedp_bench.contracts.recorded_identity import parts_of
 from uedp_bench.contracts.results import UNPROTECTED, ComponentSpec, Result, RunSpec
 from uedp_bench.errors import InputError, UedpBenchError, UnknownNameError
@@ -106,10 +107,16 @@ def check_components(result: Result) -> Iterator[Problem]:
             yield error(f"{named.where}.params", f"{type(reason).__name__}: {reason}")
 
 
-def check_backing(result: Result) -> Iterator[Problem]:
+def check_backing(
+    result: Result, planted: Mapping[str, Planted] = MappingProxyType({})
+) -> Iterator[Problem]:
     """Problems where numbers of attacks do not follow from what the file keeps of them.
 
     Attacks that left nothing behind (what they need was not there) have no numbers either.
+
+    Args:
+        result: result of anybody.
+        planted: what attacks planted, by their names, where coins were revealed.
     """
     parts = parts_of(result)
     versions = {} if parts is None else {part.name: part.version for part in parts.attacks}
@@ -125,6 +132,7 @@ def check_backing(result: Result) -> Iterator[Problem]:
             },
             delta=result.spec.delta,
             version=versions.get(name),
+            planted=planted.get(name),
         )
         if not (stored.metrics or stored.lower_bounds):
             continue

@@ -15,8 +15,12 @@ from tiny import SPIES, flags, plugged
 import uedp_bench as ub
 from tests.support import checkpoints
 from uedp_bench.cli.main import run_cli
+from uedp_bench.contracts.results import Result, write_result
 from uedp_bench.io.yaml_files import load_yaml
+from uedp_bench.leaderboard.validate import check
+from uedp_bench.leaderboard.validation.receipts import COINS, receipt
 from uedp_bench.one_run import planted_folder
+from uedp_bench.one_run.planted_elsewhere import read_coins
 
 
 def run(capsys, *arguments: str):
@@ -139,7 +143,8 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (where / "spec.yaml").write_text(yaml.safe_dump(spec))
     with pytest.MonkeyPatch.context() as patch:  # equal coins at every run of these tests
         patch.setattr(planted_folder, "new_key", lambda: "0123456789abcdef" * 2)
-        assert run_cli(["plant", str(where / "spec.yaml"), "--out", str(where / "planted")]) == 0
+        command = ["plant", str(where / "spec.yaml"), "--out", str(where / "planted"), "--commit"]
+        assert run_cli(command) == 0
     return where / "planted"
 
 
@@ -208,15 +213,52 @@ def test_a_model_that_learnt_the_corpus_by_heart_refutes_its_claim(planted: Path
     assert claim.note.startswith("declared by the user")
 
 
-def test_a_model_that_saw_nothing_of_it_shows_nothing(planted: Path) -> None:
-    result = attacked(
-        planted, checkpoints.causal(planted.parent / "fresh"), epsilon=0.5, delta=1e-5
-    )
+@pytest.fixture(scope="module")
+def fresh(planted: Path) -> Result:
+    """The result of a model that saw none of the corpus."""
+    model = checkpoints.causal(planted.parent / "fresh")
+    result: Result = attacked(planted, model, epsilon=0.5, delta=1e-5)
+    return result
+
+
+def test_a_model_that_saw_nothing_of_it_shows_nothing(fresh: Result) -> None:
+    result = fresh
     assert result.lower_bounds
     assert {bound.strict_epsilon for bound in result.lower_bounds} <= {0.0, None}
     assert result.leakage["audit"]["epsilon_lower_bound"].value == 0.0
     assert result.leakage["secret-sharer"]["exposure_mean"].value < 2.5  # 1.44 by chance
     assert result.guarantees[0].status == "given"
+
+
+def test_revealed_coins_open_the_commitment_of_a_result(planted: Path, fresh: Result) -> None:
+    commitment = (planted / "commitment.txt").read_text().strip()
+    assert fresh.provenance["coins"] == commitment == read_coins(planted / "coins.json").commitment
+    file = planted.parent / "runs" / fresh.id / "result.json"
+    command = ["leaderboard", "validate", str(file)]
+    assert run_cli([*command, "--coins", str(planted / "coins.json")]) == 0
+    report = check(file, planted / "coins.json")
+    assert report.errors == ()
+    assert any("planting" in note.what for note in report.notes if note.where == COINS)
+    assert run_cli([*command, "--coins", str(file)]) == 2
+    assert "planting, once the coins are revealed" in receipt(fresh)
+
+
+@pytest.mark.parametrize(
+    ("is_committed", "places"), [(False, {COINS}), (True, {COINS, "details.audit.included"})]
+)
+def test_other_coins_than_those_of_the_planting_are_found(
+    planted: Path, fresh: Result, tmp_path: Path, is_committed: bool, places: set[str]
+) -> None:
+    content = coins(planted)
+    canary = content["planted"]["audit"]["canaries"][0]
+    canary["included"] = not canary["included"]
+    (tmp_path / "coins.json").write_text(json.dumps(content))
+    other = read_coins(tmp_path / "coins.json")
+    provenance = fresh.provenance | ({"coins": other.commitment} if is_committed else {})
+    forged = fresh.model_copy(update={"provenance": provenance})
+    write_result(forged, tmp_path / "result.json")
+    report = check(tmp_path / "result.json", tmp_path / "coins.json")
+    assert {error.where for error in report.errors} == places
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from uedp_bench.leaderboard.run_pages.summary import card
 from uedp_bench.leaderboard.site_files import first_rows
 from uedp_bench.leaderboard.table import to_csv, to_markdown
 from uedp_bench.leaderboard.validate import check
+from uedp_bench.leaderboard.validation.receipts import receipt
 from uedp_bench.one_run.components import build
 from uedp_bench.one_run.planning.account import read_events
 from uedp_bench.one_run.planting import load_data, plant
@@ -70,6 +71,7 @@ def test_no_surface_calls_a_stated_epsilon_proven(stated: tuple[Result, Path]) -
     assert _epsilons(rows[0]) == {}
     assert card(result.guarantees[0]).tone == "warn"
     assert in_words(result)[0].text.startswith("Without any proven protection")
+    assert "what mechanism echo says of itself" in receipt(result)
     assert not any("proven" in name for name in (*tags(result), *(m[0] for m in metrics(result))))
     assert any("stated" in name for name in tags(result))
 

@@ -26,7 +26,7 @@ from uedp_bench.api import (
     tasks,
 )
 from uedp_bench.api.capabilities import RowScorer
-from uedp_bench.api.events import NonPrivate, PrivacyEvent
+from uedp_bench.api.events import NonPrivate, PrivacyEvent, PureDP
 from uedp_bench.api.networks import Learner, Losses
 from uedp_bench.components.registry import tasks as known_tasks
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
@@ -63,6 +63,28 @@ class Shuffles(PublishingMechanism[Params]):
         corpus.split[:] = np.roll(corpus.split, 1)
         texts = tuple(f"{text} {CALLS[0]}" for text in corpus.texts)
         return replace(corpus, texts=texts), NOTHING
+
+
+@mechanisms.register
+class KeepsWords(PublishingMechanism[Params]):
+    """Keeps a word far more often than its epsilon allows."""
+
+    name = "keeps-words"
+    unit = "word"
+    rowwise = True
+
+    def plan(self, stats):
+        return (PrivacyEvent(unit="word", adjacency="replace-one", event=PureDP(epsilon=1.0)),)
+
+    def publish(self, corpus, run):
+        rng, public = run.rng("keeps-words"), corpus.where("public")
+        texts = [
+            text if is_public else " ".join(
+                word if rng.random() < 0.9 else "the" for word in text.split()
+            )
+            for text, is_public in zip(corpus.texts, public, strict=True)
+        ]  # fmt: skip
+        return corpus.with_texts(texts), self.plan(None)
 
 
 @mechanisms.register

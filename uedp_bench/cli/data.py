@@ -341,6 +341,9 @@ def plant_command(
     out: Out,
     settings: Settings = None,
     attack: Attacks = None,
+    commit: Annotated[
+        bool, typer.Option("--commit", help="Write a hash of the coins, to publish now.")
+    ] = False,
     plugin: PluginFiles = None,
 ) -> None:
     """Write a corpus with canaries to train on elsewhere, and the coins to attack the model with.
@@ -354,18 +357,21 @@ def plant_command(
     uedp-bench run planted/attack.yaml --set model.pretrained=FOLDER
     """  # noqa: D301
     from uedp_bench.components.registry import load_plugins
-    from uedp_bench.one_run.planted_folder import ATTACK, COINS, plant_folder
+    from uedp_bench.one_run.planted_folder import ATTACK, COINS, COMMITMENT, plant_folder
     from uedp_bench.spec.spec import apply_setting, parse_setting, parse_spec, read_spec
 
     load_plugins(plugin or [])
     wanted = parse_spec({**read_spec(spec), **({"attacks": attack} if attack else {})})
     for text in settings or ():
         wanted = apply_setting(wanted, *parse_setting(text))
-    written = plant_folder(wanted, out)
+    written = plant_folder(wanted, out, commit=commit)
     rows = ", ".join(f"{count:,} {split}" for split, count in written.rows.items())
     echo(f"{out}/corpus: {rows} rows. Whoever trains needs this folder alone: train on its split "
          "train, and on all of it")  # fmt: skip
     echo(f"{out}/{COINS}: which canaries are in. Keep it from whoever trains")
+    if commit:
+        echo(f"{out}/{COMMITMENT}: {written.commitment}. Publish it before anybody trains, and "
+             "the coins after: leaderboard validate --coins")  # fmt: skip
     for line in written.summary:
         echo(line)
     echo(f"next: uedp-bench run {out}/{ATTACK} --set model.pretrained=FOLDER")

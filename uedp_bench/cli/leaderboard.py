@@ -47,7 +47,15 @@ Files = Annotated[
 ]
 
 
-def validate_command(files: Files, plugin: PluginFiles = None, as_json: AsJson = False) -> None:
+def validate_command(
+    files: Files,
+    coins: Annotated[
+        Path | None,
+        typer.Option("--coins", metavar="FILE", help="Revealed coins of plant: plant again."),
+    ] = None,
+    plugin: PluginFiles = None,
+    as_json: AsJson = False,
+) -> None:
     """Form, ranges, consistency, identity and guarantees of results; says everything wrong.
 
     Exit code 1 if a file has an error. A note says what could not be checked, and why.
@@ -57,26 +65,34 @@ def validate_command(files: Files, plugin: PluginFiles = None, as_json: AsJson =
     uedp-bench leaderboard validate result.json --json
     uedp-bench leaderboard validate result.json --plugin my_mechanism.py
     """  # noqa: D301
-    validated(files, plugin or (), as_json=as_json)
+    validated(files, plugin or (), coins, as_json=as_json)
 
 
 def validated(
-    files: Sequence[Path], plugins: Sequence[Path], *, as_json: bool = False
+    files: Sequence[Path],
+    plugins: Sequence[Path],
+    coins: Path | None = None,
+    *,
+    as_json: bool = False,
 ) -> list[Report]:
     """Check results and say what is wrong; end with exit code 1 where one has an error.
 
     Args:
         files: results, bundles and folders.
         plugins: files of components to load first.
+        coins: revealed coins of `uedp-bench plant`.
         as_json: True to print JSON.
     """
     from uedp_bench.components.registry import load_plugins
     from uedp_bench.leaderboard.validate import Guard, check, find, without_twins
     from uedp_bench.leaderboard.validation.report import Report
+    from uedp_bench.one_run.planted_elsewhere import read_coins
 
     load_plugins(plugins)  # a bad plug-in is reported here, not in the other process
     reports = []
-    with Guard(check, plugins) as guarded:
+    if coins is not None:
+        read_coins(coins)
+    with Guard(partial(check, coins=coins), plugins) as guarded:
         for file in find(files):
             report = file if isinstance(file, Report) else guarded(file)
             reports.append(report)

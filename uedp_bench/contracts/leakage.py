@@ -66,6 +66,7 @@ class StoredLeakage:
         lower_bounds: bounds of the attack, by their number among all bounds of the result.
         delta: delta of the run.
         version: version of the attack that the result records; None if it records none.
+        planted: what it planted, by coins that somebody revealed; None if nobody did.
     """
 
     metrics: Mapping[str, Estimate]
@@ -73,6 +74,7 @@ class StoredLeakage:
     lower_bounds: Mapping[int, LowerBound]
     delta: float
     version: int | None
+    planted: Planted | None = None
 
 
 class Attack(Component[P]):

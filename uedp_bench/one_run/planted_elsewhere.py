@@ -7,8 +7,11 @@ nothing of the canaries that are out.
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Mapping
+from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -37,6 +40,9 @@ if TYPE_CHECKING:
     from uedp_bench.one_run.components import Components, Sources
 
 _KEY_BITS = 128
+
+_COMMITMENT = "uedp-bench coins\n"
+"""Begins what is hashed, so that no other hash of this package is taken for a commitment."""
 
 
 class Coins(BaseModel):
@@ -67,6 +73,12 @@ class Coins(BaseModel):
         """The key as seed of all planting."""
         return int(self.key, 16)
 
+    @property
+    def commitment(self) -> str:
+        """Hash to publish before training: it binds to the coins, and its key keeps them hidden."""
+        fields = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        return f"sha256:{sha256(f'{_COMMITMENT}{fields}'.encode()).hexdigest()}"
+
     def check_planted(self, corpus: Corpus, planted: Mapping[str, Any], where: Path) -> None:
         """Refuse another corpus than that on which the coins fell.
 
@@ -92,7 +104,7 @@ def write_coins(coins: Coins, path: Path) -> None:
     write_json(path, coins.model_dump(mode="json"), private=True)
 
 
-def _read_coins(path: Path) -> Coins:
+def read_coins(path: Path) -> Coins:
     """Read the coins of a file.
 
     Raises:
@@ -209,9 +221,9 @@ def _by_splits(
 def _by_coins(
     attacks: tuple[Attack[Any], ...], sources: Sources, data: Data, path: Path
 ) -> PlantedCorpus:
-    coins = _read_coins(path)
+    coins = read_coins(path)
     _check_attacks(coins, attacks, path)
-    replanted = _planted_by(coins, sources, data, path)
+    replanted = planted_by(coins, sources, data, path)
     planted, unplanted = {}, {}
     for attack in attacks:
         planted_by_attack = replanted.planted.get(attack.name)
@@ -224,12 +236,10 @@ def _by_coins(
             f"{attack.name} plants before training, and was not among the attacks that did: "
             f"{', '.join(ref.name for ref in coins.attacks)}"
         )
-    return PlantedCorpus(
-        data, replanted.corpus, planted, replanted.stats, replanted.withdrawn, unplanted
-    )
+    return replace(replanted, planted=planted, unplanted=unplanted, commitment=coins.commitment)
 
 
-def _planted_by(coins: Coins, sources: Sources, data: Data, path: Path) -> PlantedCorpus:
+def planted_by(coins: Coins, sources: Sources, data: Data, path: Path) -> PlantedCorpus:
     """Plant the corpus on which coins fell again.
 
     Args:

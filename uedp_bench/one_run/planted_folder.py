@@ -22,7 +22,9 @@ from uedp_bench.one_run.planting import Data, PlantedCorpus, load_data
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.spec import Ref, Spec
 
-ROWS, COINS, ATTACK = "corpus/rows.jsonl", "coins.json", "attack.yaml"
+ROWS, COINS, ATTACK, COMMITMENT = (
+    "corpus/rows.jsonl", "coins.json", "attack.yaml", "commitment.txt",
+)  # fmt: skip
 """Files of the folder: who trains needs the first alone, and must not see the second."""
 
 NO_MODEL_YET = "MODEL"
@@ -37,19 +39,22 @@ class PlantedFolder:
         folder: folder of the files.
         rows: number of rows written, by split.
         summary: lines about what the attacks planted, and their notes on it.
+        commitment: hash of the coins.
     """
 
     folder: Path
     rows: dict[str, int]
     summary: tuple[str, ...]
+    commitment: str
 
 
-def plant_folder(spec: Spec, folder: Path) -> PlantedFolder:
+def plant_folder(spec: Spec, folder: Path, *, commit: bool = False) -> PlantedFolder:
     """Plant for the attacks of a spec, and write everything into a new folder.
 
     Args:
         spec: spec whose source and attacks are used; mechanisms and seeds are not.
         folder: new or empty folder.
+        commit: True to write the hash of the coins beside them, to be published before training.
 
     Raises:
         InputError: if the folder holds anything, the spec stands for several corpora, an attack
@@ -83,8 +88,11 @@ def plant_folder(spec: Spec, folder: Path) -> PlantedFolder:
     (folder / ROWS).parent.mkdir()
     rows = _write_rows(planted_corpus.corpus, folder / ROWS)
     write_coins(coins, folder / COINS)
+    if commit:
+        write_atomically(folder / COMMITMENT, f"{coins.commitment}\n")
     write_atomically(folder / ATTACK, _attack_spec(spec, run, folder))
-    return PlantedFolder(folder, rows, tuple(_summary(data, planted_corpus)))
+    summary = tuple(_summary(data, planted_corpus))
+    return PlantedFolder(folder, rows, summary, coins.commitment)
 
 
 def _one_run(spec: Spec) -> RunSpec:

@@ -125,6 +125,7 @@ class PlantedCorpus:
             before they could plant it.
         strangers: attacks that nobody reviewed and that changed what is protected, as
             "attack NAME": guarantees rest on them.
+        commitment: hash of the coins that planted before a training elsewhere; empty otherwise.
     """
 
     data: Data
@@ -134,6 +135,7 @@ class PlantedCorpus:
     withdrawn: BoolArray
     unplanted: Mapping[str, str] = field(default_factory=dict)
     strangers: tuple[str, ...] = ()
+    commitment: str = ""
 
     @property
     def injected(self) -> tuple[int, ...]:

@@ -94,7 +94,8 @@ def assemble(ready: Prepared, outcome: Outcome, cost: dict[str, Any]) -> Result:
         | {
             "vocabulary": _vocabulary_record(outcome.protected.vocabulary),
             "release": outcome.protected.release.view,
-        },
+        }
+        | ({"coins": commitment} if (commitment := ready.planted_corpus.commitment) else {}),
         **vars(outcome.attacked) | {"details": _details(task.name, outcome)},
     )
     counted = counts_sizes(ready.parts.pipeline, run.stats)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -128,6 +129,70 @@ def check_noise_is_fresh(subject: Subject) -> None:
             f"same with other secret random numbers (noise source {source}): draw what protects "
             "from `run.rng` or `run.stream`"
         )
+
+
+COUNTED = 20_000
+"""Copies of a word whose answers are counted."""
+
+CERTAIN = 1e-7
+"""Error of a limit of a probability: an honest mechanism never fails by chance."""
+
+
+@check("mechanism")
+def check_word_law(subject: Subject) -> None:
+    """A word that is answered more often than its epsilon allows tells which word it was.
+
+    Publishes many copies of two public words, and counts answers: of the answer that tells them
+    apart best in one publication, another one has to keep P(answer | word) <= e^epsilon
+    P(answer | other word) + delta. Words are taken to be answered independently of each other.
+    """
+    from scipy.stats import binomtest
+
+    mechanism = subject.create()
+    if not isinstance(mechanism, PublishingMechanism):
+        raise NotApplicable("it does not publish")
+    guarantees = proven(mechanism.plan(STATS), delta=DELTA, refusals=mechanism.refusals(STATS))
+    claims = [g for g in guarantees if g.unit == "word" and g.notion == "dp"]
+    if not claims or not math.isfinite(claims[0].epsilon):
+        raise NotApplicable("it promises nothing of a word")
+    trained = small_run(subject)
+    visible = trained.ready.planted_corpus.corpus.only("train", "valid", "public")
+    public = Counter(" ".join(visible.only("public").texts).split())
+    words = [word for word, _ in public.most_common(2)]
+    if len(words) < 2:
+        raise NotApplicable("no public text has two words")
+    first, second = (
+        [_answers(mechanism, visible, word, replace(trained.ready.run, scope=secret.scope))
+         for word in words]
+        for secret in FRESH_SEEDED[:2]
+    )  # fmt: skip
+    claim = claims[0]
+    for at, other in ((0, 1), (1, 0)):
+        answer = max(first[at], key=lambda one: first[at][one] / (1 + first[other][one]))
+        low, high = (
+            binomtest(counts[answer], counts.total()).proportion_ci(1.0 - 2 * CERTAIN)[end]
+            for end, counts in enumerate((second[at], second[other]))
+        )
+        assert low <= math.exp(claim.epsilon) * high + claim.delta, (
+            f"epsilon of a word is {claim.epsilon:.4g}, and {words[at]!r} is answered by "
+            f"{answer!r} at least {low:.4f} of the time, {words[other]!r} at most {high:.4f}: "
+            f"that takes an epsilon of {math.log((low - claim.delta) / high):.4g}"
+        )
+
+
+def _answers(
+    mechanism: PublishingMechanism[Any], corpus: Corpus, word: str, run: Run
+) -> Counter[str]:
+    """Words published for copies of one word in all private rows."""
+    private = ~corpus.where("public")
+    text = " ".join([word] * -(-COUNTED // int(private.sum())))
+    rows = zip(corpus.texts, private, strict=True)
+    copies = corpus.with_texts([text if hidden else kept for kept, hidden in rows])
+    out, _ = mechanism.publish(copies, run.within("check"))
+    answers = Counter(" ".join(out.only("train", "valid").texts).split())
+    if out.vectors is not None or not answers:
+        raise NotApplicable("it publishes no words")
+    return answers
 
 
 @check("mechanism", "task", "model")
