@@ -37,5 +37,5 @@ def test_commands_have_their_help_and_options(reference):
 def test_public_names_are_where_they_are_defined(reference):
     page = reference.names("uedp_bench", "# Head", uedp_bench.__all__)
     assert page.startswith("# Head")
-    assert "## run\n\n::: uedp_bench.python_api.run_grid.run\n" in page
+    assert "## run\n\n::: uedp_bench.python_api.running.run\n" in page
     assert {f"## {name}" for name in uedp_bench.__all__} <= set(page.splitlines())

@@ -20,7 +20,7 @@ import uedp_bench as ub
 from uedp_bench import api
 from uedp_bench.cli.main import run_cli
 from uedp_bench.components import registry
-from uedp_bench.python_api.run_grid import EXECUTION, FIELDS
+from uedp_bench.python_api.running import EXECUTION, FIELDS
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
 FILES = sorted(FOLDER.glob("*.ipynb"))
