@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from pydantic import Field
@@ -23,7 +23,7 @@ from uedp_bench.api import (
     Spans,
     Utility,
 )
-from uedp_bench.api.capabilities import Deidentified
+from uedp_bench.api.capabilities import EntityDetector, Published, capability
 from uedp_bench.api.statistics import ratio_estimate, span_counts, span_scores
 from uedp_bench.api.text import or_alone
 from uedp_bench.errors import nearest
@@ -34,6 +34,18 @@ from uedp_bench.text.detection import kinds_of_types, overlaps
 
 if TYPE_CHECKING:
     from uedp_bench.api import BoolArray, Release
+
+
+@capability(None)
+@runtime_checkable
+class Deidentified(Published, Protocol):
+    """Release of published text with replaced pieces.
+
+    Attributes:
+        entity_detector: detector of the pieces.
+    """
+
+    entity_detector: EntityDetector
 
 
 class NamesLeft(NamedTuple):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from uedp_bench.api import Attack, Estimate, FloatArray, InputError, Leakage, Metric
-from uedp_bench.api.capabilities import Completer, Generator, PairScorer, Tokenised, by_pool
+from uedp_bench.api.capabilities import Completer, Generator, PairScorer, Tokenised
 from uedp_bench.api.statistics import fraction_estimate, mean_estimate
 from uedp_bench.api.text import normal_surface, or_alone
 from uedp_bench.attacks._planting import inserted, pool_words, replace_rows
@@ -35,7 +35,7 @@ from uedp_bench.attacks.secret_sharer.canary import (
     word_numbers,
 )
 from uedp_bench.attacks.secret_sharer.planter import CanaryPlanter, SecretSharerParams
-from uedp_bench.statistics.exposure import NULL_MEAN, ranks
+from uedp_bench.statistics.exposure import NULL_MEAN, by_pool, ranks
 from uedp_bench.statistics.intervals import checked
 
 if TYPE_CHECKING:

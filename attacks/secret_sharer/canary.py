@@ -10,9 +10,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from uedp_bench.api import Estimate, Planted
-from uedp_bench.contracts.capabilities import texts_of
 from uedp_bench.errors import shown
-from uedp_bench.statistics.exposure import NULL_MEAN, extrapolated_exposure
+from uedp_bench.statistics.exposure import NULL_MEAN, extrapolated_exposure, texts_of
 
 if TYPE_CHECKING:
     from uedp_bench.api import FloatArray, IntArray

@@ -7,7 +7,7 @@ its way: a mask that is used twice gives the difference of two secrets.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from uedp_bench.api import (
     Planted,
     equals,
 )
-from uedp_bench.api.capabilities import OpenedMessages
+from uedp_bench.api.capabilities import capability
 from uedp_bench.api.statistics import Scores, auc_estimate
 
 if TYPE_CHECKING:
@@ -38,6 +38,37 @@ NO_PAIR = "transcript: there are no two different test rows to tell apart"
 
 _STRENGTH = 1.0
 """Strength of the ridge on standardised bytes: there are more of them than executions."""
+
+
+@capability(None)
+@runtime_checkable
+class OpenedMessages(Protocol):
+    """Release whose answers two parties compute by a protocol, which one of them can watch.
+
+    Parties are "server", who has the model, and "client", who has the text.
+    """
+
+    def opened(
+        self,
+        corpus: Corpus,
+        *,
+        party: Literal["server", "client"],
+        most: int,
+        randomness: bool = False,
+    ) -> NDArray[np.uint8]:
+        """(rows, at most `most`) bytes that a party sees opened, without the answer.
+
+        Each row is computed on by itself, with fresh randomness, also where rows are equal. Bytes
+        are at the same places of every row's messages, evenly spread.
+
+        Args:
+            corpus: the rows.
+            party: party of the view.
+            most: most bytes of a row.
+            randomness: True if one half of the bytes is of the party's own random numbers, of
+                messages of a dealer, and of opened values without its own share of their masks.
+        """
+        ...
 
 
 class TranscriptParams(Params):

@@ -12,9 +12,9 @@ import numpy as np
 from uedp_bench.api import BoolArray, Corpus, FloatArray, InputError, IntArray
 from uedp_bench.api.capabilities import TokenScores
 from uedp_bench.api.networks import Batch, FeatureModule, Losses, Reader, StopsAtEnds
-from uedp_bench.contracts.capabilities import TextPoolCompleter
 from uedp_bench.contracts.learner import example_ids, numbers_per_call
 from uedp_bench.contracts.model import CountsTargets
+from uedp_bench.statistics.exposure import TextPoolCompleter
 from uedp_bench.tasks.language.continuations import (
     ENCODED,
     Continuations,

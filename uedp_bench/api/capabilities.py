@@ -6,7 +6,6 @@ from uedp_bench.contracts.capabilities import Encoder as Encoder
 from uedp_bench.contracts.capabilities import Generator as Generator
 from uedp_bench.contracts.capabilities import LabelOnly as LabelOnly
 from uedp_bench.contracts.capabilities import PairScorer as PairScorer
-from uedp_bench.contracts.capabilities import PoolCompleter as PoolCompleter
 from uedp_bench.contracts.capabilities import Predictor as Predictor
 from uedp_bench.contracts.capabilities import Question as Question
 from uedp_bench.contracts.capabilities import RowScorer as RowScorer
@@ -15,7 +14,6 @@ from uedp_bench.contracts.capabilities import Tagger as Tagger
 from uedp_bench.contracts.capabilities import Tokenised as Tokenised
 from uedp_bench.contracts.capabilities import TokenScores as TokenScores
 from uedp_bench.contracts.capabilities import Translator as Translator
-from uedp_bench.contracts.capabilities import by_pool as by_pool
 from uedp_bench.contracts.capabilities import capability as capability
 from uedp_bench.contracts.capabilities import class_labels as class_labels
 from uedp_bench.contracts.masked_model import MaskFiller as MaskFiller
@@ -23,9 +21,7 @@ from uedp_bench.contracts.mechanism import ServedRelease as ServedRelease
 from uedp_bench.contracts.mechanism import SplitRelease as SplitRelease
 from uedp_bench.contracts.release import Channel as Channel
 from uedp_bench.contracts.release import Compilable as Compilable
-from uedp_bench.contracts.release import Deidentified as Deidentified
 from uedp_bench.contracts.release import EntityDetector as EntityDetector
-from uedp_bench.contracts.release import OpenedMessages as OpenedMessages
 from uedp_bench.contracts.release import PlainNetwork as PlainNetwork
 from uedp_bench.contracts.release import Published as Published
 from uedp_bench.contracts.release import Updates as Updates

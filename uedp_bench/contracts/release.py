@@ -15,7 +15,6 @@ from typing import (
     TYPE_CHECKING,
     Any,
     ClassVar,
-    Literal,
     NamedTuple,
     Protocol,
     Self,
@@ -121,18 +120,6 @@ class EntityDetector(Protocol):
         ...
 
 
-@capability(None)
-@runtime_checkable
-class Deidentified(Published, Protocol):
-    """Release of published text with replaced pieces.
-
-    Attributes:
-        entity_detector: detector of the pieces.
-    """
-
-    entity_detector: EntityDetector
-
-
 @capability(lambda release, rows: release.update)
 @runtime_checkable
 class Updates(Protocol):
@@ -195,36 +182,5 @@ class Compilable(Protocol):
 
         Raises:
             CapabilityError: if more than plain layers was trained on private rows.
-        """
-        ...
-
-
-@capability(None)
-@runtime_checkable
-class OpenedMessages(Protocol):
-    """Release whose answers two parties compute by a protocol, which one of them can watch.
-
-    Parties are "server", who has the model, and "client", who has the text.
-    """
-
-    def opened(
-        self,
-        corpus: Corpus,
-        *,
-        party: Literal["server", "client"],
-        most: int,
-        randomness: bool = False,
-    ) -> NDArray[np.uint8]:
-        """(rows, at most `most`) bytes that a party sees opened, without the answer.
-
-        Each row is computed on by itself, with fresh randomness, also where rows are equal. Bytes
-        are at the same places of every row's messages, evenly spread.
-
-        Args:
-            corpus: the rows.
-            party: party of the view.
-            most: most bytes of a row.
-            randomness: True if one half of the bytes is of the party's own random numbers, of
-                messages of a dealer, and of opened values without its own share of their masks.
         """
         ...

@@ -12,6 +12,7 @@ import pytest
 import text_encoders  # noqa: F401
 
 from uedp_bench.attacks.secure_inference.model_extraction import PublicInputs
+from uedp_bench.attacks.secure_inference.transcript import OpenedMessages
 from uedp_bench.components.registry import mechanisms, models, tasks
 from uedp_bench.contracts.capabilities import (
     Classifier,
@@ -20,7 +21,6 @@ from uedp_bench.contracts.capabilities import (
     RowScorer,
     class_labels,
 )
-from uedp_bench.contracts.release import OpenedMessages
 from uedp_bench.contracts.results import Result, RunSpec
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.contracts.source import CorpusStats

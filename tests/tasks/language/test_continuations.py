@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from uedp_bench.components.registry import models
-from uedp_bench.contracts.capabilities import PoolCompleter, TextPoolCompleter, by_pool, texts_of
 from uedp_bench.errors import InputError, UedpBenchError
+from uedp_bench.statistics.exposure import PoolCompleter, TextPoolCompleter, by_pool, texts_of
 from uedp_bench.tasks.language import continuations
 from uedp_bench.tasks.language.continuations import WordPool
 from uedp_bench.tasks.language.language_model import LanguageModelRelease, LanguageReader
