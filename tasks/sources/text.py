@@ -41,16 +41,17 @@ class TextFileParams(ColumnParams):
     """The file and its columns."""
 
     path: Path = Field(
-        description="file ending in .csv, .tsv, .jsonl, .ndjson, .json, .txt, .conll, .bio, .iob, "
-        ".iob2 (each plain or .gz) or .parquet; or a folder with one a split: train, valid (or "
+        description="file ending in .csv, .tsv, .jsonl, .ndjson, .json, .txt, .pubtator, "
+        ".conll, .bio, .iob, .iob2 (each plain or .gz) or .parquet; or a folder with one a split: train, valid (or "
         "dev), test, public"
     )
     file_format: FileFormat | None = Field(
         default=None,
         exclude_if=equals(None),
         description="what the file is, whatever its ending says: csv and tsv with a header, an "
-        "object a line (jsonl), a list of objects (json), parquet, a token a line (conll), or a "
-        "text a line (lines, whose column is called text)",
+        "object a line (jsonl), a list of objects (json), parquet, a token a line (conll), a "
+        "text a line (lines, whose column is called text), pubtator, or brat (path is a folder of "
+        "NAME.txt and NAME.ann); the last two have columns id, text and entities",
     )
     encoding: str = Field(
         default="utf-8",
@@ -114,7 +115,7 @@ class TextFile(Source[TextFileParams]):
             InputError: for a missing or malformed file, and see `corpus_of_columns`.
         """
         params = self.params
-        if params.path.is_dir():
+        if params.path.is_dir() and params.file_format != "brat":
             files = _of_splits(params.path, f"{self.name}.path")
             columns: Columns = joined(
                 {split: read_columns(file, params, self.name) for split, file in files.items()}

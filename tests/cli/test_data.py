@@ -59,6 +59,9 @@ def test_init_writes_a_spec_and_never_over_one(
     for wrong in ("0", "1,x", "", "inf"):
         code, _, err = run(capsys, "init", file, "--out", "new/x.yaml", "--epsilon", wrong)
         assert (code, "--epsilon" in err, Path("new/x.yaml").exists()) == (2, True, False)
+    for option, wrong in (("--delimiter", ";;"), ("--quoting", "single")):
+        code, _, err = run(capsys, "init", file, "--out", "new/x.yaml", option, wrong)
+        assert (code, option in err) == (2, True)
     code, _, err = run(capsys, "init", file, "--out", "new/mine.yaml/below.yaml")
     assert code == 2
     assert "--out new/mine.yaml/below.yaml" in err

@@ -153,6 +153,7 @@ def test_too_little_or_nothing_readable_is_refused(tmp_path: Path) -> None:
         ("a.csv", "x,y\n1,two\n".encode("utf-16-be"), ("csv", "utf-16-be", ",", True)),
         ("a.csv", "x,y\n1,two\n".encode("utf-32"), ("csv", "utf-32", ",", True)),
         ("a.csv", "x,y\n1,two\n".encode("utf-32-le"), ("csv", "utf-32-le", ",", True)),
+        ("a.txt", b"12|t|A title\n12|a|Words.\n", ("pubtator", "utf-8", None, False)),
         ("a.bio", b"-DOCSTART- O\n\nAnn B-PER\ncame O\n\nBo O\n", ("conll", "utf-8", None, True)),
     ],
 )
@@ -314,3 +315,35 @@ def test_languages_are_told_by_frequent_words() -> None:
     texts = ("the cat is on the mat and it is old",) * 3 + ("der Hund ist nicht das was die Katze",)
     assert languages(texts) == {"English": 0.75, "German": 0.25}
     assert languages(("qwe rty",)) == {}
+
+
+def test_a_named_delimiter_and_quoting_count(tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    rows = "".join(f"u{row % 45}^'t is, \"the {row}. text of a person\n" for row in range(120))
+    file.write_text(f"author^text\n{rows}")
+    layout = {"delimiter": "^", "quoting": "none"}
+    draft = first_spec(file, {}, task=None, public=(), epsilons=(8.0,), layout=layout)
+    params = draft.origin.params
+    assert (params["file_format"], params["delimiter"], params["quoting"]) == ("csv", "^", "none")
+    assert (params["text_column"], params["user_column"]) == ("text", "author")
+    (tmp_path / "a.jsonl").write_text('{"text": "one"}\n')
+    with pytest.raises(InputError, match=r"--delimiter.*jsonl"):
+        look_at(tmp_path / "a.jsonl", layout)
+
+
+@pytest.mark.parametrize("documents", [1, 3])
+def test_a_few_documents_are_no_users(tmp_path: Path, documents: int) -> None:
+    sentences = "Ann B-PER\ncame O\n\n" * 80
+    (tmp_path / "a.bio").write_text(f"-DOCSTART- O\n\n{sentences}" * documents)
+    draft, data = spec_of(tmp_path / "a.bio")
+    assert "user_column" not in data["source"]["params"]
+    assert f"only {documents} users" in "\n".join(draft.guesses)
+
+
+def test_a_folder_of_brat_is_tagged_text(tmp_path: Path) -> None:
+    for number in range(70):
+        (tmp_path / f"d{number}.txt").write_text(f"Ann Lee came on day {number}")
+        (tmp_path / f"d{number}.ann").write_text("T1\tPerson 0 7\tAnn Lee\n")
+    _, data = spec_of(tmp_path)
+    assert data["task"]["name"] == "tagging"
+    assert data["source"]["params"]["file_format"] == "brat"

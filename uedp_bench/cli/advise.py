@@ -14,14 +14,17 @@ import typer
 
 from uedp_bench.cli.console import AsJson, console, echo, print_json
 from uedp_bench.cli.data import (
+    Delimiter,
     Label,
     PublicText,
+    QuotingName,
     Spans,
     Split,
     TaskName,
     Text,
     User,
     columns_by_role,
+    layout_of,
     print_proposal,
     targets,
 )
@@ -54,6 +57,8 @@ def advise_command(
     label: Label = None,
     spans: Spans = None,
     split: Split = None,
+    delimiter: Delimiter = None,
+    quoting: QuotingName = None,
     public: PublicText = None,
     out: Annotated[
         Path | None,
@@ -93,6 +98,7 @@ def advise_command(
         "epsilon": targets(epsilon),
         "task": task,
         "columns": named,
+        "layout": layout_of(delimiter, quoting),
         "public": [str(file) for file in public or ()],
     }
     options = Options(folder / "runs", device, workers, quiet=quiet or as_json)
@@ -156,7 +162,7 @@ def _propose(
     def look(effort: float) -> FirstSpec:
         spec = first_spec(
             path, named, task=request["task"], public=tuple(map(Path, request["public"])),
-            epsilons=request["epsilon"], effort=effort,
+            epsilons=request["epsilon"], effort=effort, layout=request["layout"],
         )  # fmt: skip
         return replace(spec, suggestion=at_each_epsilon(spec.suggestion))
 

@@ -214,6 +214,16 @@ Spans = Annotated[
 Split = Annotated[
     str | None, typer.Option("--split", metavar="COLUMN", help="train, valid, test; or none.")
 ]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(
+        "--delimiter", metavar="SIGN", help="Between fields of csv or tsv; tab for a tab."
+    ),
+]
+QuotingName = Annotated[
+    str | None,
+    typer.Option("--quoting", metavar="NAME", help="standard, or none: quotes are text."),
+]
 TaskName = Annotated[
     str | None,
     typer.Option("--task", metavar="NAME", help="next-word, text-classification or tagging."),
@@ -247,6 +257,8 @@ def init_command(
     label: Label = None,
     spans: Spans = None,
     split: Split = None,
+    delimiter: Delimiter = None,
+    quoting: QuotingName = None,
     public: PublicText = None,
     epsilon: Epsilons = "8",
     out: SpecFile = None,
@@ -278,6 +290,7 @@ def init_command(
         task=task,
         public=tuple(public or ()),
         epsilons=targets(epsilon),
+        layout=layout_of(delimiter, quoting),
     )
     written = spec.text((name, folder))
     print_proposal(spec)
@@ -301,6 +314,21 @@ def columns_by_role(
         "text": text, "user": user, "label": label, "entities": spans, "split": split,
     }  # fmt: skip
     return {role: name for role, name in named.items() if name is not None}
+
+
+def layout_of(delimiter: str | None, quoting: str | None) -> dict[str, str]:
+    """Delimiter and quoting that were named.
+
+    Raises:
+        InputError: for a delimiter of several signs, or another quoting.
+    """
+    sign = {"tab": "\t", "\\t": "\t"}.get(delimiter or "", delimiter)
+    if sign is not None and len(sign) != 1:
+        raise InputError(f"--delimiter {delimiter!r}: give one sign, such as ';', or tab")
+    if quoting not in (None, "standard", "none"):
+        raise InputError(f"--quoting {quoting!r}: allowed are standard, none")
+    named = {"delimiter": sign, "quoting": quoting}
+    return {name: value for name, value in named.items() if value is not None}
 
 
 def print_proposal(spec: FirstSpec) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from uedp_bench.data.delimited_files import Dialect, Quoting, read_records
+from uedp_bench.data.standoff_files import read_brat, read_pubtator
 from uedp_bench.data.table_columns import ArrowColumns, read_parquet
 from uedp_bench.errors import InputError, plain, shown
 from uedp_bench.io.files import UTF_8, open_text, shown_path
@@ -153,11 +154,11 @@ def _no_number(name: str) -> float:
     raise ValueError(f"{name} is no number of JSON")
 
 
-TableFormat = Literal["csv", "tsv", "jsonl", "json", "parquet", "lines"]
+TableFormat = Literal["csv", "tsv", "jsonl", "json", "parquet", "lines", "pubtator", "brat"]
 
 FORMATS: Mapping[str, TableFormat] = {
     ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json",
-    ".parquet": "parquet", ".txt": "lines",
+    ".parquet": "parquet", ".txt": "lines", ".pubtator": "pubtator",
 }  # fmt: skip
 """Format of a table by its ending; each but parquet may be packed (.gz)."""
 
@@ -225,7 +226,7 @@ def read_table(
 
     csv and tsv have a header, and their empty fields are nulls (`read_records`); jsonl
     has one object a line and json one list of them (`read_objects`); a file of lines has the column
-    `text`, without the blank ones.
+    `text`, without the blank ones; pubtator and brat have `id`, `text` and `entities`.
 
     Args:
         path: the file.
@@ -246,6 +247,9 @@ def read_table(
         return _placed(columns, places, path, parameter)
     if kind == "lines":
         return _read_lines(path, parameter, layout.encoding)
+    if kind == "pubtator" or kind == "brat":
+        read = read_pubtator if kind == "pubtator" else read_brat
+        return _placed(*read(path, parameter, layout.encoding), path, parameter)
     if kind == "parquet":
         return read_parquet(path, parameter, wanted)
     raise InputError(f"{parameter}: {shown_path(path)} must end in {', '.join(sorted(ENDINGS))}")

@@ -8,15 +8,18 @@ import io
 import re
 import zlib
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from uedp_bench.data.delimited_files import DELIMITERS, Dialect, Quoting, read_records
+from uedp_bench.data.standoff_files import PUBTATOR_TITLE
 from uedp_bench.data.tables import FORMATS as TABLES
 from uedp_bench.data.tables import ending_of
-from uedp_bench.errors import InputError
+from uedp_bench.errors import InputError, shown
 from uedp_bench.io.files import (
     GZIP_MAGIC,
     UTF_8,
@@ -86,8 +89,10 @@ class FileFacts:
     def words(self) -> str:
         """Facts in words."""
         names = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-        between = f", fields between {names[self.delimiter]}" if self.delimiter else ""
+        sign = names.get(self.delimiter or "", shown(self.delimiter))
+        between = f", fields between {sign}" if self.delimiter else ""
         kinds = {"jsonl": "an object a line", "json": "a list of objects", "lines": "a text a line",
+                 "brat": "a text and its annotations a pair of files",
                  "conll": f"{self.width} columns, a token a line"}  # fmt: skip
         kind = kinds.get(self.file_format, self.file_format)
         quotes = ", quotes are text" if self.quoting == "none" else ""
@@ -95,8 +100,12 @@ class FileFacts:
         return f"{kind}{between}{quotes}{written}"
 
 
-def look_at(path: Path) -> FileFacts:
+def look_at(path: Path, layout: Mapping[str, str] = MappingProxyType({})) -> FileFacts:
     """Look at a file, and collect its facts.
+
+    Args:
+        path: path of the file.
+        layout: `delimiter` and `quoting` of a table, where the user named them.
 
     Raises:
         InputError: if it cannot be read, is empty, or is none of the formats of the source `text`.
@@ -126,7 +135,14 @@ def look_at(path: Path) -> FileFacts:
     # Lines of a file end as csv and JSON have it: U+2028, which tweets have, stands within one.
     lines = [line for line in islice(io.StringIO(text, newline=""), 2000) if line.strip()]
     file_format, delimiter = _format_of(text, lines, named)
+    if layout:
+        if file_format in ("jsonl", "json"):
+            raise InputError(f"--{next(iter(layout))}: {where} is {file_format}, and no csv or tsv")
+        file_format = file_format if file_format in _DELIMITED else "csv"
+        delimiter = layout.get("delimiter", delimiter or ",")
     quoting = None if delimiter is None else _quoting(path, encoding, delimiter)
+    if "quoting" in layout:
+        quoting = "none" if layout["quoting"] == "none" else "standard"
     return FileFacts(
         path, file_format, encoding, delimiter, quoting, file_format == named,
         documents=file_format == "conll" and "-DOCSTART-" in text,
@@ -196,6 +212,8 @@ def _quoting(path: Path, encoding: str, delimiter: str) -> Quoting | None:
 def _format_of(text: str, lines: list[str], named: str | None) -> tuple[FileFormat, str | None]:
     """Format of the text, and the delimiter of fields."""
     first = lines[0].lstrip()
+    if PUBTATOR_TITLE.fullmatch(first.rstrip()):
+        return "pubtator", None
     if _OBJECT.match(first):
         return "jsonl", None
     if first.startswith("[") and (named == "json" or _LIST.match(text.lstrip())):

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -188,6 +189,7 @@ def first_spec(
     public: tuple[Path, ...],
     epsilons: Sequence[float],
     effort: float = 1.0,
+    layout: Mapping[str, str] = MappingProxyType({}),
 ) -> FirstSpec:
     """Suggest a spec for a file, or for a folder that a source knows.
 
@@ -198,12 +200,14 @@ def first_spec(
         public: files of public text.
         epsilons: epsilons of each private mechanism, one row each.
         effort: factor of the tokens that one training looks at.
+        layout: delimiter and quoting that the user named.
 
     Raises:
         InputError: if the file cannot be read, or too little is in it.
     """
-    origin = origin_of(path, named)
-    corpus = load(origin.with_params(**_cuts(origin, 0.0)))
+    origin = origin_of(path, named, layout)
+    # Without cuts: users who are too few to be cut are no users.
+    corpus = load(origin.with_params(**dict.fromkeys(_cuts(origin, 0.0), 0.0)))
     if len(corpus) < LEAST_ROWS:
         raise InputError(
             f"init: {len(corpus)} rows are too few to train, test and attack anything: {LEAST_ROWS}"

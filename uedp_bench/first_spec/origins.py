@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from uedp_bench.components import registry
@@ -126,18 +127,21 @@ class _Reading:
     guesses: list[str] = field(default_factory=list)
 
 
-def origin_of(path: Path, named: Mapping[Role, str]) -> Origin:
+def origin_of(
+    path: Path, named: Mapping[Role, str], layout: Mapping[str, str] = MappingProxyType({})
+) -> Origin:
     """Find the source of a path and its parameters.
 
     Args:
         path: file, or folder that a source knows.
         named: columns that the user named, by role.
+        layout: delimiter and quoting that the user named.
 
     Raises:
         InputError: if nothing can be read there, or no column holds text.
     """
     if not path.is_dir():
-        return _of_file(path, path, named)
+        return _of_file(path, look_at(path, layout), named)
     files = [
         file
         for file in sorted(path.iterdir())
@@ -145,7 +149,9 @@ def origin_of(path: Path, named: Mapping[Role, str]) -> Origin:
         and {*file.suffixes} & {*FORMATS}
     ]
     if files:
-        return _of_file(path, files[0], named)
+        return _of_file(path, look_at(files[0], layout), named)
+    if next(path.glob("*.ann"), None) is not None:
+        return _of_file(path, FileFacts(path, "brat", by_ending=False), named)
     source_name = next((source for name, source in FOLDERS.items() if (path / name).exists()), None)
     if source_name is None and next(path.glob("echr_*.json"), None) is not None:
         source_name = "tab"
@@ -159,10 +165,8 @@ def origin_of(path: Path, named: Mapping[Role, str]) -> Origin:
     )
 
 
-def _of_file(path: Path, file: Path, named: Mapping[Role, str]) -> Origin:
-    facts = look_at(file)
-    if path != file and not facts.by_ending:
-        facts = replace(facts, by_ending=False)
+def _of_file(path: Path, facts: FileFacts, named: Mapping[Role, str]) -> Origin:
+    file = facts.path
     params = {**facts.parameters, "path": str(path)}
     columns = dict(read_columns(file, TextFileParams.model_validate(params), "text"))
     lines = (f"{file.name}: {facts.words}",)
