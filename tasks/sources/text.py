@@ -42,8 +42,8 @@ class TextFileParams(ColumnParams):
 
     path: Path = Field(
         description="file ending in .csv, .tsv, .jsonl, .ndjson, .json, .txt, .pubtator, "
-        ".conll, .bio, .iob, .iob2 (each plain or .gz) or .parquet; or a folder with one a split: train, valid (or "
-        "dev), test, public"
+        ".conll, .bio, .iob, .iob2 (each plain or .gz) or .parquet; or a folder with one a split: "
+        "train, valid (or dev), test, public"
     )
     file_format: FileFormat | None = Field(
         default=None,

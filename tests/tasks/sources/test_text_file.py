@@ -303,7 +303,7 @@ def test_a_format_may_be_named(tmp_path: Path) -> None:
 def test_an_unknown_format_is_answered_with_all_that_are_known(tmp_path):
     file = tmp_path / "a.csv"
     file.write_text("text\nhello\n")
-    formats = "'csv', 'tsv', 'jsonl', 'json', 'parquet', 'lines' or 'conll'"
+    formats = "'csv', 'tsv', 'jsonl', 'json', 'parquet', 'lines', 'pubtator', 'brat' or 'conll'"
     with pytest.raises(InputError, match=rf"text\.file_format is 'xml'.*{formats}$"):
         load(file, file_format="xml")
 
