@@ -150,6 +150,7 @@ def places(tmp_path: Path) -> dict[str, str]:
         "bound --members {}.txt --nonmembers {}.txt",
         "bound --members {}.npy --nonmembers {}.npy",
         "leaderboard --results {}",
+        "report {} --out report.md",
     ],
 )
 def test_what_is_no_file_is_refused_and_never_waited_for(tmp_path, command):

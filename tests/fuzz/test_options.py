@@ -71,6 +71,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     ),
     "leaderboard": ("--results", "--task", "--source", "--json", "--csv", "--markdown"),
     "leaderboard validate": ("--json", "--plugin"),
+    "report": ("--out", "--mechanism", "--plugin"),
 }
 
 USUAL: dict[str, tuple[list[str], ...]] = {
@@ -84,6 +85,7 @@ USUAL: dict[str, tuple[list[str], ...]] = {
     "run": (["quickstart"], ["--mechanism", "user-dp"]),
     "leaderboard": (["--results", "."],),
     "leaderboard validate": (["."],),
+    "report": ([".", "--out", "report.md"],),
 }
 
 

@@ -45,6 +45,8 @@ def test_boards_of_hostile_results(tmp_path):
                 *rng.choice(([], ["--json"], ["--csv"], ["--markdown"])),
             ]
         )
+        ending = rng.choice(("html", "md"))
+        answer(["report", str(folder), "--out", str(tmp_path / f"{at}.{ending}")])
 
 
 def test_what_parses_is_written_again():
