@@ -108,15 +108,15 @@ def perplexity(order: int, train: list[list[str]], test: list[list[str]], size: 
         for at, word in enumerate(row):
             for n in range(order):
                 counts[n][context(row, at, n)][word] += 1
+    totals = [{key: words.total() for key, words in level.items()} for level in counts]
     nats = 0.0
     for row in test:
         for at, word in enumerate(row):
             p = 1 / size
             for n in range(order):
-                seen = counts[n].get(context(row, at, n))
-                if seen:
-                    total = seen.total()
-                    p = (seen[word] + len(seen) * p) / (total + len(seen))
+                before = context(row, at, n)
+                if words := counts[n].get(before):
+                    p = (words[word] + len(words) * p) / (totals[n][before] + len(words))
             nats -= math.log(p)
     return math.exp(nats / sum(map(len, test)))
 
