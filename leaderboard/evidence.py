@@ -122,10 +122,14 @@ def _sentences(entry: _Entry) -> Iterator[str]:
         proof = f"; no attack {tested} the proof" if "proven" in facts else ""
         yield "An attack refutes what is claimed." if "refuted" in facts else ""
         yield f"{promise(row.guarantees)}{proof}."
-        leaks = [f"{name} ({', '.join(labels)})" if labels else name
-                 for name, labels in _leaks(entry).items()]  # fmt: skip
-        nothing = "No attack surely finds more than chance." if row.leakage else "No attack ran."
-        yield f"Above chance at 95 %: {'; '.join(leaks)}." if leaks else nothing
+        leaks = _leaks(entry)
+        above = [f"{name} ({', '.join(labels)})" for name, labels in leaks.items() if labels]
+        yield f"Above chance at 95 %: {'; '.join(above)}." if above else ""
+        if not above and [] in leaks.values():
+            yield "No attack that is compared with chance surely finds more."
+        unknown = [name for name, labels in leaks.items() if labels is None]
+        yield f"Not compared with chance: {', '.join(unknown)}." if unknown else ""
+        yield "" if leaks else "No attack ran."
     if row.learned is False:
         yield "It learned nothing: its utility is no better than that of a floor."
     if failures:
@@ -134,22 +138,32 @@ def _sentences(entry: _Entry) -> Iterator[str]:
         yield f"Made by {OLDER}."
 
 
-def _leaks(entry: _Entry) -> dict[str, list[str]]:
-    """Attacks that surely find something: by the board's verdict, or by their main metrics.
+def _leaks(entry: _Entry) -> dict[str, list[str] | None]:
+    """Labels of metrics above their values of no leak by attack; None where none is compared.
 
-    A metric is above its value of no leak by its interval over seeds, or by those of all runs.
+    The board's verdict decides where it has one. A metric is above by its interval over seeds, or
+    by those of all runs.
     """
     row = entry.row
-    leaks = {attack: list[str]() for attack, verdict in row.leaks.items() if verdict}
+    leaks: dict[str, list[str] | None] = {}
     for attack, stats in row.leakage.items():
-        for metric in shown([row], attack) if attack not in row.leaks else ():
-            runs = [result.leakage[attack][metric.name].low for result in entry.results
-                    if metric.name in result.leakage.get(attack, {})]  # fmt: skip
+        if attack in row.leaks:
+            leaks[attack] = ["tells users apart"] if row.leaks[attack] else []
+            continue
+        compared: dict[str, bool] = {}
+        for metric in shown([row], attack):
             nothing = no_leak_value(metric, stats)
-            above = [nothing is not None and low is not None and low > nothing
-                     for low in (stats[metric.name].low, *runs)]  # fmt: skip
-            if metric.better == "lower" and (above[0] or all(above[1:])):
-                leaks.setdefault(attack, []).append(metric.label)
+            lows = [stats[metric.name].low]
+            lows += [result.leakage[attack][metric.name].low for result in entry.results
+                     if metric.name in result.leakage.get(attack, {})]  # fmt: skip
+            if (
+                metric.better == "lower"
+                and nothing is not None
+                and any(low is not None for low in lows)
+            ):
+                above = [low is not None and low > nothing for low in lows]
+                compared[metric.label] = above[0] or all(above[1:])
+        leaks[attack] = [name for name, high in compared.items() if high] if compared else None
     return leaks
 
 
