@@ -37,8 +37,8 @@ def receipt(result: Result) -> str:
 def check_coins(path: Path, result: Result) -> Iterator[Problem]:
     """Problems where a result is not what revealed coins say.
 
-    Planting is computed again from the key, and the sides of all scores from the coins; bounds
-    follow from the sides. The model is asked nothing: the spec of the planted folder does that.
+    Planting is computed again from the key, on the source that the spec of the result names, and
+    the sides of all scores from the coins; bounds follow from the sides. No model is asked.
 
     Args:
         path: coins of `uedp-bench plant`.

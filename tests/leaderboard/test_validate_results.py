@@ -106,10 +106,10 @@ def test_a_plug_in_is_checked_where_it_is_loaded(out):
     path, report = of_run(out, mechanism)
     assert report.problems == ()  # its proof is refused
 
-    def plug_in_free(data):
+    def with_proof(data):
         data["guarantees"][1] |= {"status": "given", "epsilon": 1.0, "notion": "dp"}
 
-    assert {"guarantees.1.epsilon", "events.0.event.event.kind"} <= errors(path, plug_in_free)
+    assert {"guarantees.1.epsilon", "events.0.event.event.kind"} <= errors(path, with_proof)
 
 
 def test_bounds_of_an_attack(out):
