@@ -143,14 +143,18 @@ def test_hostile_names_of_kinds_do_not_act() -> None:
 
 
 def test_classes_stand_beside_what_is_taken_for_them() -> None:
-    estimate = {"value": 0.8, "low": 0.7, "high": 0.9}
-    attribute = {"classes": ["a", HOSTILE], "rows": 15, "confusion": [[8, 2], [4, 1]],
-                 "by_class": {HOSTILE: {"share": 0.3, "accuracy": {**estimate, "value": 0.2}},
-                              "a": {"share": 0.7, "accuracy": estimate}}}  # fmt: skip
+    def read(value: float) -> dict[str, Any]:
+        return {"share": 0.3, "accuracy": {"value": value, "low": 0.1, "high": 0.9}}
+
+    attribute = {"classes": ["a", HOSTILE, "c"], "rows": 20,
+                 "confusion": [[8, 2, 0], [4, 1, 0], [1, 0, 4]],
+                 "by_class": {"a": read(0.8), HOSTILE: read(0.2), "c": read(0.8)}}  # fmt: skip
     (figure,) = attack_figures({"attributes": {"x": attribute}}, {})
     assert figure.title == "Least protected: x"
-    # Taken as chance would have it: 8 of 10 and 4 of 5, 1 of 5 and 2 of 10.
-    assert sorted(row[2] for row in figure.table.rows[2:]) == ["0.20", "0.80"]
+    assert [row[0][:2] for row in figure.table.rows[:3]] == ["c ", "a ", HOSTILE[:2]]
+    # Of the rows of other classes, so many are taken for c, a and the third: 0, 5 of 10, 2 of 15.
+    assert [row[2] for row in figure.table.rows[3:]] == ["0", "0.50", "0.13"]
     assert "<img" not in json.dumps(figure.figure)
-    for broken in ({"confusion": [[1]]}, {"classes": ["a", "a"]}, {"classes": ["b", "c"]}):
+    two = {"classes": ["a", "b"], "confusion": [[1, 1], [1, 1]], "by_class": {"a": read(0.5)}}
+    for broken in (two, {"confusion": [[1]]}, {"classes": ["a"] * 3}, {"classes": ["b", "c", "d"]}):
         assert attack_figures({"attributes": {"x": {**attribute, **broken}}}, {}) == []
