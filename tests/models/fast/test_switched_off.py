@@ -13,7 +13,8 @@ GOLDEN = Path(__file__).parents[2] / "one_run" / "same_numbers"
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param("language", marks=pytest.mark.long), "pretrained", "classes"]
+    "name",
+    ["pretrained", *(pytest.param(one, marks=pytest.mark.long) for one in ("language", "classes"))],
 )  # others train the same
 @pytest.mark.usefixtures("switched_off")
 def test_small_runs_agree_without_kernels(name: str, tmp_path: Path) -> None:
