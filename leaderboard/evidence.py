@@ -75,19 +75,11 @@ def evidence(results: Sequence[Result], mechanisms: Sequence[str] = ()) -> tuple
         )
         for board in tables
         for row, label in zip(board, labels(board), strict=True)
-        if row.group in groups
     ]
-    makers = (
-        _verdict,
-        _units,
-        _guarantees,
-        _measurements,
-        _least_protected,
-        _data,
-        _hashes,
-        _standards,
-    )
-    return tuple(make(entries) for make in makers)
+    reported = [one for one in entries if one.row.group in groups]
+    makers = (_verdict, _units, _guarantees, _measurements, _least_protected, _data)
+    sections = [make(reported) for make in makers]
+    return (*sections, _hashes(entries), _standards(reported))
 
 
 def _verdict(entries: Sequence[_Entry]) -> Section:
@@ -274,6 +266,7 @@ def _component_versions(identity: Any) -> dict[str, Any]:
 
 
 def _hashes(entries: Sequence[_Entry]) -> Section:
+    """Hashes of all results, also of rows that others are only held against."""
     lines = {
         result.id: (one.label, result.spec.seed, result.status, f"{line_of(result)}\n")
         for one in entries
