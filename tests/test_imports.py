@@ -29,7 +29,7 @@ FLOORS = (
     ("tracking",),
     ("leaderboard", "testing"),
     ("attacks", "mechanisms", "model components", "tasks"),
-    ("first_spec", "specs"),
+    ("first_spec",),
     ("python_api",),
     ("cli",),
     ("front door",),

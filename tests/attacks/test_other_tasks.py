@@ -11,7 +11,7 @@ from tiny import plugged, runs
 
 from uedp_bench.contracts.results import Result, RunSpec
 from uedp_bench.one_run.preparing import Execution
-from uedp_bench.one_run.retraining import check_retrainings
+from uedp_bench.one_run.protecting import check_retrainings
 from uedp_bench.one_run.runner import execute
 
 SUPPORT = Path(__file__).parents[1] / "support"

@@ -14,8 +14,7 @@ from uedp_bench.contracts.release import Release
 from uedp_bench.leaderboard.validate import check
 from uedp_bench.mechanisms.dp_vocabulary import DPVocabulary
 from uedp_bench.one_run.preparing import Execution, Prepared
-from uedp_bench.one_run.protecting import protect
-from uedp_bench.one_run.retraining import Retraining
+from uedp_bench.one_run.protecting import Retraining, protect
 from uedp_bench.one_run.runner import execute
 
 PUBLIC_FIRST = {"name": "next-word", "params": {"pretraining_epochs": 1}}

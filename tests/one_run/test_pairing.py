@@ -14,7 +14,7 @@ from uedp_bench.components.registry import tasks
 from uedp_bench.contracts.capabilities import RowScorer
 from uedp_bench.grid.scheduler import jobs_of
 from uedp_bench.one_run.components import build
-from uedp_bench.one_run.pairing import expected, impossible_pairs, left_out
+from uedp_bench.one_run.planting import expected, impossible_pairs, left_out
 from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 

@@ -17,7 +17,7 @@ from uedp_bench.corpus import SPLITS
 from uedp_bench.errors import InputError
 from uedp_bench.one_run.pipeline import Pipeline
 from uedp_bench.one_run.preparing import Execution
-from uedp_bench.one_run.retraining import Retraining
+from uedp_bench.one_run.protecting import Retraining
 from uedp_bench.one_run.runner import execute
 
 ASKS = {"name": "hold-out", "params": {"finds": "reference"}}
@@ -155,7 +155,7 @@ def test_chosen_users_train_whatever_their_split_and_nobody_else_does(tmp_path, 
         seen.append((parts.pipeline, corpus))
         raise InputError("seen enough")
 
-    monkeypatch.setattr("uedp_bench.one_run.retraining.protect", spy)
+    monkeypatch.setattr("uedp_bench.one_run.protecting.protect", spy)
     run, corpus = retraining(runs(USER_DP)[0], tmp_path)
     users = np.zeros(corpus.user_count, dtype=bool)
     chosen = [np.unique(corpus.only(split).users)[0] for split in ("train", "test", "public")]
@@ -177,7 +177,7 @@ def test_rows_of_other_splits_stay_out_where_splits_are_named(tmp_path, monkeypa
         seen.append(corpus)
         raise InputError("seen enough")
 
-    monkeypatch.setattr("uedp_bench.one_run.retraining.protect", spy)
+    monkeypatch.setattr("uedp_bench.one_run.protecting.protect", spy)
     (spec,) = runs(USER_DP)
     ready = prepared(spec, tmp_path)
     corpus = ready.planted_corpus.data.corpus

@@ -28,7 +28,7 @@ from uedp_bench.one_run.components import build, build_sources
 from uedp_bench.one_run.planting import load_data, public_sizes
 from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.private_data import covers
-from uedp_bench.one_run.retraining import Retraining
+from uedp_bench.one_run.protecting import Retraining
 from uedp_bench.one_run.runner import execute
 from uedp_bench.one_run.training_stages import _check_repeated, _holds_private
 from uedp_bench.randomness.streams import scope_of

@@ -7,7 +7,7 @@ import pytest
 
 from uedp_bench.corpus import SPLITS, Corpus, Layer
 from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.statistics.annotation_agreement import agreement, tables
+from uedp_bench.statistics.label_scores import agreement, tables
 from uedp_bench.text.detection import kinds_of_types
 
 

@@ -72,7 +72,7 @@ def describe_command(
     from uedp_bench.components.component import parse_params
     from uedp_bench.components.registry import load_plugins, sources
     from uedp_bench.corpus.entity_detection import DetectionParams
-    from uedp_bench.statistics import annotation_agreement
+    from uedp_bench.statistics import label_scores
     from uedp_bench.text import detection
     from uedp_bench.text.describe_data import describe, tables
     from uedp_bench.text.detection import kinds_of_types
@@ -89,11 +89,7 @@ def describe_command(
     detected = None
     if detector is not None and isinstance(params, DetectionParams):
         detected = detection.detector_of(corpus, params)
-    agreed = (
-        None
-        if layer is None
-        else annotation_agreement.agreement(corpus, layer, kinds=kinds_of_types)
-    )
+    agreed = None if layer is None else label_scores.agreement(corpus, layer, kinds=kinds_of_types)
     if as_json:
         measured = {} if detected is None else {"detection": {**chosen, **detected.to_dict()}}
         if agreed is not None:
@@ -107,7 +103,7 @@ def describe_command(
         for table in detection.tables(detected, " ".join(chosen.values())):
             out.print(table)
     if agreed is not None and layer is not None:
-        for table in annotation_agreement.tables(agreed, layer):
+        for table in label_scores.tables(agreed, layer):
             out.print(table)
 
 

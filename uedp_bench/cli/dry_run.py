@@ -32,7 +32,7 @@ def dry_run(data: dict[str, Any], options: Options, as_json: bool) -> None:
     """
     from uedp_bench.grid.forecast import forecast
     from uedp_bench.grid.scheduler import default_workers, jobs_of
-    from uedp_bench.one_run.retraining import check_retrainings
+    from uedp_bench.one_run.protecting import check_retrainings
     from uedp_bench.python_api.run_grid import cluster_of
     from uedp_bench.spec.grid import expand
     from uedp_bench.spec.spec import parse_spec

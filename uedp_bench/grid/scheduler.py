@@ -26,8 +26,7 @@ from uedp_bench.errors import Problems, is_input_error
 from uedp_bench.grid.workers import DIED, Crash, Tell, in_processes
 from uedp_bench.io.folders import refuse_links
 from uedp_bench.one_run.components import Components, build
-from uedp_bench.one_run.pairing import left_out
-from uedp_bench.one_run.planting import forget_corpora
+from uedp_bench.one_run.planting import forget_corpora, left_out
 from uedp_bench.one_run.preparing import Execution, PlantedCounts, check_read, unit_sizes
 from uedp_bench.one_run.private_data import keep_result
 from uedp_bench.spec.identity import Identity, check_files

@@ -33,7 +33,7 @@ from uedp_bench.corpus import Corpus
 from uedp_bench.errors import PluginError, PrivacyError, UedpBenchError
 from uedp_bench.io.folders import disk_is_full
 from uedp_bench.one_run.components import Components, Sources, scored_rows
-from uedp_bench.one_run.pairing import lacks, withheld
+from uedp_bench.one_run.planting import lacks, withheld
 from uedp_bench.one_run.preparing import Prepared
 from uedp_bench.one_run.protecting import Protected, with_inputs
 from uedp_bench.one_run.publishing import not_carried, not_there

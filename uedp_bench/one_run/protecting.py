@@ -1,24 +1,38 @@
-"""From a planted corpus to the release: vocabulary, publishing, training, serving."""
+"""From a planted corpus to the release: of a run, and again for models that attacks ask for."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
+from filelock import FileLock
 
+from uedp_bench.components import registry
 from uedp_bench.contracts.capabilities import Vocabulary
 from uedp_bench.contracts.mechanism import Events, TrainingMechanism, VocabularyMechanism
 from uedp_bench.contracts.release import PublishedOnly, Release, protected_rows
+from uedp_bench.contracts.results import ComponentSpec, RunSpec
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.contracts.task import WordCounts
-from uedp_bench.corpus import Corpus, concatenate
-from uedp_bench.errors import CapabilityError
-from uedp_bench.one_run.components import Components
-from uedp_bench.one_run.pairing import lacks
+from uedp_bench.corpus import SPLITS, BoolArray, Corpus, concatenate
+from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.io.folders import private_folder, write_json
+from uedp_bench.io.sealed_files import DamagedFileError
+from uedp_bench.one_run.components import Components, spec_of
 from uedp_bench.one_run.pipeline import Pipeline
+from uedp_bench.one_run.planting import expected, lacks
+from uedp_bench.one_run.preparing import Prepared
 from uedp_bench.one_run.publishing import publish, publish_all, wanted
 from uedp_bench.one_run.training_stages import TrainedStages, train_stages
+from uedp_bench.spec.identity import component_identity
+from uedp_bench.store.run_files import load_release, save_release
 
 
 @dataclass(frozen=True)
@@ -156,3 +170,184 @@ def with_inputs(
     if test.vectors is not None:
         return release, shown
     return release, concatenate(corpus.take(np.flatnonzero(~corpus.where("test"))), test)
+
+
+class Retraining:
+    """Trains releases on chosen users for one run.
+
+    Args:
+        ready: the run.
+        vocabulary: vocabulary of the release under attack, so that scores compare token by token.
+        base: the model before any private row; None where there is none.
+    """
+
+    def __init__(
+        self, ready: Prepared, vocabulary: Vocabulary | None, base: Release | None = None
+    ) -> None:
+        self._base = base
+        self._ready, self._parts, self._run = ready, ready.parts, ready.run
+        self._corpus = ready.planted_corpus.trained_on
+        self._vocabulary, self._cache = vocabulary, ready.cache
+
+    def bound(self) -> Run:
+        """The run that attacks may ask for models; of training elsewhere the base alone."""
+        if self._parts.pipeline.elsewhere is not None:
+            return self._run.retraining(None, self._base)
+        return self._run.retraining(self._retrain, self._base)
+
+    def _retrain(
+        self,
+        users: BoolArray,
+        *,
+        mechanism: Literal["same", "none"],
+        seed: int,
+        public_seed: int | None = None,
+        splits: tuple[str, ...] = SPLITS,
+    ) -> Release:
+        """The function behind `Run.retrain`."""
+        chosen = self._chosen(users, splits)
+        seeds = (seed, seed if public_seed is None else public_seed)
+        folder = self._cache / self._key(chosen, mechanism, seeds)
+        private_folder(folder.parent)  # these models are trained on private rows
+        with FileLock(f"{folder}.lock"):
+            kept = self._kept(folder)
+            if kept is None:
+                self._train(chosen, mechanism, seeds, folder)
+                kept = self._kept(folder)
+        if kept is None:
+            raise OSError(f"{folder.name} is not what was written to it")
+        cost, release = kept
+        # Shared by several runs, and what each of them would have cost alone.
+        self._run.count({"reference_seconds": cost["seconds"], "reference_models": 1})
+        return release
+
+    def _kept(self, folder: Path) -> tuple[dict[str, Any], Release] | None:
+        """Cost and release of a model that was trained before; None for none, or a damaged one."""
+        if not (folder / "done.json").is_file():
+            return None
+        try:
+            cost = json.loads((folder / "done.json").read_text(encoding="utf-8"))
+            return cost, load_release(self._parts.task, folder / "release")
+        except (DamagedFileError, ValueError):
+            shutil.rmtree(folder)
+            return None
+
+    def _train(self, chosen: Corpus, mechanism: str, seeds: tuple[int, int], folder: Path) -> None:
+        start, run, parts = time.perf_counter(), self._run, self._parts
+        if mechanism == "none":
+            plain, rows = parts.unprotected, parts.task.private_rows()
+            parts = replace(parts, pipeline=Pipeline.build([plain], plain, rows), attacks=())
+        stages = replace(self._ready.public_stages, saved_seconds=0.0)
+        checkpoints = stages.checkpoints(folder)
+        private, public = seeds
+        inner = Run(public, run.stats, run.device, run.speed, _injected(mechanism, run), run.delta,
+                    progress=_renamed(run), scope=f"retraining {folder.name}",
+                    private_seed=None if private == public else private,
+                    noise_source=run.noise_source, public_stages=stages,
+                    downstream=run.downstream, checkpoints=checkpoints)  # fmt: skip
+        protected = protect(parts, chosen, inner, self._vocabulary, keep_floor=False)
+        save_release(protected.release, folder / "release")
+        seconds = time.perf_counter() - start + stages.saved_seconds + checkpoints.earlier_seconds
+        done = {"seconds": round(seconds, 3), "mechanism": mechanism}
+        write_json(folder / "done.json", done)
+        checkpoints.forget()
+
+    def _chosen(self, users: BoolArray, splits: tuple[str, ...]) -> Corpus:
+        """Rows of the chosen users as training split, after the public rows as they are.
+
+        Where rows of the split `valid` are not to be trained on, they stay: mechanisms choose
+        checkpoints by them, in the release and here.
+        """
+        corpus = self._corpus
+        mask = np.append(users, np.zeros(max(corpus.user_count - len(users), 0) + 1, dtype=bool))
+        chosen = np.flatnonzero(mask[corpus.users] & corpus.where(*splits))
+        if not len(chosen):
+            raise InputError("retraining needs at least one user with text")
+        kept = np.flatnonzero(corpus.where("public", *({"valid"} - set(splits))))
+        taken = corpus.take(np.concatenate([kept, chosen]))
+        train = np.arange(len(taken)) >= len(kept)
+        # Where a row stands twice, the copy that is trained on has its mentions.
+        twice = np.append(np.isin(kept, chosen), np.zeros(len(chosen), dtype=bool))
+        return replace(
+            taken,
+            split=np.where(train, SPLITS.index("train"), taken.split),
+            entities=taken.entities.outside(twice),
+        )
+
+    def _key(self, chosen: Corpus, mechanism: str, seeds: tuple[int, int]) -> str:
+        run, identity_parts = self._run, self._ready.identity.parts
+        mechanisms = identity_parts["mechanism"]
+        if mechanism == "none":
+            plain = spec_of(self._parts.unprotected)
+            mechanisms = [component_identity(plain, registry.mechanisms)]
+        sizes = asdict(run.stats)
+        if run.downstream is None:  # keys of models without a second source stay as they were
+            del sizes["downstream"]
+        if not run.stats.clients:  # likewise of models without clients
+            del sizes["clients"]
+        parts: dict[str, Any] = {
+            "corpus": chosen.fingerprint,
+            "task": identity_parts["task"],
+            "model": identity_parts["model"],
+            "vocabulary": self._vocabulary.fingerprint if self._vocabulary else None,
+            "seed": seeds[0],
+            "mechanism": mechanisms,
+            "sizes": sizes if mechanism == "same" else None,
+            "injected": _injected(mechanism, run),
+        }
+        if seeds[0] != seeds[1]:
+            parts["public_seed"] = seeds[1]
+        if run.downstream is not None:
+            parts["downstream"] = run.downstream.fingerprint
+        if run.noise_source != "seed":
+            parts["noise_source"] = run.noise_source
+        digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
+        return f"retrain-{digest.hexdigest()[:16]}"
+
+
+def check_retrainings(specs: Iterable[RunSpec], most: int) -> None:
+    """Refuse runs whose attacks ask for more models than are allowed.
+
+    Fewer models give other results, so that fewer are trained only where parameters say so.
+
+    Args:
+        specs: specs of the runs to start.
+        most: largest number of models that each may train beside its release.
+
+    Raises:
+        InputError: for the first that asks for more.
+    """
+    for spec in specs:
+        if any(_elsewhere(ref) for ref in spec.mechanism):
+            continue  # no attack is given any model
+        offers = expected(registry.tasks.create(spec.task.name, spec.task.params))
+        models_by_field: dict[str, int] = {}
+        for ref in spec.attacks:
+            attack = registry.attacks.create(ref.name, ref.params)
+            for field, models in attack.retrainings(offers).items():
+                models_by_field[f"attack.{ref.name}{field and '.'}{field}"] = models
+        if sum(models_by_field.values()) > most:
+            counts = " and ".join(
+                f"{name} asks for {n}" for name, n in models_by_field.items() if n
+            )
+            raise InputError(
+                f"--max-retrain {most}: {counts} models beside the release, {most} allowed: set "
+                f"it lower, leave an attack out, or allow {sum(models_by_field.values())}"
+            )
+
+
+def _elsewhere(ref: ComponentSpec) -> bool:
+    mechanism = registry.mechanisms.create(ref.name, ref.params)
+    return isinstance(mechanism, TrainingMechanism) and mechanism.elsewhere is not None
+
+
+def _injected(mechanism: str, run: Run) -> tuple[int, ...]:
+    """A reference model is shared by runs with and without an audit: nothing is injected."""
+    return run.injected if mechanism == "same" else ()
+
+
+def _renamed(run: Run) -> Any:
+    def progress(phase: str, done: int, total: int) -> None:
+        run.progress(f"reference {phase}", done, total)
+
+    return progress

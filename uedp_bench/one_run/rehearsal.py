@@ -32,8 +32,7 @@ from uedp_bench.one_run.evaluation import reason_against, run_attack, score, wit
 from uedp_bench.one_run.pipeline import Pipeline
 from uedp_bench.one_run.planting import load_data
 from uedp_bench.one_run.preparing import Execution, Prepared, prepare
-from uedp_bench.one_run.protecting import Protected, protect
-from uedp_bench.one_run.retraining import Retraining
+from uedp_bench.one_run.protecting import Protected, Retraining, protect
 from uedp_bench.one_run.runner import Meter
 from uedp_bench.spec.identity import Identity
 

@@ -30,8 +30,7 @@ from uedp_bench.one_run.guaranteeing import checked_ceilings, guarantees
 from uedp_bench.one_run.planting import Data, load_data
 from uedp_bench.one_run.preparing import Execution, Prepared, prepare
 from uedp_bench.one_run.private_data import Keeper, counts_sizes, keep_result, marked
-from uedp_bench.one_run.protecting import Protected, protect
-from uedp_bench.one_run.retraining import Retraining
+from uedp_bench.one_run.protecting import Protected, Retraining, protect
 from uedp_bench.spec.identity import Identity
 from uedp_bench.store.result_files import failed, provenance, reason_of
 from uedp_bench.store.run_files import after_failure, forget

@@ -16,9 +16,8 @@ from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.one_run.components import build
-from uedp_bench.one_run.pairing import lacks, withheld
 from uedp_bench.one_run.planted_elsewhere import planted_for, planted_in
-from uedp_bench.one_run.planting import counted_sizes, forget_corpora, load_data
+from uedp_bench.one_run.planting import counted_sizes, forget_corpora, lacks, load_data, withheld
 from uedp_bench.python_api.results import Result
 from uedp_bench.store.run_files import load_release as load_saved
 

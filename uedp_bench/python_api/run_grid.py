@@ -130,9 +130,9 @@ def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
     from uedp_bench.grid.progress import display
     from uedp_bench.grid.scheduler import default_workers, jobs_of, resume, run_jobs
     from uedp_bench.io.folders import only_process
-    from uedp_bench.one_run.pairing import impossible_pairs
+    from uedp_bench.one_run.planting import impossible_pairs
     from uedp_bench.one_run.preparing import Execution
-    from uedp_bench.one_run.retraining import check_retrainings
+    from uedp_bench.one_run.protecting import check_retrainings
     from uedp_bench.spec.grid import expand
     from uedp_bench.spec.spec import parse_spec
     from uedp_bench.training.device import choose_device

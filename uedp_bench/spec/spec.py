@@ -266,7 +266,7 @@ def _packaged(path_or_name: str) -> str:
                 else f"packaged: {choices}, and paper/... of docs/reproductions"
             )
         )
-    return files("uedp_bench.specs").joinpath(f"{name}.yaml").read_text(encoding="utf-8")
+    return files("uedp_bench").joinpath(f"specs/{name}.yaml").read_text(encoding="utf-8")
 
 
 def _beside(path: str) -> dict[str, str]:
@@ -280,7 +280,7 @@ def _beside(path: str) -> dict[str, str]:
 
 def packaged_specs() -> tuple[str, ...]:
     """Names of the packaged specs."""
-    root = files("uedp_bench.specs")
+    root = files("uedp_bench").joinpath("specs")
     names = [entry.name for entry in root.iterdir()]
     names += [f"paper/{entry.name}" for entry in root.joinpath("paper").iterdir()]
     return tuple(sorted(n.removesuffix(".yaml") for n in names if n.endswith(".yaml")))

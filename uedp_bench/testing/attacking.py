@@ -28,7 +28,7 @@ from uedp_bench.contracts.results import Estimate
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
 from uedp_bench.errors import InputError
 from uedp_bench.one_run.evaluation import Attacked, attack_all
-from uedp_bench.one_run.retraining import Retraining
+from uedp_bench.one_run.protecting import Retraining
 from uedp_bench.testing.checks import NotApplicable, Subject, check
 from uedp_bench.testing.small_runs import corpus_of, digest, finished, small_run, tasks_for
 

@@ -1,1 +1,0 @@
-"""Specs that ship with the package."""

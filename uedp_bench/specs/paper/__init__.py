@@ -1,1 +1,0 @@
-"""Specs with the constants that papers publish."""
