@@ -34,6 +34,7 @@ from uedp_bench.store.run_files import check_saved, save_release
 
 if TYPE_CHECKING:
     from uedp_bench.contracts.source import CorpusStats
+    from uedp_bench.one_run.components import Components
     from uedp_bench.one_run.evaluation import Attacked
     from uedp_bench.one_run.pipeline import Pipeline
     from uedp_bench.one_run.planting import PlantedCorpus
@@ -58,16 +59,17 @@ _IN_PARTS = frozenset({
 })  # fmt: skip
 
 
-def marked(result: Result, task: type[Task[Any]], *, counted_sizes: bool) -> Result:
+def marked(result: Result, parts: Components, stats: CorpusStats) -> Result:
     """Add every name of `simulation_only` to a result, after those that mechanisms gave.
 
     Args:
         result: result with the names that mechanisms gave.
-        task: task that declares which of its metrics are counted on training rows.
-        counted_sizes: True if sizes that entered the accounting were counted from private rows.
+        parts: parts of the run; the task declares its metrics that are counted on training rows.
+        stats: sizes that entered the accounting.
     """
     mechanism_names = result.diagnostics.get(KEY, [])
-    names = dict.fromkeys([*mechanism_names, *_names(result, task, counted_sizes)])
+    own_names = _names(result, type(parts.task), counts_sizes(parts.pipeline, stats))
+    names = dict.fromkeys([*mechanism_names, *own_names])
     return result.model_copy(update={"diagnostics": {**result.diagnostics, KEY: list(names)}})
 
 

@@ -29,7 +29,7 @@ from uedp_bench.one_run.evaluation import Attacked, Scored, attack_all, score, w
 from uedp_bench.one_run.guaranteeing import checked_ceilings, guarantees
 from uedp_bench.one_run.planting import Data, load_data
 from uedp_bench.one_run.preparing import Execution, Prepared, prepare
-from uedp_bench.one_run.private_data import Keeper, counts_sizes, keep_result, marked
+from uedp_bench.one_run.private_data import Keeper, keep_result, marked
 from uedp_bench.one_run.protecting import Protected, Retraining, protect
 from uedp_bench.spec.identity import Identity
 from uedp_bench.store.result_files import failed, provenance, reason_of
@@ -97,8 +97,7 @@ def assemble(ready: Prepared, outcome: Outcome, cost: dict[str, Any]) -> Result:
         | ({"coins": commitment} if (commitment := ready.planted_corpus.commitment) else {}),
         **vars(outcome.attacked) | {"details": _details(task.name, outcome)},
     )
-    counted = counts_sizes(ready.parts.pipeline, run.stats)
-    return marked(result, type(task), counted_sizes=counted)
+    return marked(result, ready.parts, run.stats)
 
 
 def _corpus_sizes(data: Data, planted: Corpus) -> dict[str, Any]:
