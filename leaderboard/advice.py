@@ -232,8 +232,8 @@ class _Ladder:
             yield f"{name} {text}; {bare} unprotected{'' if powerful else f': {NOTHING_SHOWN}'}."
         if NOTHING_SHOWN in words:
             yield (
-                "Nothing shown is no evidence of safety: the attack finds nothing without "
-                "protection either, and the proof alone stands behind this row."
+                "Nothing shown is no evidence of safety: without protection, too, the attack finds "
+                "nothing that is surely more than chance. The proof alone stands behind this row."
             )
         reasons = [f"; {one.name} does not apply: {one.reason}" for one in row.skipped_attacks]
         if not words or reasons:

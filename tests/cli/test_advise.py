@@ -71,7 +71,7 @@ def test_a_file_becomes_a_sentence_and_a_spec_that_runs(
 
 
 @pytest.mark.parametrize("arguments", [
-    ("--epsilon", "0"), ("--minutes", "0"), ("--user", "nobody"), ("--task", "translation"),
+    ("--epsilon", "0"), ("--minutes", "0"), ("--minutes", "nan"), ("--user", "nobody"), ("--task", "translation"),
 ])  # fmt: skip
 def test_bad_options_are_refused_before_any_work(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]

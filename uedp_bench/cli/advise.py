@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
 import time
 from collections.abc import Sequence
@@ -90,6 +91,8 @@ def advise_command(
     from uedp_bench.leaderboard.table import render, to_json
     from uedp_bench.python_api.run_grid import Options
 
+    if not math.isfinite(minutes):
+        raise InputError(f"--minutes {minutes}: give a number of 0.1 or more")
     begun, stem = time.monotonic(), path.name.partition(".")[0] or path.resolve().name
     folder = out or Path("runs") / f"{stem}-advice"
     named = columns_by_role(text, user, label, spans, split)
