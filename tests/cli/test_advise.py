@@ -70,9 +70,16 @@ def test_a_file_becomes_a_sentence_and_a_spec_that_runs(
     assert (code, "runs/posts-advice" in err) == (2, True)
 
 
-@pytest.mark.parametrize("arguments", [
-    ("--epsilon", "0"), ("--minutes", "0"), ("--minutes", "nan"), ("--user", "nobody"), ("--task", "translation"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--epsilon", "0"),
+        ("--minutes", "0"),
+        ("--minutes", "nan"),
+        ("--user", "nobody"),
+        ("--task", "translation"),
+    ],
+)
 def test_bad_options_are_refused_before_any_work(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
 ) -> None:
