@@ -20,15 +20,6 @@ if _typing.TYPE_CHECKING:
     from uedp_bench.corpus.table import Corpus as Corpus
     from uedp_bench.errors import UedpBenchError as UedpBenchError
     from uedp_bench.one_run.planning.calibration import Solution as Solution
-    from uedp_bench.python_api.guarantees import (
-        Guarantees as Guarantees,
-    )
-    from uedp_bench.python_api.guarantees import (
-        account as account,
-    )
-    from uedp_bench.python_api.guarantees import (
-        calibrate as calibrate,
-    )
     from uedp_bench.python_api.releases import (
         SavedRun as SavedRun,
     )
@@ -50,6 +41,9 @@ if _typing.TYPE_CHECKING:
     from uedp_bench.python_api.results import Result as Result
     from uedp_bench.python_api.results import Results as Results
     from uedp_bench.python_api.results import load_results as load_results
+    from uedp_bench.python_api.running import Guarantees as Guarantees
+    from uedp_bench.python_api.running import account as account
+    from uedp_bench.python_api.running import calibrate as calibrate
     from uedp_bench.python_api.running import run as run
 
 _ON_FIRST_USE: dict[str, tuple[str, ...]] = {
@@ -59,7 +53,6 @@ _ON_FIRST_USE: dict[str, tuple[str, ...]] = {
     "uedp_bench.errors": ("UedpBenchError",),
     "uedp_bench.contracts.leakage": ("Leakage",),
     "uedp_bench.contracts.release": ("Release",),
-    "uedp_bench.python_api.guarantees": ("Guarantees", "account", "calibrate"),
     "uedp_bench.python_api.releases": (
         "SavedRun",
         "attack",
@@ -69,7 +62,7 @@ _ON_FIRST_USE: dict[str, tuple[str, ...]] = {
         "load_run",
     ),
     "uedp_bench.python_api.results": ("Result", "Results", "load_results"),
-    "uedp_bench.python_api.running": ("run",),
+    "uedp_bench.python_api.running": ("Guarantees", "account", "calibrate", "run"),
 }
 """Public names by the module that has them (PEP 562)."""
 

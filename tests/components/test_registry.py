@@ -32,7 +32,7 @@ from uedp_bench.one_run.planning.account import read_events
 from uedp_bench.one_run.planting import load_data, plant
 from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
-from uedp_bench.python_api.guarantees import account, calibrate
+from uedp_bench.python_api.running import account, calibrate
 from uedp_bench.tracking.content import metrics, tags
 
 SUPPORT = Path(__file__).parents[1] / "support"

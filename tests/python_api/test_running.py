@@ -89,7 +89,7 @@ def test_settings_make_a_grid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         seen.append(data)
         return []
 
-    monkeypatch.setattr("uedp_bench.python_api.run_grid.run_grid", keep)
+    monkeypatch.setattr("uedp_bench.python_api.running.run_grid", keep)
     path = tmp_path / "mail.csv"
     ub.run(
         source={"name": "text", "params": {"path": path}}, mechanisms=["user-dp"], seeds=(1, 2),
