@@ -258,6 +258,7 @@ def test_the_page_says_how_to_repeat_the_run(page):
     result = first_results()["quickstart", "user-dp"]
     html = page(result)
     assert COMMAND in html.text
+    assert "Anybody can compute again: guarantees" in html.text
     (link,) = [link for link in html.all("a") if link.get("download") == "spec.yaml"]
     head, _, body = link["href"].partition(",")
     assert head == "data:text/yaml;charset=utf-8"
