@@ -6,14 +6,17 @@ import csv
 import json
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from own_files import reviews
 
+from uedp_bench.cli import advise
 from uedp_bench.cli.main import run_cli
 from uedp_bench.components import registry
 from uedp_bench.contracts.results import read_result
 from uedp_bench.io.yaml_files import load_yaml
+from uedp_bench.python_api.run_grid import Options
 
 HERE = ["--workers", "0", "--quiet", "--minutes"]
 
@@ -87,6 +90,33 @@ def test_bad_options_are_refused_before_any_work(
     code, _, err = run(capsys, "advise", str(reviews(tmp_path)), "--out", str(out), *arguments)
     assert (code, out.exists()) == (2, False)
     assert arguments[0] in err
+
+
+def test_shared_shadow_models_count_once_a_seed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured = [SimpleNamespace(seconds={"train": 10.0, "score": 2.0, "attack": 24.0})]
+    monkeypatch.setattr(
+        "uedp_bench.grid.forecast.forecast", lambda *_: SimpleNamespace(settings=measured)
+    )
+    data = {
+        "source": "embedded",
+        "mechanisms": ["noiseless", "dp-sgd"],
+        "attacks": [{"name": "membership", "params": {}}],
+        "seeds": [1, 2, 3],
+    }
+
+    def effort(minutes: float) -> float | None:
+        return advise._effort(data, minutes, Options(tmp_path, workers=2))
+
+    fair = 6 * (12 + 24) / 2 / 60 / advise.TRAINING
+    assert effort(fair) is None
+    assert effort(fair / 2) == pytest.approx(0.5)
+    data["attacks"][0]["params"]["shadow_mechanism"] = "none"  # type: ignore[index]
+    assert effort(fair / 2) == pytest.approx(0.5 * 36 / 24)
+    assert effort(1e9) == advise.EFFORT[1]
+    measured[0].seconds = {}
+    assert effort(1.0) is None
 
 
 def test_a_spec_of_somebody_else_is_not_written_over(

@@ -220,12 +220,16 @@ def _effort(data: dict[str, Any], minutes: float, options: Any) -> float | None:
     jobs = jobs_of(expand(parse_spec(costly)), options.out)
     device = choose_device(options.device, options.threads)
     predicted = forecast(jobs, device, workers, 60 * MEASURING * minutes)
-    seconds = [sum(one.seconds.values()) for one in predicted.settings if one.seconds]
-    if not seconds:
+    measured = [dict(one.seconds) for one in predicted.settings if one.seconds]
+    if not measured:
         return None
-    runs = len(data["seeds"]) * len(data["mechanisms"])
-    expected = runs * sum(seconds) / len(seconds) / max(1, workers)
-    fits = 60 * TRAINING * minutes / max(expected, 1e-9)
+    seeds = len(data["seeds"])
+    runs = seeds * len(data["mechanisms"])
+    # Shadow models without protection are trained once a seed, for all rows.
+    shared = any("shadow_mechanism" in one["params"] for one in data["attacks"])
+    attack = max(one.pop("attack", 0.0) for one in measured) * (seeds if shared else runs)
+    training = sum(sum(one.values()) for one in measured) / len(measured) * runs
+    fits = 60 * TRAINING * minutes * max(1, workers) / max(training + attack, 1e-9)
     return None if 0.8 <= fits <= 1.25 else min(max(fits, EFFORT[0]), EFFORT[1])
 
 
