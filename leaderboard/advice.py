@@ -144,7 +144,8 @@ class _Ladder:
             return "an attack refuted what is claimed"
         if row.learned is not True:
             return self.not_learned
-        return " ".join(one.sentence.text for one in self._verdicts(row) if row.leaks[one.attack])
+        broken = [one.sentence.text for one in self._verdicts(row) if row.leaks[one.attack]]
+        return "; ".join(text.rstrip(".") for text in broken)
 
     def kept(self, row: Row) -> float:
         """Share of the way from the best floor to the unprotected row."""

@@ -139,6 +139,7 @@ def test_a_broken_row_is_named_and_not_recommended(broken: dict[str, Any]) -> No
     answer = advice(bare(), row("user-dp", 60.0, 4.0, **broken))
     assert answer.row is None
     assert any(line.startswith("Not recommended: user-dp") for line in answer.sentences)
+    assert not any(".)" in line for line in answer.sentences)
 
 
 def test_a_failed_seed_is_no_recommendation() -> None:
