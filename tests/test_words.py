@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -42,9 +43,15 @@ def files(folders: tuple[str, ...] = FOLDERS) -> Iterator[Path]:
                 yield file
 
 
+@lru_cache(maxsize=1)
+def nodes(tree: ast.AST) -> list[ast.AST]:
+    """All nodes of a tree, which several checks look at."""
+    return list(ast.walk(tree))
+
+
 def texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Docstrings, also those below attributes, and `description` and `help` of parameters."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         is_help = isinstance(node, ast.keyword) and node.arg in ("description", "help")
         value = getattr(node, "value", None) if is_help or isinstance(node, ast.Expr) else None
         if isinstance(value, ast.Constant) and isinstance(value.value, str):
@@ -87,11 +94,11 @@ def nameless(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
     Fields of classes are left out: parameters and results are stored by their names.
     """
-    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-    fields = [
+    classes = [node for node in nodes(tree) if isinstance(node, ast.ClassDef)]
+    fields = {
         part.target for one in classes for part in one.body if isinstance(part, ast.AnnAssign)
-    ]
-    for node in ast.walk(tree):
+    }
+    for node in nodes(tree):
         if node in fields:
             continue
         match node:
@@ -109,7 +116,7 @@ def nameless(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 def questions(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Lines and heads of docstrings, also those below attributes, that begin as questions do."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         value = node.value if isinstance(node, ast.Expr) else None
         text = value.value if isinstance(value, ast.Constant) else None
         if isinstance(text, str) and QUESTION.match(text):
