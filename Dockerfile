@@ -1,6 +1,6 @@
 # The two commands of README.md in a container, on CPUs; the wheel of this checkout is all of it:
 #   docker build -t uedp-bench .
-#   docker run --rm -v uedp-runs:/home/bench/runs uedp-bench quickstart
+#   docker run --rm -v uedp-runs:/bench/runs uedp-bench quickstart
 FROM python:3.11-slim AS source
 WORKDIR /source
 COPY . .
@@ -12,8 +12,8 @@ WORKDIR /dist
 COPY --from=source /dist/*.whl /source/constraints.txt ./
 RUN pip install --no-cache-dir -c constraints.txt ./*.whl
 # Runs are a volume of somebody who is not root.
-RUN useradd --create-home bench && install -d -o bench /home/bench/runs
+RUN useradd --home-dir /bench --create-home bench && install -d -o bench /bench/runs
 USER bench
-WORKDIR /home/bench
+WORKDIR /bench
 ENTRYPOINT ["uedp-bench"]
 CMD ["quickstart"]
