@@ -16,7 +16,7 @@ from types import TracebackType
 
 from uedp_bench.components import registry
 from uedp_bench.contracts.mechanism import ServingMechanism, TrainingMechanism
-from uedp_bench.contracts.results import MOST_SAMPLES, Result
+from uedp_bench.contracts.results import MOST_SAMPLES, Result, RunSpec
 from uedp_bench.errors import InputError
 from uedp_bench.grid.workers import TIMEOUT, KeptProcess, Tell
 from uedp_bench.leaderboard.boards import is_generated
@@ -114,12 +114,13 @@ CHECKS: tuple[Callable[[Result], Iterator[Problem]], ...] = (
 )
 
 
-def check(file: Path | Line, coins: Path | None = None) -> Report:
+def check(file: Path | Line, coins: Path | None = None, planting: RunSpec | None = None) -> Report:
     """Everything that is wrong with one result; no content of a file makes it raise.
 
     Args:
         file: a `result.json`, or the line of a bundle.
         coins: coins of a corpus that was planted for a training elsewhere, once revealed.
+        planting: spec whose source has the data that the coins fell on.
     """
     reading = read(file)
     problems = list(reading.problems)
@@ -128,7 +129,7 @@ def check(file: Path | Line, coins: Path | None = None) -> Report:
         for of in CHECKS:
             problems += _checked(of, result)
         if coins is not None:
-            problems += _checked(partial(check_coins, coins), result)
+            problems += _checked(partial(check_coins, coins, planting), result)
         problems += _checked(partial(_form, file), result)
     has_id = result is not None and HASH.fullmatch(result.id) is not None
     unique = list(dict.fromkeys(problems))

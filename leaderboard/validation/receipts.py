@@ -7,10 +7,11 @@ from pathlib import Path
 
 from uedp_bench.components import registry
 from uedp_bench.contracts.recorded_identity import unreviewed_of_result
-from uedp_bench.contracts.results import Result
+from uedp_bench.contracts.results import Result, RunSpec
+from uedp_bench.contracts.source import second_source
 from uedp_bench.errors import UedpBenchError
 from uedp_bench.leaderboard.boards import is_generated
-from uedp_bench.leaderboard.validation.components import check_backing
+from uedp_bench.leaderboard.validation.components import check_backing, components
 from uedp_bench.leaderboard.validation.report import Problem, error, note, plain, shown
 
 COINS = "provenance.coins"
@@ -34,18 +35,20 @@ def receipt(result: Result) -> str:
     return f"Anybody can compute again: {anybody}.{owner} Stated: that events happened{stated}."
 
 
-def check_coins(path: Path, result: Result) -> Iterator[Problem]:
+def check_coins(path: Path, spec: RunSpec | None, result: Result) -> Iterator[Problem]:
     """Problems where a result is not what revealed coins say.
 
-    Planting is computed again from the key, on the source that the spec of the result names, and
-    the sides of all scores from the coins; bounds follow from the sides. No model is asked.
+    Planting is computed again from the key. Data are read from a source that the caller names, or
+    invented again: a result of anybody may name any file or host. The numbers of canaries that are
+    in and out follow from the coins, and bounds from scores; no model is asked.
 
     Args:
         path: coins of `uedp-bench plant`.
+        spec: spec whose source has the data; None to invent again what the result says.
         result: result of an attack on a model that was trained elsewhere.
     """
     from uedp_bench.one_run.components import build_sources
-    from uedp_bench.one_run.planted_elsewhere import planted_by, read_coins
+    from uedp_bench.one_run.planted_elsewhere import check_attacks, planted_by, read_coins
     from uedp_bench.one_run.planting import load_data
 
     coins, commitment = read_coins(path), result.provenance.get("coins")
@@ -53,18 +56,31 @@ def check_coins(path: Path, result: Result) -> Iterator[Problem]:
         what = f"{shown(commitment)} is not the commitment of the revealed coins"
         yield error(COINS, f"{what}, {coins.commitment}")
         return
+    if not _trained_elsewhere(result):
+        yield error(
+            COINS, "is of coins that fell before a training elsewhere, and this run trained"
+        )
     corpus = result.provenance.get("corpus")
     stored = corpus.get("planted_fingerprint") if isinstance(corpus, dict) else None
     if stored != coins.corpus:
         what = f"{shown(stored)} is not that of the revealed coins, {coins.corpus}"
         yield error("provenance.corpus.planted_fingerprint", what)
+    try:
+        attacks = [registry.attacks.create(ref.name, ref.params) for ref in result.spec.attacks]
+        check_attacks(coins, attacks, path)
+    except UedpBenchError as reason:
+        yield error("spec.attacks", plain(str(reason), 300))
     planted = {
         name: registry.attacks.get(name).planted_type.model_validate(value)
         for name, value in coins.planted.items()
     }
     yield from check_backing(result, planted)
+    if spec is None and (foreign := _read_from_outside(result.spec)):
+        what = f"the result names the source {shown(foreign)}, which reads files or the network"
+        yield note(COINS, f"planting was not computed again: {what}; name your own by --spec")
+        return
     try:
-        sources = build_sources(result.spec)
+        sources = build_sources(spec or result.spec)
         data = load_data(sources)
     except UedpBenchError as reason:
         yield note(COINS, f"planting was not computed again: {plain(str(reason), 200)}")
@@ -74,4 +90,24 @@ def check_coins(path: Path, result: Result) -> Iterator[Problem]:
     except UedpBenchError as reason:
         yield error(COINS, plain(str(reason), 300))
         return
-    yield note(COINS, "opens to the revealed coins: planting, sides of scores and bounds agree")
+    what = f"opens to the revealed coins, which planted for {', '.join(planted)}"
+    yield note(COINS, f"{what}; that scores are those of the canaries and of a model is stated")
+
+
+def _trained_elsewhere(result: Result) -> bool:
+    """True if a mechanism of the run releases a model that was trained on planted text before."""
+    parts = (part for part in components(result.spec) if part.kind is registry.mechanisms)
+    live = (part.component.create(part.ref.params) for part in parts if part.component)
+    return any(getattr(getattr(one, "elsewhere", None), "coins", None) for one in live)
+
+
+def _read_from_outside(spec: RunSpec) -> str:
+    """Name of a source that reads more than its parameters; empty for none."""
+    second = second_source(spec.task)
+    for ref in (spec.source, *([] if second is None else [second])):
+        source = spec.model_copy(update={"source": ref})
+        named = next(part for part in components(source) if part.kind is registry.sources)
+        # The records of an annotation may be looked for by a pipeline in a folder.
+        if not is_generated(source) or named.files() or ref.params.get("annotate"):
+            return ref.name
+    return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import stat
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,12 @@ from tiny import SPIES, flags, plugged
 
 import uedp_bench as ub
 from tests.support import checkpoints
+from uedp_bench.cli.leaderboard import _planting
 from uedp_bench.cli.main import run_cli
-from uedp_bench.contracts.results import Result, write_result
+from uedp_bench.contracts.results import ComponentSpec, Result, write_result
 from uedp_bench.io.yaml_files import load_yaml
 from uedp_bench.leaderboard.validate import check
-from uedp_bench.leaderboard.validation.receipts import COINS, receipt
+from uedp_bench.leaderboard.validation.receipts import COINS, _read_from_outside, receipt
 from uedp_bench.one_run import planted_folder
 from uedp_bench.one_run.planted_elsewhere import read_coins
 
@@ -238,12 +240,68 @@ def test_revealed_coins_open_the_commitment_of_a_result(planted: Path, fresh: Re
     assert fresh.provenance["coins"] == commitment == read_coins(planted / "coins.json").commitment
     file = planted.parent / "runs" / fresh.id / "result.json"
     command = ["leaderboard", "validate", str(file)]
-    assert run_cli([*command, "--coins", str(planted / "coins.json")]) == 0
-    report = check(file, planted / "coins.json")
+    spec = ["--spec", str(planted / "attack.yaml")]
+    assert run_cli([*command, "--coins", str(planted / "coins.json"), *spec]) == 0
+    report = check(file, planted / "coins.json", _planting(spec[1]))
     assert report.errors == ()
-    assert any("planting" in note.what for note in report.notes if note.where == COINS)
-    assert run_cli([*command, "--coins", str(file)]) == 2
+    assert any("opens to" in note.what for note in report.notes if note.where == COINS)
+    assert run_cli([*command, *spec]) == run_cli([*command, "--coins", str(file)]) == 2
     assert "planting, once the coins are revealed" in receipt(fresh)
+
+
+def test_revealed_coins_read_no_data_that_a_result_names(
+    planted: Path, fresh: Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[object] = []
+    monkeypatch.setattr("uedp_bench.one_run.planting.load_data", reads.append)
+    file = planted.parent / "runs" / fresh.id / "result.json"
+    report = check(file, planted / "coins.json")
+    (remark,) = [note for note in report.notes if note.where == COINS]
+    assert ("--spec" in remark.what, reads) == (True, [])
+
+
+@pytest.mark.parametrize(
+    ("source", "params", "is_invented"),
+    [
+        ("embedded", {"users": 30}, True),
+        ("embedded", {"public": ["/etc/passwd"]}, False),
+        ("biographies", {"annotate": {"candidates": "spacy", "pipeline": "./folder"}}, False),
+        ("synthpai", {}, False),
+        ("hub", {"path": "owner/name"}, False),
+        ("nobody", {}, False),
+    ],
+)
+def test_only_invented_text_is_read_unasked(
+    fresh: Result, source: str, params: dict[str, Any], is_invented: bool
+) -> None:
+    ref = ComponentSpec(name=source, params=params)
+    first = fresh.spec.model_copy(update={"source": ref})
+    assert (_read_from_outside(first) == "") is is_invented
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"mechanism": (ComponentSpec(name="noiseless"),)}, COINS),
+        ({"attacks": (ComponentSpec(name="audit", params={"user_rows": 1}),)}, "spec.attacks"),
+    ],
+)
+def test_coins_open_no_other_run_than_that_they_fell_for(
+    planted: Path, fresh: Result, tmp_path: Path, change: dict[str, Any], place: str
+) -> None:
+    forged = fresh.model_copy(update={"spec": fresh.spec.model_copy(update=change)})
+    write_result(forged, tmp_path / "result.json")
+    before = check(tmp_path / "result.json").errors
+    opened = check(tmp_path / "result.json", planted / "coins.json").errors
+    assert [error.where for error in opened if error not in before] == [place]
+
+
+def test_no_two_files_of_coins_have_one_commitment(planted: Path, tmp_path: Path) -> None:
+    commitments = set()
+    for value in (math.nan, math.inf, None, 1, 1.0, True, "1"):
+        (tmp_path / "coins.json").write_text(json.dumps(coins(planted) | {"planted": {"a": value}}))
+        commitments.add(read_coins(tmp_path / "coins.json").commitment)
+    assert len(commitments) == 7
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ from uedp_bench.cli.site import (
 from uedp_bench.errors import InputError
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.results import Result
+    from uedp_bench.contracts.results import Result, RunSpec
     from uedp_bench.leaderboard.validation.report import Report
 
 
@@ -53,6 +53,10 @@ def validate_command(
         Path | None,
         typer.Option("--coins", metavar="FILE", help="Revealed coins of plant: plant again."),
     ] = None,
+    spec: Annotated[
+        str | None,
+        typer.Option("--spec", metavar="SPEC", help="Your spec of plant, whose data is read."),
+    ] = None,
     plugin: PluginFiles = None,
     as_json: AsJson = False,
 ) -> None:
@@ -64,14 +68,16 @@ def validate_command(
     uedp-bench leaderboard validate runs/mine
     uedp-bench leaderboard validate result.json --json
     uedp-bench leaderboard validate result.json --plugin my_mechanism.py
+    uedp-bench leaderboard validate result.json --coins coins.json --spec attack.yaml
     """  # noqa: D301
-    validated(files, plugin or (), coins, as_json=as_json)
+    validated(files, plugin or (), coins, spec, as_json=as_json)
 
 
 def validated(
     files: Sequence[Path],
     plugins: Sequence[Path],
     coins: Path | None = None,
+    spec: str | None = None,
     *,
     as_json: bool = False,
 ) -> list[Report]:
@@ -81,6 +87,7 @@ def validated(
         files: results, bundles and folders.
         plugins: files of components to load first.
         coins: revealed coins of `uedp-bench plant`.
+        spec: spec whose source has the data that the coins fell on.
         as_json: True to print JSON.
     """
     from uedp_bench.components.registry import load_plugins
@@ -88,11 +95,14 @@ def validated(
     from uedp_bench.leaderboard.validation.report import Report
     from uedp_bench.one_run.planted_elsewhere import read_coins
 
+    if spec is not None and coins is None:
+        raise InputError("--spec names the data of planting: give --coins too")
     load_plugins(plugins)  # a bad plug-in is reported here, not in the other process
     reports = []
     if coins is not None:
         read_coins(coins)
-    with Guard(partial(check, coins=coins), plugins) as guarded:
+    planting = None if spec is None else _planting(spec)
+    with Guard(partial(check, coins=coins, planting=planting), plugins) as guarded:
         for file in find(files):
             report = file if isinstance(file, Report) else guarded(file)
             reports.append(report)
@@ -111,6 +121,14 @@ def validated(
     if not all(report.valid for report in reports):
         raise typer.Exit(1)
     return reports
+
+
+def _planting(spec: str) -> RunSpec:
+    """Run of the spec that `uedp-bench plant` planted by."""
+    from uedp_bench.one_run.planted_folder import one_run
+    from uedp_bench.spec.spec import parse_spec, read_spec
+
+    return one_run(parse_spec(read_spec(spec)))
 
 
 def _text(report: Report) -> str:

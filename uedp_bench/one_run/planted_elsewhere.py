@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -59,7 +59,8 @@ class Coins(BaseModel):
         planted: planted secrets of each attack, by its name: canaries and their coins.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # As null, two files of coins would have one commitment.
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
     format: Literal[1] = 1
     version: str = __version__
     key: str = Field(pattern=f"^[0-9a-f]{{{_KEY_BITS // 4}}}$")
@@ -125,7 +126,7 @@ def read_coins(path: Path) -> Coins:
         raise InputError(f"{path} holds no coins of `uedp-bench plant`: {description}") from None
 
 
-def _check_attacks(coins: Coins, attacks: tuple[Attack[Any], ...], where: Path) -> None:
+def check_attacks(coins: Coins, attacks: Sequence[Attack[Any]], where: Path) -> None:
     """Refuse an attack with other parameters than those by which it planted.
 
     Raises:
@@ -222,7 +223,7 @@ def _by_coins(
     attacks: tuple[Attack[Any], ...], sources: Sources, data: Data, path: Path
 ) -> PlantedCorpus:
     coins = read_coins(path)
-    _check_attacks(coins, attacks, path)
+    check_attacks(coins, attacks, path)
     replanted = planted_by(coins, sources, data, path)
     planted, unplanted = {}, {}
     for attack in attacks:

@@ -62,7 +62,7 @@ def plant_folder(spec: Spec, folder: Path, *, commit: bool = False) -> PlantedFo
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"--out {shown_path(folder)} is there already: name a new folder")
-    run = _one_run(spec)
+    run = one_run(spec)
     sources = build_sources(run)
     data = load_data(sources)
     attacks = tuple(registry.attacks.create(ref.name, ref.params) for ref in run.attacks)
@@ -95,7 +95,7 @@ def plant_folder(spec: Spec, folder: Path, *, commit: bool = False) -> PlantedFo
     return PlantedFolder(folder, rows, summary, coins.commitment)
 
 
-def _one_run(spec: Spec) -> RunSpec:
+def one_run(spec: Spec) -> RunSpec:
     """The spec as one run without mechanisms: they do not change what is planted."""
     untrained = spec.model_copy(update={"mechanisms": [[Ref(name=UNPROTECTED)]], "seeds": [1]})
     runs = expand(untrained)
