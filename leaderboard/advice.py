@@ -12,10 +12,13 @@ from uedp_bench.leaderboard.boards import boards, is_unprotected
 from uedp_bench.leaderboard.cell_text import number
 from uedp_bench.leaderboard.comparisons import (
     BETTER,
+    FOUND_ELSEWHERE,
+    LEAKS,
     NOTHING_SHOWN,
     WHY,
     Verdict,
     better_than_unprotected,
+    contradicts_proof,
     references,
     unprotected,
     verdicts,
@@ -30,6 +33,7 @@ from uedp_bench.leaderboard.findings import (
 from uedp_bench.leaderboard.glossary import FLOORS, UNITS
 from uedp_bench.leaderboard.over_seeds import best
 from uedp_bench.leaderboard.rows import Row, headline
+from uedp_bench.leaderboard.run_pages.in_words import no_leak_value
 from uedp_bench.leaderboard.table_columns import value_text
 
 KEPT = 0.5
@@ -59,10 +63,12 @@ def advise(rows: Sequence[Row], column: str = "", left_out: Sequence[str] = ()) 
     """
     board = next((one for one in boards(rows) if unprotected(one) is not None), [])
     bare = unprotected(board)
-    if bare is None or not _number(bare) or not bare.floors:
-        why = "no unprotected row has finished, so nothing says what protection costs"
+    ladder = None if bare is None or not _number(bare) else _Ladder(board, bare, column)
+    if bare is None or ladder is None or not math.isfinite(ladder.floor):
+        why = "no unprotected row with a floor has finished, so nothing says what protection costs"
         return Advice(None, (f"No recommendation: {why}.",))
-    ladder = _Ladder(board, bare, column)
+    if others := len(rows) - len(board):
+        left_out = (*left_out, f"{others} rows of another task, model, text or vocabulary")
     if better := better_than_unprotected(board):
         names = ", ".join(ladder.name(row) for row in board if row.group in better)
         flag = (
@@ -73,8 +79,8 @@ def advise(rows: Sequence[Row], column: str = "", left_out: Sequence[str] = ()) 
     if bare.learned is not True:
         flag = (
             f"No recommendation: even without protection, {ladder.value(bare)} is "
-            f"{ladder.not_learned}. Your text adds nothing here that protection could cost; give "
-            "more rows or more --minutes."
+            f"{ladder.not_learned(bare)}. Your text adds nothing here that protection could "
+            "cost; give more rows or more --minutes."
         )
         return Advice(None, (flag,))
     pick = ladder.pick()
@@ -102,6 +108,18 @@ def _reads_nothing(row: Row) -> bool:
     return bool(proofs) and all(one.epsilon == 0.0 for one in proofs)
 
 
+def _finds_something(row: Row, attack: str) -> bool:
+    """True if a main metric of an attack surely leaks in a row."""
+    stats = row.leakage.get(attack, {})
+    return any(
+        metric.main and metric.better == "lower" and stat.low > nothing
+        for name, stat in stats.items()
+        for metric in [row.metrics.metric("leakage", name, attack)]
+        for nothing in [no_leak_value(metric, stats)]
+        if nothing is not None and stat.low is not None
+    )
+
+
 class _Ladder:
     """A board whose unprotected row and floors are known.
 
@@ -116,10 +134,8 @@ class _Ladder:
         self._free = list(filter(is_unprotected, board))
         floors = {name: stat.value for name, stat in bare.floors.items()}
         name = best(floors, bare.headline) or ""
-        self._floor = floors.get(name, math.nan)
-        text = value_text(leading_metric(bare), self._floor)
-        self.floor = f"{text} for the best floor, {FLOORS.get(name, name)}"
-        self.not_learned = f"not surely better than {text}, {FLOORS.get(name, name)}"
+        self.floor = floors.get(name, math.nan)
+        self._floor_name = FLOORS.get(name, name)
 
     def pick(self) -> Row | None:
         """The smallest epsilon that keeps enough, for persons if any row protects them."""
@@ -140,19 +156,28 @@ class _Ladder:
         """Reason against recommending a row; empty for none."""
         if row.failed or row.failed_attacks:
             return "a run or an attack failed"
-        if any(one.status == "refuted" for one in row.guarantees):
-            return "an attack refuted what is claimed"
+        if any(one.status == "refuted" for one in row.guarantees) or contradicts_proof(row):
+            return "an attack refuted what is claimed or proven"
         if row.learned is not True:
-            return self.not_learned
+            return self.not_learned(row)
         broken = [one.sentence.text for one in self._verdicts(row) if row.leaks[one.attack]]
         return "; ".join(text.rstrip(".") for text in broken)
 
     def kept(self, row: Row) -> float:
         """Share of the way from the best floor to the unprotected row."""
         stat, first = leading(row), leading(self._bare)
-        if stat is None or first is None or first.value == self._floor:
+        if stat is None or first is None or first.value == self.floor:
             return 0.0
-        return (stat.value - self._floor) / (first.value - self._floor)
+        share = (stat.value - self.floor) / (first.value - self.floor)
+        return share if math.isfinite(share) else 0.0
+
+    def _floor_text(self) -> str:
+        return value_text(leading_metric(self._bare), self.floor)
+
+    def not_learned(self, row: Row) -> str:
+        """Reason of a row that is not surely better than its floors."""
+        surely = "not surely" if row.learned is False else "not known to be"
+        return f"{surely} better than {self._floor_text()}, {self._floor_name}"
 
     def name(self, row: Row) -> str:
         """Mechanisms of a row with what is proven."""
@@ -171,22 +196,28 @@ class _Ladder:
         proof, first = _proof(row), leading(self._bare)
         if proof is None:
             return ""
-        who = f"the person (column {self._column!r})" if self._column else "the person"
-        if proof.unit == "record":
-            who = "each row, not the person behind it" if self._column else "each row"
+        who = f"the person (column {self._column!r})"
+        if proof.unit == "record" or not self._column:
+            who = "each row, not the person behind it" if self._column else f"each {proof.unit}"
         bare = "" if first is None else measured_text(leading_metric(row), first)
         return (
             f"Protect {who} with {row.label} at a proven ε of {number(proof.epsilon)} (δ = "
-            f"{proof.delta:g}): {self.value(row)} against {bare} unprotected and {self.floor}. It "
-            f"keeps {100 * self.kept(row):.0f} % of what your text adds."
+            f"{proof.delta:g}): {self.value(row)} against {bare} unprotected and "
+            f"{self._floor_text()} for the best floor, {self._floor_name}. It keeps "
+            f"{100 * self.kept(row):.0f} % of what your text adds."
         )
 
     def beside(self, pick: Row | None, left_out: Sequence[str]) -> Iterator[str]:
         """Sentences on attacks, on other rows, and on people whom nothing protects."""
         if pick is not None:
             yield from self._attacks(pick)
+            if pick.spec.noise_source == "seed":
+                yield (
+                    "Train what you publish anew with --noise-source os: the noise of these runs "
+                    "follows from their seeds. The ε does not count the choice among rows."
+                )
         yield from self._baseline()
-        cheaper, stronger, too_few, refused = [], [], [], []
+        cheaper, stronger, idle, refused = [], [], [], []
         for row in self._board:
             if row is pick or row in self._free or not _number(row) or _reads_nothing(row):
                 continue
@@ -195,9 +226,9 @@ class _Ladder:
             if _proof(row) is None:
                 judged = [f"; {one.attack}: {one.words}" for one in self._verdicts(row)]
                 if pick is None or self.kept(row) > self.kept(pick):
-                    cheaper.append(f"{text}; promises nothing{''.join(judged)})")
-            elif row.learned is not True:
-                too_few.append(f"{text}, {reason})")
+                    cheaper.append(f"{text}; no proof for persons or rows{''.join(judged)})")
+            elif row.learned is False and reason == self.not_learned(row):
+                idle.append(f"{text}, {reason})")
             elif reason:
                 refused.append(f"{text}; {reason})")
             elif pick is not None and self.kept(row) > self.kept(pick):
@@ -208,12 +239,12 @@ class _Ladder:
             ("Cheaper", cheaper),
             ("Also measured", stronger),
             ("Not recommended", refused),
-            ("Not enough people for", too_few),
+            ("Learned nothing", idle),
             ("Left out", left_out),
         ):
             if texts:
                 yield f"{head}: {'; '.join(texts)}."
-        yield from self._unprotected_users()
+        yield from self._uncovered()
 
     def _attacks(self, row: Row) -> Iterator[str]:
         """A sentence for each attack on the row, beside its power."""
@@ -227,33 +258,27 @@ class _Ladder:
             attack = name.partition(":")[0]
             if attack in row.leaks:
                 continue
-            powerful = self._finds_something(attack)
-            words.add("" if powerful else NOTHING_SHOWN)
+            shown = LEAKS if _finds_something(row, attack) else NOTHING_SHOWN
+            if shown == NOTHING_SHOWN and _finds_something(self._bare, attack):
+                shown = FOUND_ELSEWHERE
+            words.add(shown)
             bare = unprotected_leaks.get(name, "not measured").partition(";")[0]
-            yield f"{name} {text}; {bare} unprotected{'' if powerful else f': {NOTHING_SHOWN}'}."
+            yield f"{name} {text}; {bare} unprotected: {shown}."
         if NOTHING_SHOWN in words:
             yield (
                 "Nothing shown is no evidence of safety: without protection, too, the attack finds "
-                "nothing that is surely more than chance. The proof alone stands behind this row."
+                "nothing that is surely more than chance, or was not measured. The proof alone "
+                "stands behind this row."
             )
         reasons = [f"; {one.name} does not apply: {one.reason}" for one in row.skipped_attacks]
-        if not words or reasons:
-            what = "Not every attack ran" if words else "No attack ran"
+        if not row.leakage or reasons:
+            what = "Not every attack ran" if row.leakage else "No attack ran"
             yield f"{what}, the proof alone stands behind the rest{''.join(reasons)}."
         if len(row.seeds) == 1:
             yield "One seed ran: no interval holds chance between seeds; give more --minutes."
 
     def _verdicts(self, row: Row) -> list[Verdict]:
         return verdicts(row, self._free)
-
-    def _finds_something(self, attack: str) -> bool:
-        """True if a main metric of an attack surely leaks in the unprotected row."""
-        return any(
-            metric.main and metric.better == "lower" and (stat.low or 0.0) > metric.no_leak
-            for name, stat in self._bare.leakage.get(attack, {}).items()
-            for metric in [self._bare.metrics.metric("leakage", name, attack)]
-            if metric.no_leak is not None and stat.low is not None
-        )
 
     def _baseline(self) -> Iterator[str]:
         """A warning where a cheap model without protection beats the unprotected row."""
@@ -269,14 +294,15 @@ class _Ladder:
                         "unprotected row is no upper end, and protection costs more than it says."
                     )
 
-    def _unprotected_users(self) -> Iterator[str]:
+    def _uncovered(self) -> Iterator[str]:
+        """People of whom nothing is promised, and what the epsilon does not count."""
         params = self._bare.spec.source.params
         groups = []
         if share := params.get("public_share"):
             groups.append(
                 f"the {100 * share:.0f} % of the training users whose text plays public text"
             )
-        if params.get("valid"):
-            groups.append("those of the split valid, by whose rows settings were chosen")
-        if groups:
-            yield f"No promise covers {', and '.join(groups)}."
+        if any("best_epoch" in row.diagnostics for row in self._board):
+            groups.append("rows of the split valid, by which settings were chosen")
+        groups.append("rows of the split test, by which all is measured")
+        yield f"No promise covers {'; '.join(groups)}."

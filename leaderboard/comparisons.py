@@ -132,6 +132,21 @@ def _is_private(row: Row) -> bool:
     )
 
 
+def contradicts_proof(row: Row) -> bool:
+    """True if a lower bound of a row surely lies above a proven epsilon of the same unit.
+
+    No run of this package ends so: a proof, an attack or the file is wrong.
+    """
+    return any(
+        (bound.strict_epsilon or 0.0) > one.epsilon
+        and (bound.unit, bound.adjacency) == (one.unit, one.adjacency)
+        and bound.delta >= one.delta
+        for one in row.guarantees
+        if (one.kind, one.status, one.notion) == ("proven", "given", "dp") and not one.curve
+        for bound in row.lower_bounds
+    )
+
+
 LEAKS = "leaks"
 FOUND_ELSEWHERE = "no more than chance, and the attack finds it where it is there"
 NOTHING_SHOWN = "nothing shown"

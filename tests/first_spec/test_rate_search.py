@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,8 @@ def test_the_best_rate_of_each_epsilon_is_taken(searched: tuple[FirstSpec, RateS
     error = {"type": "OSError", "message": "x", "phase": "train"}
     failed = [result(run.mechanism, 1.0, status="failed", error=error, utility={}) for run in runs]
     assert search.choose(failed).mechanisms == spec.suggestion.mechanisms
+    diverged = [result(run.mechanism, math.inf) for run in runs]
+    assert search.choose(diverged).mechanisms == spec.suggestion.mechanisms
 
 
 def test_too_few_users_of_valid_are_refused(tmp_path: Path) -> None:

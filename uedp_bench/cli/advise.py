@@ -184,18 +184,18 @@ def _propose(
     else:
         where = replace(options, out=folder / "search")
         results = run_grid(search.spec, where, Tracker(where.out, None))
-        print_failures(results)
+        best = "the best that ran, or fixed:" if print_failures(results) else "the best of three"
         spec = replace(spec, suggestion=search.choose(results))
         settings = (
-            "Learning rates of private rows are the best of three on users of the split valid, "
-            f"whom no guarantee covers: it costs the others no epsilon ({where.out})."
+            f"Learning rates of private rows are {best} on users of the split valid, whom no "
+            f"guarantee covers: it costs the others no epsilon ({where.out})."
         )
     proposal = {
         "request": request,
         "found": spec.facts,
         "guessed": spec.guesses,
         "left_out": spec.suggestion.left_out,
-        "settings": settings,
+        "settings": f"{settings} Sizes were measured on the whole file.",
         "column": str(spec.origin.params.get("user_column", "")),
     }
     folder.mkdir(parents=True, exist_ok=True)

@@ -6,6 +6,7 @@ compares the same rates on rows of the same split, in its own run.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -117,9 +118,11 @@ def _smaller(part: Part, count: int, suggestion: Suggestion) -> dict[str, Any]:
 
 
 def _score(result: Result) -> float | None:
-    """The metric that ranks a result, larger being better; None for a run that failed."""
+    """The metric that ranks a result, larger being better; None for a run without a number."""
     ranked_by = result.headline
     if ranked_by is None or ranked_by.metric not in result.utility:
         return None
-    sign = 1.0 if ranked_by.larger_is_better else -1.0
-    return sign * result.utility[ranked_by.metric].value
+    score = result.utility[ranked_by.metric].value
+    if not math.isfinite(score):  # it diverged
+        return None
+    return score if ranked_by.larger_is_better else -score
