@@ -15,7 +15,8 @@ from uedp_bench.io.yaml_files import load_yaml
 from uedp_bench.leaderboard.board_cells import Sheet, sheets, shown
 from uedp_bench.leaderboard.boards import boards, is_unprotected, labels, title
 from uedp_bench.leaderboard.cell_text import seeds_text
-from uedp_bench.leaderboard.comparisons import warnings
+from uedp_bench.leaderboard.comparisons import contradicts_proof, warnings
+from uedp_bench.leaderboard.findings import guarantees
 from uedp_bench.leaderboard.gate import with_mechanisms
 from uedp_bench.leaderboard.glossary import UNITS
 from uedp_bench.leaderboard.installed import OLDER
@@ -110,9 +111,12 @@ def _sentences(entry: _Entry) -> Iterator[str]:
     if not row.seeds:
         yield "No verdict: no run finished."
     else:
-        tested = "refutes" if facts & {"bound", "membership"} else "tested"
-        proof = f"; no attack {tested} the proof" if "proven" in facts else ""
-        yield "An attack refutes what is claimed." if "refuted" in facts else ""
+        proof = f"; no attack {'refutes' if 'tested' in facts else 'tested'} the proof"
+        if contradicts_proof(row):
+            proof = "; an attack contradicts the proof"
+        proof = proof if "proven" in facts else ""
+        refuted = any(one.status == "refuted" for one in row.guarantees)
+        yield "An attack refutes what is claimed." if refuted else ""
         yield f"{promise(row.guarantees)}{proof}."
         leaks = _leaks(entry)
         above = [f"{name} ({', '.join(labels)})" for name, labels in leaks.items() if labels]
@@ -220,8 +224,9 @@ def _least_protected(entries: Sequence[_Entry]) -> Section:
     return _section(
         "Least protected",
         [("row", "attack", *HEAD), *rows],
-        sentences=("Chance alone takes any group of a row beyond its limit in 5 % of all cases at "
-                   "most. Single users are not compared: results hold no score of one.",),
+        sentences=("Chance alone takes any group of an attack on a row beyond its limit in 5 % of "
+                   "all cases at most. Single users are not compared: results hold no score of "
+                   "one.",),
     )  # fmt: skip
 
 
@@ -266,21 +271,23 @@ def _component_versions(identity: Any) -> dict[str, Any]:
 
 
 def _hashes(entries: Sequence[_Entry]) -> Section:
-    """Hashes of all results, also of rows that others are only held against."""
+    """Hashes of all results as they are packed, also of rows that others are held against."""
     lines = {
-        result.id: (one.label, result.spec.seed, result.status, f"{line_of(result)}\n")
+        result.id: (one.label, result.spec.seed, result.status,
+                    f"{line_of(result.model_copy(update={'tracking': {}}))}\n")
         for one in entries
         for result in one.results
-    }
+    }  # fmt: skip
     cells = [(label, seed, name, status, _digest(line))
              for name, (label, seed, status, line) in lines.items()]  # fmt: skip
-    whole = _digest("".join(lines[name][-1] for name in sorted(lines)))
+    packed = [lines[name][-1] for name in sorted(lines) if lines[name][2] == "finished"]
     return _section(
         "Hashes of results",
         [("row", "seed", "result", "status", "SHA-256"), *cells],
         sentences=(
-            "Of one result: its line in a bundle, gunzip -c BUNDLE | sed -n 1p | sha256sum.",
-            f"Of all of them, as the lines of one bundle: {whole}",
+            "Of one result: its line in a bundle (leaderboard pack): gunzip -c BUNDLE | sed -n 1p "
+            "| sha256sum.",
+            f"Of all that finished, as the lines of one bundle: {_digest(''.join(packed))}",
         ),
     )
 
@@ -306,9 +313,22 @@ FACTS: Mapping[str, Callable[[Row], bool]] = {
         and math.isfinite(g.epsilon)
         for g in row.guarantees
     ),
-    "refuted": lambda row: any(g.status == "refuted" for g in row.guarantees),
-    "bound": lambda row: bool(row.lower_bounds),
+    "dp": lambda row: bool(guarantees(row, "proven")),
+    "refuted": lambda row: (
+        any(g.status == "refuted" for g in row.guarantees) or contradicts_proof(row)
+    ),
+    "bound": lambda row: any(
+        bound.unit == g.unit or (bound.unit, g.unit) == ("user", "user-entity")
+        for bound in row.lower_bounds
+        for g in row.guarantees
+        if math.isfinite(g.epsilon)
+    ),
     "membership": lambda row: bool(row.leaks),
+    "tested": lambda row: (
+        FACTS["bound"](row)
+        or bool(row.leaks and [*guarantees(row, "proven", "user"),
+                               *guarantees(row, "proven", "record")])
+    ),
     "leak": lambda row: any(row.leaks.values()),
     "utility": lambda row: headline(row)[0] in row.utility,
     "secret noise": lambda row: row.spec.noise_source == "os",

@@ -102,7 +102,7 @@ def exposure_groups(
     level = 1.0 - ERROR / (len(groups) + (tail > 0))
     out = [_group(name, members, level) for name, members in groups.items()]
     out = [
-        _beside_proof(group, groups[group.name][0], guarantees)
+        _beside_proof(group, groups[group.name], guarantees)
         if group.name.startswith("spread") else group
         for group in out
     ]  # fmt: skip
@@ -140,7 +140,9 @@ def _name(by: str, one: _Canary) -> str:
     return f"{by} {low:,}" if low == high else f"{by} {low:,} to {high:,}"
 
 
-def _beside_proof(group: Group, canary: _Canary, guarantees: Sequence[Guarantee]) -> Group:
+def _beside_proof(
+    group: Group, members: Sequence[_Canary], guarantees: Sequence[Guarantee]
+) -> Group:
     """Group of a spread with the proven epsilon of all its mentions, and what that allows.
 
     Neighbours of a user with an entity differ by all sentences that mention it
@@ -148,10 +150,11 @@ def _beside_proof(group: Group, canary: _Canary, guarantees: Sequence[Guarantee]
 
     Args:
         group: group of canaries of one spread.
-        canary: one of them.
+        members: its canaries; the one with the most mentions counts.
         guarantees: guarantees of the run.
     """
-    spread, sentences = canary.spread or 0, canary.sentences or 0
+    spread = max(one.spread or 0 for one in members)
+    sentences = max(one.sentences or 0 for one in members)
     points = [
         (point.epsilon, g.delta)
         for g in guarantees
@@ -163,11 +166,13 @@ def _beside_proof(group: Group, canary: _Canary, guarantees: Sequence[Guarantee]
             or sentences * max(point.spread, 1) <= point.sentences * max(spread, 1)
         )
     ]
-    if not points or canary.detected is False:  # a name that nobody noticed is no entity
+    # A name that nobody noticed is no entity.
+    if not points or any(one.detected is False for one in members):
         return group
     epsilon, delta = min(points)
+    bits = max(one.bits for one in members)
     name = f"{group.name} (proven ε {number(epsilon)})"
-    return replace(group, name=name, ceiling=exposure_ceiling(epsilon, delta, canary.bits))
+    return replace(group, name=name, ceiling=exposure_ceiling(epsilon, delta, bits))
 
 
 def _group(name: str, members: Sequence[_Canary], level: float) -> Group:

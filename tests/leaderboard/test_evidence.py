@@ -64,6 +64,10 @@ def failed(run: Result) -> Result:
             {"guarantees": [PROVEN, REFUTED], "lower_bounds": [bound(2.5, 2.0)]},
             ["refutes what is claimed", "refutes the proof"],
         ),
+        (
+            {"guarantees": [PROVEN], "lower_bounds": [bound(9.0, 8.0)]},
+            ["contradicts the proof"],
+        ),
         ({"guarantees": [promise("proven", math.inf)]}, ["Without any proven protection"]),
         ({}, ["Without any proven protection", "No attack ran"]),
     ],
@@ -132,12 +136,25 @@ def test_points_are_answered_only_where_every_protected_row_has_evidence() -> No
     assert answers(report(mixed))["11.2.4"] == "evidence, but not for: deidentify"
     refuted = answers(report(results(guarantees=[PROVEN, REFUTED])))
     assert refuted["correct algorithms"] == "evidence against it: user-dp"
+    beyond = answers(report(results(guarantees=[PROVEN], lower_bounds=[bound(9.0, 8.0)])))
+    assert beyond["correct algorithms"] == "evidence against it: user-dp"
+
+
+def test_what_is_tested_or_protected_is_of_the_unit_that_is_proven() -> None:
+    words_alone = promise("proven", 4.0, "word", notion="metric-dp")
+    of_words = report(results(guarantees=[words_alone], **members(0.01)), "user-dp")
+    assert "no attack tested the proof" in words(of_words, "Verdict")
+    assert answers(of_words)["11.2.4"] == "no evidence in these results"
+    of_rows = {"guarantees": [PROVEN], "lower_bounds": [bound(1.0, 0.5, "record")]}
+    assert answers(report(results(**of_rows)))["test of the guarantee"].startswith("no evidence")
 
 
 def test_hashes_are_those_of_the_bundle_and_its_lines(tmp_path: Path) -> None:
-    write_bundle(results(), tmp_path / "all.jsonl.gz")
+    runs = [run.model_copy(update={"tracking": {"run": "a"}}) for run in results()]
+    packed = [run.model_copy(update={"tracking": {}}) for run in runs[1:]]  # as `pack` does
+    write_bundle(packed, tmp_path / "all.jsonl.gz")
     text = gzip.decompress((tmp_path / "all.jsonl.gz").read_bytes())
-    hashes = words(report(results(), "user-dp"), "Hashes of results")
+    hashes = words(report([failed(runs[0]), *runs[1:]], "user-dp"), "Hashes of results")
     for part in (text, *text.splitlines(keepends=True)):
         assert sha256(part).hexdigest() in hashes
 

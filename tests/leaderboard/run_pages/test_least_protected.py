@@ -96,6 +96,18 @@ def test_proofs_bound_the_exposure_of_their_spread() -> None:
     assert all(one.ceiling is None for one in exposure_groups([kept], [proven]))
 
 
+def test_a_proof_bounds_a_group_by_its_most_mentioned_canary() -> None:
+    curve = [CurvePoint(spread=3, sentences=3, epsilon=1.0),
+             CurvePoint(spread=3, sentences=9, epsilon=2.0)]  # fmt: skip
+    proven = promise("proven", 2.0, "user-entity", curve=curve)
+    kept = details(np.arange(1, 36))
+    last = [one for one in kept["canaries"] if one["spread"] == 3][-1]
+    last["sentences"] = 9
+    assert "spread 3 (proven ε 2.00)" in by_name(exposure_groups([kept], [proven]))
+    last["detected"] = False
+    assert "spread 3" in by_name(exposure_groups([kept], [proven]))
+
+
 def test_a_point_of_the_curve_bounds_sentences_of_each_other_user() -> None:
     point = CurvePoint(spread=3, sentences=3, epsilon=1.0)
     proven = promise("proven", 1.0, "user-entity", curve=[point])
