@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.components.registry import Registry, mechanisms, sources
 from uedp_bench.contracts.mechanism import Mechanism
 from uedp_bench.contracts.results import RunSpec
@@ -121,9 +122,13 @@ def labels(board: Sequence[Row]) -> list[str]:
     The epsilon that a multiplier of noise proves stands in its place, unless two rows would have
     the same label.
     """
-    distinctions = differences(board)
+    distinctions, proofs = differences(board), [*map(_first_proof, board)]
+    units: dict[str, set[str]] = {}
+    for row, proof in zip(board, proofs, strict=True):
+        units.setdefault(row.label, set()).update({proof.unit} if proof else ())
     by_epsilon = [
-        _label(*each) for each in zip(board, map(_with_epsilon, board, distinctions), strict=True)
+        _label(row, _with_epsilon(differing, proof, several=len(units[row.label]) > 1))
+        for row, differing, proof in zip(board, distinctions, proofs, strict=True)
     ]
     alike = Counter(by_epsilon)
     return [
@@ -139,19 +144,34 @@ def _label(row: Row, differing: Mapping[str, Any]) -> str:
     return f"{row.label} ({shown})" if shown else row.label
 
 
-def _with_epsilon(row: Row, differing: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters in which a row differs; its first proven epsilon for a multiplier of noise."""
+def _first_proof(row: Row) -> Guarantee | None:
+    """First proven epsilon of a row; None without one."""
     proven = (
-        one.epsilon
+        one
         for one in row.guarantees
         if (one.kind, one.status, one.notion) == ("proven", "given", "dp")
         and one.epsilon < math.inf
     )
-    epsilon = next(proven, None)
+    return next(proven, None)
+
+
+def _with_epsilon(
+    differing: Mapping[str, Any], proof: Guarantee | None, *, several: bool
+) -> dict[str, Any]:
+    """Parameters in which a row differs; its proven epsilon for a multiplier of noise.
+
+    Args:
+        differing: parameters in which it differs from rows of its label.
+        proof: its first proof.
+        several: True if proofs of these rows are for several units: no two of those compare.
+    """
+    if proof is None:
+        return dict(differing)
+    name = f"proven {proof.unit} ε" if several else "proven ε"
     return {
-        "proven ε" if noise else key: f"{epsilon:.3g}" if noise else value
+        name if noise else key: f"{proof.epsilon:.3g}" if noise else value
         for key, value in differing.items()
-        for noise in [epsilon is not None and key.endswith(".noise_multiplier")]
+        for noise in [key.endswith(".noise_multiplier")]
     }
 
 
@@ -182,7 +202,13 @@ def parameters(row: Row) -> dict[str, Any]:
     parts += [(f"attack{i}.{a.name}", a) for i, a in enumerate(spec.attacks)]
     return {
         "delta": spec.delta,
+        "noise": spec.noise_source,
         "selection": "none" if spec.selection is None else spec.selection.repetitions,
+        **(
+            {}
+            if spec.clients is None
+            else {f"clients.{key}": value for key, value in spec.clients.model_dump().items()}
+        ),
         **{f"{kind}.{key}": value for kind, ref in parts for key, value in ref.params.items()},
     }
 

@@ -135,7 +135,8 @@ def _epsilons(row: Row) -> dict[str, tuple[float | None, str]]:
             continue
         epsilon = None if one.notion == "metric-dp" else one.epsilon
         earlier = least.get(one.unit)
-        if earlier is None or (epsilon is not None and epsilon < (earlier[0] or math.inf)):
+        least_yet = math.inf if earlier is None or earlier[0] is None else earlier[0]
+        if earlier is None or (epsilon is not None and epsilon < least_yet):
             least[one.unit] = epsilon, guarantee_text(one)
     return least
 

@@ -8,6 +8,7 @@ import math
 import pytest
 from board_results import INVENTED, promise, seeds
 
+from uedp_bench.contracts.clients import Clients
 from uedp_bench.contracts.results import ComponentSpec
 from uedp_bench.leaderboard.boards import boards, labels
 from uedp_bench.leaderboard.front_page import choices, front_context
@@ -83,6 +84,32 @@ def test_rows_that_differ_in_noise_are_named_by_their_epsilon():
     by_noise = ["user-dp (noise_multiplier=1.25)", "user-dp (noise_multiplier=2.5)"]
     assert names(8.0, 8.001) == by_noise
     assert names(math.inf, math.inf) == by_noise
+
+
+def test_epsilons_of_two_units_are_not_named_alike():
+    runs = [seeds("dp-sgd", 60.0, guarantees=(promise("proven", epsilon, unit),),
+                  apart={"noise_multiplier": epsilon})
+            for epsilon, unit in ((8.0, "user"), (1.0, "record"))]  # fmt: skip
+    assert set(labels(aggregate([run for row in runs for run in row]))) == {
+        "dp-sgd (proven user ε=8)", "dp-sgd (proven record ε=1)",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "change", [{"noise_source": "os"}, {"clients": Clients(count=3)}, {"delta": 1e-6}]
+)
+def test_rows_of_other_settings_have_labels_of_their_own(change):
+    runs = seeds("user-dp", 60.0)
+    other = [run.model_copy(update={"group": "b", "id": f"b{at}",
+                                    "spec": run.spec.model_copy(update=change)})
+             for at, run in enumerate(runs)]  # fmt: skip
+    assert len({*labels(aggregate([*runs, *other]))}) == 2
+
+
+def test_the_least_epsilon_of_a_unit_is_nothing_above_zero():
+    proofs = (promise("proven", 0.0), promise("proven", 5.0, adjacency="replace-one"))
+    (one,) = choices(boards(aggregate(seeds("public-only", 60.0, guarantees=proofs))))["rows"]
+    assert one["e"]["user"][0] == 0.0
 
 
 def test_the_first_answer_holds_a_row_that_learned_something():

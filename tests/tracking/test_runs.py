@@ -40,6 +40,19 @@ def test_row_to_run_and_back(log, client, out):
     assert model.status == "READY"
 
 
+def test_epsilons_that_do_not_compare_share_no_column():
+    def promised(epsilon: float, notion: str) -> Guarantee:
+        return Guarantee(kind="claimed", notion=notion, unit="word", adjacency="replace-one",
+                         epsilon=epsilon, delta=0.0, accountant=f"of {epsilon}")  # fmt: skip
+
+    promises = (promised(3.0, "dp"), promised(1.0, "dp"), promised(9.0, "metric-dp"))
+    result = result_of("aa09").model_copy(update={"guarantees": promises})
+    logged = {name: value for name, value, _ in content.metrics(result) if "epsilon" in name}
+    name = "epsilon/claimed/word/replace-one"
+    assert logged == {name: 3.0, f"{name}/per unit of distance": 9.0}
+    assert "9 (per unit of distance)" in content.tags(result)[name.replace("/", ".")]
+
+
 def test_parameters_metrics_and_rounds(log, client):
     run_id = log(result_of("aa02"))["mlflow_run_id"]
     data = client.get_run(run_id).data

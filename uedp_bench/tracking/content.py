@@ -66,6 +66,7 @@ def _epsilon(guarantee: Guarantee) -> str:
         return "refused"
     notes: list[str] = [DECLARED] if guarantee.accountant == DECLARED else []
     notes += [guarantee.status] if guarantee.status == "refuted" else []
+    notes += ["per unit of distance"] if guarantee.notion == "metric-dp" else []
     return f"{guarantee.epsilon:g}" + (f" ({', '.join(notes)})" if notes else "")
 
 
@@ -82,7 +83,10 @@ def metrics(result: Result) -> list[tuple[str, float, int]]:
                 final[f"{kind}/{name}/high"] = estimate.high
     for one in result.guarantees:
         if one.status == "given":
-            final[f"epsilon/{one.kind}/{one.unit}/{one.adjacency}"] = one.epsilon
+            # An epsilon per unit of distance compares with no other.
+            distance = "/per unit of distance" if one.notion == "metric-dp" else ""
+            name = f"epsilon/{one.kind}/{one.unit}/{one.adjacency}{distance}"
+            final[name] = max(one.epsilon, final.get(name, 0.0))
     for kind, numbers in (("cost", result.cost.model_dump()), ("diagnostics", result.diagnostics)):
         final |= {
             f"{kind}/{name}": float(value)
