@@ -20,17 +20,25 @@ COINS = "provenance.coins"
 
 def receipt(result: Result) -> str:
     """Sentences on who can compute which part of a finished result again, and what is stated."""
-    coins = "coins" in result.provenance
+    coins, strangers = "coins" in result.provenance, ", ".join(unreviewed_of_result(result))
+    live = components(result.spec)
+    needs = {
+        "the data": coins or bool(_read_from_outside(result.spec)),
+        "the model": coins or any(one.kind is registry.models and one.files() for one in live),
+        "the code of others": bool(strangers) or any(one.component is None for one in live),
+        "the files of its spec": not coins
+        and any(one.files() for one in live if one.kind in (registry.mechanisms, registry.attacks)),
+    }
+    is_secret, needed = result.spec.noise_source == "os", [*filter(needs.get, needs)]
     parts = (
         ("guarantees, from events", bool(result.events)),
         ("lower bounds, from scores", bool(result.lower_bounds)),
         ("planting, once the coins are revealed", coins),
-        ("the run, from its spec", is_generated(result.spec) and not coins),
+        ("the run, from its spec", not is_secret and not needed),
     )
     anybody = "; ".join(text for text, holds in parts if holds) or "nothing"
-    rest = "the data and the model" if coins else "the data"
-    owner = "" if parts[-1][1] else f" The rest: whoever has {rest}."
-    strangers = ", ".join(unreviewed_of_result(result))
+    owner = f" The rest: whoever has {' and '.join(needed)}." if needed else ""
+    owner = " The rest: nobody, for its noise was secret." if is_secret else owner
     stated = f"; what {strangers} says of itself, which nobody reviewed" if strangers else ""
     return f"Anybody can compute again: {anybody}.{owner} Stated: that events happened{stated}."
 
@@ -51,6 +59,8 @@ def check_coins(path: Path, spec: RunSpec | None, result: Result) -> Iterator[Pr
     from uedp_bench.one_run.planted_elsewhere import check_attacks, planted_by, read_coins
     from uedp_bench.one_run.planting import load_data
 
+    if result.status == "failed":  # it claims nothing
+        return
     coins, commitment = read_coins(path), result.provenance.get("coins")
     if commitment != coins.commitment:
         what = f"{shown(commitment)} is not the commitment of the revealed coins"

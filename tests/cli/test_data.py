@@ -247,6 +247,7 @@ def test_revealed_coins_open_the_commitment_of_a_result(planted: Path, fresh: Re
     assert any("opens to" in note.what for note in report.notes if note.where == COINS)
     assert run_cli([*command, *spec]) == run_cli([*command, "--coins", str(file)]) == 2
     assert "planting, once the coins are revealed" in receipt(fresh)
+    assert "whoever has the data and the model." in receipt(fresh)
 
 
 def test_revealed_coins_read_no_data_that_a_result_names(

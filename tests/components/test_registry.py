@@ -72,6 +72,7 @@ def test_no_surface_calls_a_stated_epsilon_proven(stated: tuple[Result, Path]) -
     assert card(result.guarantees[0]).tone == "warn"
     assert in_words(result)[0].text.startswith("Without any proven protection")
     assert "what mechanism echo says of itself" in receipt(result)
+    assert "whoever has the code of others." in receipt(result)
     assert not any("proven" in name for name in (*tags(result), *(m[0] for m in metrics(result))))
     assert any("stated" in name for name in tags(result))
 

@@ -91,7 +91,14 @@ def validated(
         as_json: True to print JSON.
     """
     from uedp_bench.components.registry import load_plugins
-    from uedp_bench.leaderboard.validate import Guard, check, find, without_twins
+    from uedp_bench.leaderboard.validate import (
+        PLANTING_SECONDS,
+        SECONDS,
+        Guard,
+        check,
+        find,
+        without_twins,
+    )
     from uedp_bench.leaderboard.validation.report import Report
     from uedp_bench.one_run.planted_elsewhere import read_coins
 
@@ -102,7 +109,8 @@ def validated(
     if coins is not None:
         read_coins(coins)
     planting = None if spec is None else _planting(spec)
-    with Guard(partial(check, coins=coins, planting=planting), plugins) as guarded:
+    seconds = SECONDS if planting is None else PLANTING_SECONDS
+    with Guard(partial(check, coins=coins, planting=planting), plugins, seconds) as guarded:
         for file in find(files):
             report = file if isinstance(file, Report) else guarded(file)
             reports.append(report)
