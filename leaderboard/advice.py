@@ -273,7 +273,7 @@ class _Ladder:
         reasons = [f"; {one.name} does not apply: {one.reason}" for one in row.skipped_attacks]
         if not row.leakage or reasons:
             what = "Not every attack ran" if row.leakage else "No attack ran"
-            yield f"{what}, the proof alone stands behind the rest{''.join(reasons)}."
+            yield f"{what}: the proof alone stands behind the rest{''.join(reasons)}."
         if len(row.seeds) == 1:
             yield "One seed ran: no interval holds chance between seeds; give more --minutes."
 

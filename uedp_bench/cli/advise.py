@@ -47,7 +47,8 @@ EFFORT = (0.02, 4.0)
 def advise_command(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="Your file, or a folder.")],
     minutes: Annotated[
-        float, typer.Option("--minutes", min=0.1, help="Time for all of it; sizes are fitted.")
+        float,
+        typer.Option("--minutes", min=0.1, help="Time for everything; sizes are fitted to it."),
     ] = 10.0,
     epsilon: Annotated[
         str, typer.Option("--epsilon", metavar="E,...", help="Proven epsilons to compare.")
@@ -72,13 +73,13 @@ def advise_command(
 ) -> None:
     """Say in words what protects the people of a file, and what that costs.
 
-    It reads the file as init does, runs a ladder of rows (no text of anybody, no protection,
-    de-identified, private at each epsilon, all attacked), and recommends one by this rule: the
-    row must be proven, surely better than every floor, and no attack may tell its members from
-    others; users come before rows; then the smallest epsilon that keeps half of what the text
-    adds, or else the row that keeps most. None is recommended if a private row beats the
-    unprotected one. All rows choose among the same three learning rates on users of the split
-    valid, whom no guarantee covers.
+    It reads the file as init does, and trains and attacks a ladder of rows: without anybody's
+    text, without protection, de-identified, and private at each epsilon. A row is recommended only
+    if it is proven, surely better than every floor, and no attack tells its members from others.
+    Users come before rows. Of these rows it takes the smallest epsilon that keeps half of what the
+    text adds, or else the row that keeps most; none if a private row beats the unprotected one.
+    All rows choose among the same three learning rates on users of the split valid, whom no
+    guarantee covers.
 
     The same command goes on after Ctrl-C, and adds seeds that were left out for time.
 
@@ -205,7 +206,7 @@ def _propose(
 
 
 def _effort(data: dict[str, Any], minutes: float, options: Any) -> float | None:
-    """Factor of the text of a training that fits three seeds into the time; None for 1."""
+    """Factor of the text of a training that fits all seeds into the time; None near 1."""
     from uedp_bench.grid.forecast import forecast
     from uedp_bench.grid.scheduler import default_workers, jobs_of
     from uedp_bench.spec.grid import expand

@@ -51,16 +51,16 @@ def validate_command(
     files: Files,
     coins: Annotated[
         Path | None,
-        typer.Option("--coins", metavar="FILE", help="Revealed coins of plant: plant again."),
+        typer.Option("--coins", metavar="FILE", help="Revealed coins of plant, to plant again."),
     ] = None,
     spec: Annotated[
         str | None,
-        typer.Option("--spec", metavar="SPEC", help="Your spec of plant, whose data is read."),
+        typer.Option("--spec", metavar="SPEC", help="Your own spec of the data, for --coins."),
     ] = None,
     plugin: PluginFiles = None,
     as_json: AsJson = False,
 ) -> None:
-    """Form, ranges, consistency, identity and guarantees of results; says everything wrong.
+    """Check form, ranges, consistency, identity and guarantees of results; print all errors.
 
     Exit code 1 if a file has an error. A note says what could not be checked, and why.
 

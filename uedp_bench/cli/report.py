@@ -35,16 +35,15 @@ def report_command(
     ],
     mechanism: Annotated[
         list[str] | None,
-        typer.Option("--mechanism", metavar="NAME", help="Report rows of it alone (repeat)."),
+        typer.Option("--mechanism", metavar="NAME", help="Report its rows alone (repeat)."),
     ] = None,
     plugin: PluginFiles = None,
 ) -> None:
     """Write one document for an auditor, without using the network.
 
     It has a verdict in words, privacy units, guarantees with their assumptions, attacks beside the
-    unprotected row, fingerprints of data, versions, hashes of results, and which points of NIST
-    SP 800-226 and OWASP AISVS C11.2 all that answers. The same results make the same HTML and
-    Markdown.
+    unprotected row, fingerprints of data, versions, hashes of results, and what that says on points
+    of NIST SP 800-226 and OWASP AISVS C11.2. The same results make the same HTML and Markdown.
 
     \b
       uedp-bench report runs --out report.html

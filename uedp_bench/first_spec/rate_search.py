@@ -86,7 +86,7 @@ class RateSearch:
         }  # fmt: skip
 
     def choose(self, results: Sequence[Result]) -> Suggestion:
-        """The suggestion with the rates that did best; of failed runs, as they were."""
+        """Suggestion with the best rate of each part; as it was where no run has a number."""
         parts = list(self._suggestion.mechanisms)
         for at, params in self._tried.items():
             part, rate = parts[at], RATE[parts[at].name]

@@ -102,8 +102,9 @@ def metrics(result: Result) -> list[tuple[str, float, int]]:
 def view(results: Iterable[Result]) -> tuple[str, str]:
     """Tag of an experiment that holds the columns of MLflow's table of runs, and its value.
 
+    The columns are mechanism and seed, headline, epsilons, and the main metrics of each attack.
     MLflow shows them where an address ends in `viewStateShareKey=uedp-bench`, and its own choice
-    elsewhere: mechanism and seed, headline, epsilons, and the main metrics of each attack.
+    elsewhere.
     """
     columns = dict.fromkeys(("params.`mechanism`", "params.`seed`"))
     for result in results:
