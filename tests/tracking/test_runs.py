@@ -53,6 +53,16 @@ def test_epsilons_that_do_not_compare_share_no_column():
     assert "9 (per unit of distance)" in content.tags(result)[name.replace("/", ".")]
 
 
+def test_columns_of_long_names_fit_a_tag():
+    leakage = {"é" * 50: {f"{at}{'x' * 240}": {"value": 1.0} for at in range(60)}}
+    result = Result.model_validate(result_of("aa10").model_dump() | {"leakage": leakage})
+    declared = {"leakage": {"é" * 50: [{"name": name, "main": True} for name in leakage["é" * 50]]}}
+    result = Result.model_validate(result.model_dump() | {"metrics": declared})
+    _, value = content.view([result])
+    assert 4_000 < len(value) <= 5_000
+    assert "epsilon/proven/" in value
+
+
 def test_parameters_metrics_and_rounds(log, client):
     run_id = log(result_of("aa02"))["mlflow_run_id"]
     data = client.get_run(run_id).data

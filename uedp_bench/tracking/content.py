@@ -28,8 +28,8 @@ VIEW = "uedp-bench"
 
 _LONGEST_VALUE = 40
 
-_COLUMNS = 24
-"""A tag holds 5,000 characters."""
+_TAG = 5_000
+"""Characters that a tag holds."""
 
 
 def parameters(spec: RunSpec) -> dict[str, str]:
@@ -118,7 +118,10 @@ def view(results: Iterable[Result]) -> tuple[str, str]:
             if declared.metric("leakage", name, attack).main
         ]
         columns |= dict.fromkeys(f"metrics.`{mlflow_name(name)}`" for name in names)
-    return f"mlflow.sharedViewState.{VIEW}", json.dumps({"selectedColumns": [*columns][:_COLUMNS]})
+    shown = [*columns]
+    while len(value := json.dumps({"selectedColumns": shown})) > _TAG:
+        shown.pop()
+    return f"mlflow.sharedViewState.{VIEW}", value
 
 
 def data_sets(result: Result) -> list[Any]:
