@@ -319,7 +319,8 @@ def test_other_coins_than_those_of_the_planting_are_found(
     provenance = fresh.provenance | ({"coins": other.commitment} if is_committed else {})
     forged = fresh.model_copy(update={"provenance": provenance})
     write_result(forged, tmp_path / "result.json")
-    report = check(tmp_path / "result.json", tmp_path / "coins.json")
+    spec = _planting(str(planted / "attack.yaml"))
+    report = check(tmp_path / "result.json", tmp_path / "coins.json", spec)
     assert {error.where for error in report.errors} == places
 
 
