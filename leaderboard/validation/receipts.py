@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from uedp_bench.components import registry
 from uedp_bench.contracts.recorded_identity import unreviewed_of_result
 from uedp_bench.contracts.results import Result, RunSpec
@@ -112,8 +114,14 @@ def _trained_elsewhere(result: Result) -> bool:
 
 
 def _read_from_outside(spec: RunSpec) -> str:
-    """Name of a source that reads more than its parameters; empty for none."""
-    second = second_source(spec.task)
+    """Name of a source that reads more than its parameters; empty for none.
+
+    A task that is not installed, or has parameters that nobody can read, is named itself.
+    """
+    try:
+        second = second_source(spec.task)
+    except (UedpBenchError, ValidationError):
+        return spec.task.name
     for ref in (spec.source, *([] if second is None else [second])):
         source = spec.model_copy(update={"source": ref})
         named = next(part for part in components(source) if part.kind is registry.sources)
