@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from uedp_bench.components import registry
 from uedp_bench.contracts.recorded_identity import unreviewed_of_result
 from uedp_bench.contracts.results import Result, RunSpec
@@ -116,11 +114,11 @@ def _trained_elsewhere(result: Result) -> bool:
 def _read_from_outside(spec: RunSpec) -> str:
     """Name of a source that reads more than its parameters; empty for none.
 
-    A task that is not installed, or has parameters that nobody can read, is named itself.
+    A task that is not installed is named itself.
     """
     try:
         second = second_source(spec.task)
-    except (UedpBenchError, ValidationError):
+    except UedpBenchError:
         return spec.task.name
     for ref in (spec.source, *([] if second is None else [second])):
         source = spec.model_copy(update={"source": ref})

@@ -27,7 +27,6 @@ def ref(name: str, **params: Any) -> ComponentSpec:
         ({"source": ref("embedded", public=["mine.txt"])}, "whoever has the data."),
         ({"model": ref("gpt2", pretrained="mine")}, "whoever has the model."),
         ({"task": ref("of-nobody")}, "whoever has the data and the code of others."),
-        ({"task": ref("pretrained-tagging", labelled=5)}, "whoever has the data."),
         ({"mechanism": (ref("of-nobody"),)}, "whoever has the code of others."),
         ({"noise_source": "os"}, "The rest: nobody"),
     ],
