@@ -68,7 +68,8 @@ def advise(rows: Sequence[Row], column: str = "", left_out: Sequence[str] = ()) 
         why = "no unprotected row with a floor has finished, so nothing says what protection costs"
         return Advice(None, (f"No recommendation: {why}.",))
     if others := len(rows) - len(board):
-        left_out = (*left_out, f"{others} rows of another task, model, text or vocabulary")
+        rows_text = f"{others} row{'s' * (others > 1)}"
+        left_out = (*left_out, f"{rows_text} of another task, model, text or vocabulary")
     if better := better_than_unprotected(board):
         names = ", ".join(ladder.name(row) for row in board if row.group in better)
         flag = (

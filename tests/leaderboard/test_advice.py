@@ -235,7 +235,7 @@ def test_results_without_a_headline_are_no_ladder() -> None:
 def test_rows_of_other_boards_are_named() -> None:
     other = seeds("user-dp", 60.0, source="embedded", guarantees=(promise("proven", 1.0),))
     text = "\n".join(advice(bare(), row("user-dp", 60.0, 4.0), other).sentences)
-    assert "Left out: 1 rows of another task" in text
+    assert "Left out: 1 row of another task" in text
 
 
 def test_an_attack_that_finds_something_is_not_passed_over() -> None:
