@@ -211,7 +211,7 @@ def _classes_of(name: str, one: _Attribute) -> list[Figure]:
     size = len(one.classes)
     codes = {label: code for code, label in enumerate(one.classes)}
     square = len(one.confusion) == size and all(len(row) == size for row in one.confusion)
-    # Of two classes, an attacker tells one apart as well as the other.
+    # An attacker tells each of two classes apart as well as the other.
     if size < 3 or not square or len(codes) < size or not one.by_class.keys() <= codes.keys():
         return []
     rows = [sum(row) for row in one.confusion]

@@ -463,6 +463,7 @@ def _seeds(text: str) -> list[int]:
 def _print(results: list[Result], options: Options, as_json: bool) -> None:
     from uedp_bench.leaderboard.rows import aggregate
     from uedp_bench.leaderboard.table import render, to_json
+    from uedp_bench.tracking.content import VIEW
 
     paths = {result.id: options.out / result.id / "result.json" for result in results}
     rows = aggregate(results, paths)
@@ -480,7 +481,7 @@ def _print(results: list[Result], options: Options, as_json: bool) -> None:
         uri = options.tracking or f"sqlite:///{options.out}/mlflow.db"
         lines.append(f"MLflow    mlflow ui --backend-store-uri {uri}")
         if not options.tracking:
-            address = "http://127.0.0.1:5000/#/experiments/1/runs?viewStateShareKey=uedp-bench"
-            lines.append(f"          {address}")
+            runs = "http://127.0.0.1:5000/#/experiments/1/runs"
+            lines.append(f"          {runs}?viewStateShareKey={VIEW}")
     for line in lines:
         screen.print(line, soft_wrap=True, markup=False)

@@ -266,7 +266,7 @@ class Retraining:
         kept = np.flatnonzero(corpus.where("public", *({"valid"} - set(splits))))
         taken = corpus.take(np.concatenate([kept, chosen]))
         train = np.arange(len(taken)) >= len(kept)
-        # Where a row stands twice, the copy that is trained on has its mentions.
+        # The copy that is trained on has the mentions of a row that stands twice.
         twice = np.append(np.isin(kept, chosen), np.zeros(len(chosen), dtype=bool))
         return replace(
             taken,

@@ -88,7 +88,7 @@ def normal_numbers(words: Words) -> NDArray[np.float64]:
     from scipy.special import ndtri
 
     first, second = words[0::WORDS].view(np.int64), words[1::WORDS]
-    # Of a negative word its complement: both signs have the same 2^63 numbers, 0 among them.
+    # A negative word counts as its complement: both signs have the same 2^63 numbers, 0 among them.
     beyond = (first ^ (first >> 63)).astype(np.float64)
     few = np.flatnonzero(beyond < _COARSE)
     beyond[few] += np.minimum((second[few] + 0.5) * 2.0**-64, 1.0 - 2.0**-53)

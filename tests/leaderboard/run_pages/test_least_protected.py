@@ -164,7 +164,7 @@ def test_classes_stand_beside_what_is_taken_for_them() -> None:
     (figure,) = attack_figures({"attributes": {"x": attribute}}, {})
     assert figure.title == "Least protected: x"
     assert [row[0][:2] for row in figure.table.rows[:3]] == ["c ", "a ", HOSTILE[:2]]
-    # Of the rows of other classes, so many are taken for c, a and the third: 0, 5 of 10, 2 of 15.
+    # Rows of other classes that are taken for c, a and the third: 0, 5 of 10, 2 of 15.
     assert [row[2] for row in figure.table.rows[3:]] == ["0", "0.50", "0.13"]
     assert "<img" not in json.dumps(figure.figure)
     two = {"classes": ["a", "b"], "confusion": [[1, 1], [1, 1]], "by_class": {"a": read(0.5)}}
