@@ -25,14 +25,13 @@ from uedp_bench.leaderboard.comparisons import (
 )
 from uedp_bench.leaderboard.findings import (
     Board,
-    guarantees,
     leading,
     leading_metric,
     measured_text,
 )
 from uedp_bench.leaderboard.glossary import FLOORS, UNITS
 from uedp_bench.leaderboard.over_seeds import best
-from uedp_bench.leaderboard.rows import Row, headline
+from uedp_bench.leaderboard.rows import Row, guarantees, headline
 from uedp_bench.leaderboard.run_pages.in_words import no_leak_value
 from uedp_bench.leaderboard.table_columns import value_text
 

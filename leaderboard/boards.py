@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ from uedp_bench.contracts.mechanism import Mechanism
 from uedp_bench.contracts.results import RunSpec
 from uedp_bench.contracts.source import Source
 from uedp_bench.errors import UedpBenchError
-from uedp_bench.leaderboard.rows import Row, by_vocabulary
+from uedp_bench.leaderboard.rows import Row, by_vocabulary, guarantees
 
 
 def boards(rows: Sequence[Row]) -> list[list[Row]]:
@@ -122,7 +121,11 @@ def labels(board: Sequence[Row]) -> list[str]:
     The epsilon that a multiplier of noise proves stands in its place, unless two rows would have
     the same label.
     """
-    distinctions, proofs = differences(board), [*map(_first_proof, board)]
+    distinctions = differences(board)
+    # A row names the unit that its mechanism protects before those that follow from it.
+    proofs = [
+        min(guarantees(row, "proven"), key=row.guarantees.index, default=None) for row in board
+    ]
     units: dict[str, set[str]] = {}
     for row, proof in zip(board, proofs, strict=True):
         units.setdefault(row.label, set()).update({proof.unit} if proof else ())
@@ -142,17 +145,6 @@ def _label(row: Row, differing: Mapping[str, Any]) -> str:
         f"{key.rpartition('.')[2]}={_brief(value)}" for key, value in differing.items()
     )
     return f"{row.label} ({shown})" if shown else row.label
-
-
-def _first_proof(row: Row) -> Guarantee | None:
-    """First proven epsilon of a row; None without one."""
-    proven = (
-        one
-        for one in row.guarantees
-        if (one.kind, one.status, one.notion) == ("proven", "given", "dp")
-        and one.epsilon < math.inf
-    )
-    return next(proven, None)
 
 
 def _with_epsilon(

@@ -16,11 +16,10 @@ from uedp_bench.leaderboard.board_cells import Sheet, sheets, shown
 from uedp_bench.leaderboard.boards import boards, is_unprotected, labels, title
 from uedp_bench.leaderboard.cell_text import seeds_text
 from uedp_bench.leaderboard.comparisons import contradicts_proof, warnings
-from uedp_bench.leaderboard.findings import guarantees
 from uedp_bench.leaderboard.gate import with_mechanisms
 from uedp_bench.leaderboard.glossary import UNITS
 from uedp_bench.leaderboard.installed import OLDER
-from uedp_bench.leaderboard.rows import Row, aggregate, headline
+from uedp_bench.leaderboard.rows import Row, aggregate, guarantees, headline
 from uedp_bench.leaderboard.run_pages.detail_tables import text
 from uedp_bench.leaderboard.run_pages.in_words import no_leak_value, promise
 from uedp_bench.leaderboard.run_pages.least_protected import HEAD, exposure_groups, group_cells

@@ -23,7 +23,6 @@ from uedp_bench.leaderboard.findings import (
     axis,
     dot,
     first_page,
-    guarantees,
     leading,
     leading_metric,
     leading_text,
@@ -34,7 +33,7 @@ from uedp_bench.leaderboard.findings import (
     where,
 )
 from uedp_bench.leaderboard.glossary import FLOORS, UNITS
-from uedp_bench.leaderboard.rows import Row, Stat, headline
+from uedp_bench.leaderboard.rows import Row, Stat, guarantees, headline
 from uedp_bench.leaderboard.table_columns import value_text
 
 MOST_DOTS = 8

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.components.metric import Metric
 from uedp_bench.leaderboard.boards import data_title, generated, labels
 from uedp_bench.leaderboard.cell_text import number, stat_text
@@ -212,20 +211,6 @@ Rule = Callable[[Board], Sequence[Finding]]
 def strongest(findings: Sequence[Finding]) -> Finding | None:
     """The most striking one, of real text before generated; the first of several."""
     return max(findings, key=lambda one: (not one.generated, one.strength), default=None)
-
-
-def guarantees(row: Row, kind: str, unit: str | None = None) -> list[Guarantee]:
-    """The finite guarantees of differential privacy of a row that stand, the least first."""
-    standing = [
-        one
-        for one in row.guarantees
-        if one.kind == kind
-        and one.notion == "dp"
-        and one.status != "refused"
-        and math.isfinite(one.epsilon)
-        and unit in (None, one.unit)
-    ]
-    return sorted(standing, key=lambda one: one.epsilon)
 
 
 def leading(row: Row) -> Stat | None:

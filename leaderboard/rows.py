@@ -381,6 +381,20 @@ def headline(row: Row) -> tuple[str | None, bool]:
     return row.headline.metric, row.headline.larger_is_better
 
 
+def guarantees(row: Row, kind: str, unit: str | None = None) -> list[Guarantee]:
+    """The finite guarantees of differential privacy of a row that stand, the least first."""
+    standing = [
+        one
+        for one in row.guarantees
+        if one.kind == kind
+        and one.notion == "dp"
+        and one.status != "refused"
+        and math.isfinite(one.epsilon)
+        and unit in (None, one.unit)
+    ]
+    return sorted(standing, key=lambda one: one.epsilon)
+
+
 def by_vocabulary(row: Row) -> bool:
     """True if utility compares only between runs of one vocabulary, or nobody knows."""
     return row.headline is None or row.headline.by_vocabulary
