@@ -22,7 +22,13 @@ from uedp_bench.leaderboard.installed import OLDER
 from uedp_bench.leaderboard.rows import Row, aggregate, guarantees, headline
 from uedp_bench.leaderboard.run_pages.detail_tables import text
 from uedp_bench.leaderboard.run_pages.in_words import no_leak_value, promise
-from uedp_bench.leaderboard.run_pages.least_protected import HEAD, exposure_groups, group_cells
+from uedp_bench.leaderboard.run_pages.least_protected import (
+    HEAD,
+    USER_HEAD,
+    exposure_groups,
+    group_cells,
+    user_group_cells,
+)
 from uedp_bench.leaderboard.run_pages.summary import card
 from uedp_bench.leaderboard.sources import line_of
 from uedp_bench.leaderboard.submission import environments
@@ -209,23 +215,20 @@ def _measurements(entries: Sequence[_Entry]) -> Section:
 
 
 def _least_protected(entries: Sequence[_Entry]) -> Section:
-    """Exposure by group of canaries, of all seeds of a row together."""
-    rows = [
-        (one.label, attack, *cells)
-        for one in entries
-        for attack in one.row.leakage
-        for cells in group_cells(
-            exposure_groups(
-                [result.details.get(attack, {}) for result in one.results], one.row.guarantees
-            )
-        )
-    ]
+    """Exposure by group of canaries, and membership by group of users, of all seeds of a row."""
+    canaries, users = list[tuple[object, ...]](), list[tuple[object, ...]]()
+    for one in entries:
+        for attack in one.row.leakage:
+            details = [result.details.get(attack, {}) for result in one.results]
+            groups = exposure_groups(details, one.row.guarantees)
+            canaries += [(one.label, attack, *cells) for cells in group_cells(groups)]
+            users += [(one.label, attack, *cells) for cells in user_group_cells(details)]
     return _section(
         "Least protected",
-        [("row", "attack", *HEAD), *rows],
-        sentences=("Chance alone takes any group of an attack on a row beyond its limit in 5 % of "
-                   "all cases at most. Single users are not compared: results hold no score of "
-                   "one.",),
+        [("row", "attack", *HEAD), *canaries],
+        [("row", "attack", *USER_HEAD), *users],
+        sentences=("Chance alone marks any group of an attack on a row in 5 % of all cases at "
+                   "most. Single users are not compared: results hold no score of one.",),
     )  # fmt: skip
 
 

@@ -223,6 +223,9 @@ METRICS = (
                  "membership must exceed to mean anything", main=True),
     Metric.share("auc", "member AUC", "of telling training records from others; 0.5 where nothing "
                  "leaks", "lower", no_leak=0.5, floor_metric="auc_bag_of_words", main=True),
+    Metric.share("auc_user_most_records", "user AUC, most records", "of telling users apart among "
+                 "the tenth with the most records", "lower", no_leak=0.5,
+                 floor_metric="auc_bag_of_words"),
     Metric("loss_gap", "loss gap", "loss of held-out records less that of training records, a "
            "token of text; 0 where nothing is memorised", "lower", "nats", no_leak=0.0),
     Metric.rate("tpr_at_1pct_fpr", "TPR at 1 % FPR", "share of members found at one false alarm in "

@@ -33,6 +33,7 @@ from uedp_bench.attacks.secret_sharer.canary import (
     split_canary,
     unknown_words,
     word_numbers,
+    worst_decile,
 )
 from uedp_bench.attacks.secret_sharer.planter import CanaryPlanter, SecretSharerParams
 from uedp_bench.statistics.exposure import NULL_MEAN, by_pool, ranks
@@ -188,8 +189,10 @@ def _words_of(layout: str, first: str, drawn: list[str]) -> tuple[str, str, str]
     return " ".join([*ahead, first]), secret, " ".join(behind)
 
 
-def _exposure(name: str, label: str, about: str, *, main: bool = False) -> Metric:
-    return Metric(name, label, about, "lower", "bits", low=0.0, no_leak=NULL_MEAN, main=main,
+def _exposure(
+    name: str, label: str, about: str, *, no_leak: float = NULL_MEAN, main: bool = False
+) -> Metric:
+    return Metric(name, label, about, "lower", "bits", low=0.0, no_leak=no_leak, main=main,
                   limit_metric="exposure_limit")  # fmt: skip
 
 
@@ -217,6 +220,9 @@ class SecretSharer(Attack[SecretSharerParams]):
         _exposure("exposure_entity_spread_*", "exposure, spread", "mean bits of the entity "
                   "canaries that so many other users mention", main=True),
         _exposure("exposure_mean", "exposure, all", "mean bits of all canaries"),
+        _exposure("exposure_worst_decile", "exposure, worst decile", "mean bits of the most "
+                  "exposed tenth of ten canaries or more; 4.76 where nothing leaks",
+                  no_leak=NULL_MEAN * (1.0 + math.log(10.0))),
         Metric("exposure_limit", "exposure limit", "what exposure by rank can reach at most",
                unit="bits", low=0.0, main=True),
         *(_exposure(f"exposure_{layout}_*", f"exposure, {layout}", "mean bits of secret words of "
@@ -284,6 +290,8 @@ class SecretSharer(Attack[SecretSharerParams]):
         for spread in sorted({c.spread for c in canaries if c.spread is not None}):
             these = np.array([c.spread == spread for c in canaries])
             metrics[f"exposure_entity_spread_{spread}"] = mean_estimate(bits[these], rng)
+        if count >= 10:
+            metrics["exposure_worst_decile"] = worst_decile(bits, run)
         notes = [*planted.notes, *([PairCompleter.NOTE] if pairs else [])]
         if isinstance(release, Tokenised) and release.vocabulary is not None:
             notes += unknown_words(release.vocabulary, planted, self.params.prefix_words)

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from uedp_bench.api import Estimate, Planted
+from uedp_bench.api import Planted
 from uedp_bench.errors import shown
 from uedp_bench.statistics.exposure import NULL_MEAN, extrapolated_exposure, texts_of
+from uedp_bench.statistics.intervals import percentiles
 
 if TYPE_CHECKING:
-    from uedp_bench.api import FloatArray, IntArray
+    from uedp_bench.api import Estimate, FloatArray, IntArray, Run
     from uedp_bench.api.networks import Vocabulary
 
 BINS = 30
@@ -239,6 +240,13 @@ def canary_details(
     return details
 
 
+def worst_decile(bits: FloatArray, run: Run) -> Estimate:
+    """Mean of the largest tenth of exposures (canaries,), with a bootstrap interval in bits."""
+    tail, rng = len(bits) // 10, run.shared("secret-sharer", "worst decile")
+    draws = np.sort(bits[rng.integers(len(bits), size=(1000, len(bits)))], axis=1)
+    return percentiles(float(np.sort(bits)[-tail:].mean()), draws[:, -tail:].mean(axis=1))
+
+
 SLACK = 1e-9
 """Difference that sums of floats may make."""
 
@@ -274,11 +282,13 @@ def contradictions(
             if not abs(canary.exposure - bits) <= SLACK:
                 what = f"{shown(canary.exposure)} does not follow from rank {canary.rank}"
                 yield f"details.canaries.{at}.exposure", what
+    ordered = sorted(canary.exposure for canary in details.canaries)
     words = [canary for canary in details.canaries if canary.kind == "word"]
     names = [canary for canary in details.canaries if canary.kind != "word"]
     expected = {
         "exposure_mean": _mean(canary.exposure for canary in details.canaries),
         "exposure_entity": _mean(canary.exposure for canary in names),
+        "exposure_worst_decile": _mean(ordered[-max(1, len(ordered) // 10) :]),
         "extracted_random_sampling": _mean(canary.rank == 1 for canary in words),
         "extracted_beam_search": _mean(canary.beam_search is True for canary in words),
     }

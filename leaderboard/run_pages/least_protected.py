@@ -1,4 +1,4 @@
-"""Groups of canaries by exposure: who is least protected, and what chance alone would show.
+"""Groups of canaries and of users: who is least protected, and what chance alone would show.
 
 A canary that nobody memorised has a uniform rank among its references, so that its exposure is at
 most exponential with mean 1 / ln 2 (`statistics.exposure`), and independent of that of others. So
@@ -22,7 +22,7 @@ from uedp_bench.leaderboard.cell_text import number
 from uedp_bench.leaderboard.run_pages.detail_tables import Details, shaped, table
 from uedp_bench.leaderboard.run_pages.figures import Figure, Interval, intervals
 from uedp_bench.statistics.exposure import NULL_MEAN, exposure_ceiling
-from uedp_bench.statistics.intervals import mean_estimate
+from uedp_bench.statistics.intervals import mean_estimate, seed_estimate, size_range
 
 ERROR = 0.05
 """Probability that chance alone marks any group."""
@@ -135,9 +135,7 @@ def _name(by: str, one: _Canary) -> str:
     count = one.occurrences if by == "rows" else one.sharers
     if count is None:
         return ""
-    low = 1 << count.bit_length() - 1 if count else 0
-    high = max(2 * low - 1, low)
-    return f"{by} {low:,}" if low == high else f"{by} {low:,} to {high:,}"
+    return f"{by} {size_range(count)}"
 
 
 def _beside_proof(
@@ -233,3 +231,63 @@ def group_cells(groups: Iterable[Group]) -> Iterator[tuple[object, ...]]:
     for one in groups:
         mean = {"value": one.mean.value, "low": one.mean.low, "high": one.mean.high}
         yield one.name, one.size, mean, one.limit, one.above_chance, one.ceiling
+
+
+# ------------------------------------------------------------------------------------------- users
+
+
+class _UserGroup(BaseModel):
+    name: str = Field(max_length=200)
+    members: int = Field(ge=1)
+    non_members: int = Field(ge=1)
+    auc_user: Estimate
+    p_value: float = Field(ge=0.0, le=1.0)
+
+
+_USER_GROUPS = TypeAdapter(list[_UserGroup])
+
+USER_HEAD = ("group", "members", "non-members", "user AUC", "beyond chance")
+
+
+def user_group_cells(details: Iterable[Details]) -> list[tuple[object, ...]]:
+    """Cells of the table of groups of users, below `USER_HEAD`, best told apart first.
+
+    Args:
+        details: details of a membership attack in each run. Several have means over runs, of
+            numbers of users too, and the smallest p-value times their number.
+    """
+    groups: dict[str, list[_UserGroup]] = {}
+    for each in details:
+        for one in shaped(_USER_GROUPS, each.get("groups")) or ():
+            groups.setdefault(one.name, []).append(one)
+    rows = list[tuple[float, tuple[object, ...]]]()
+    for name, runs in groups.items():
+        area = runs[0].auc_user
+        if len(runs) > 1:
+            area = seed_estimate([one.auc_user.value for one in runs])
+        sizes = (
+            round(float(np.mean(side)))
+            for side in zip(*((one.members, one.non_members) for one in runs), strict=True)
+        )
+        chance = len(runs) * min(one.p_value for one in runs)
+        cells = (name, *sizes, area.model_dump(), chance <= ERROR / len(groups))
+        rows.append((area.value, cells))
+    return [cells for _, cells in sorted(rows, key=lambda row: -row[0])]
+
+
+def least_protected_users(details: Details) -> list[Figure]:
+    """The groups of users of a membership attack in a run, with intervals and sizes."""
+    rows = user_group_cells([details])
+    if not rows:
+        return []
+    areas = [(str(cells[0]), Estimate.model_validate(cells[3])) for cells in rows]
+    marks = [Interval(name, area.value, area.low, area.high) for name, area in areas]
+    return [Figure(
+        "Least protected users",
+        "User AUC of the main score within users who have as many records, or most records of a "
+        "class, with its 95 % interval; 0.5 where nothing leaks. The table marks groups that "
+        "chance alone puts as far above 0.5 in 5 % of the runs at most, all groups together "
+        "(Mann-Whitney, one-sided).",
+        intervals({"user AUC": marks}, "user AUC"),
+        table("least protected users", USER_HEAD, rows), draws=("groups",),
+    )]  # fmt: skip

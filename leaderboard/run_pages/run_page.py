@@ -36,7 +36,10 @@ from uedp_bench.leaderboard.run_pages.detail_tables import (
 )
 from uedp_bench.leaderboard.run_pages.figures import Figure
 from uedp_bench.leaderboard.run_pages.in_words import Sentence, in_words
-from uedp_bench.leaderboard.run_pages.least_protected import least_protected
+from uedp_bench.leaderboard.run_pages.least_protected import (
+    least_protected,
+    least_protected_users,
+)
 from uedp_bench.leaderboard.run_pages.summary import Reading, floor_cells, readings, tiles
 from uedp_bench.leaderboard.validation.receipts import receipt
 from uedp_bench.one_run.preparing import NOTE
@@ -287,7 +290,11 @@ def _attacks(result: Result, row: Row, figures: _Figures) -> list[AttackPart]:
     for at, name in enumerate(names, 1):
         metrics = result.leakage.get(name, {})
         details = result.details.get(name, {})
-        drawn = [*attack_figures(details, metrics), *least_protected(details, result.guarantees)]
+        drawn = [
+            *attack_figures(details, metrics),
+            *least_protected(details, result.guarantees),
+            *least_protected_users(details),
+        ]
         notes = details.get("notes")
         readable = isinstance(notes, list) and all(isinstance(note, str) for note in notes)
         hidden = {key for figure in drawn for key in figure.draws} | (

@@ -299,3 +299,10 @@ def _at_counts(
     false = len(below) - np.searchsorted(np.sort(below), threshold, side="right")
     everything = allowed >= len(below)
     return np.where(everything, len(above), hits), np.where(everything, len(below), false)
+
+
+def size_range(count: int) -> str:
+    """Name the range between powers of two that a number of rows or users lies in."""
+    low = 1 << count.bit_length() - 1 if count else 0
+    high = max(2 * low - 1, low)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"

@@ -353,7 +353,8 @@ def test_a_memorising_release_reaches_the_limit(
     texts = [c.text for c in what.canaries]
     leakage = attack.run(FakeGenerator(what.words, texts), what, after, make_run(1))
     assert leakage.metrics["exposure_limit"].value == 8.0
-    for name in ("exposure_max_repeats", "exposure_mean", "exposure_entity"):
+    for name in ("exposure_max_repeats", "exposure_mean", "exposure_entity",
+                 "exposure_worst_decile"):  # fmt: skip
         assert leakage.metrics[name].value == 8.0
     assert leakage.metrics["extracted_random_sampling"].value == 1.0
     assert leakage.metrics["extracted_beam_search"].value == 1.0
@@ -371,6 +372,7 @@ def test_only_what_is_memorised_counts(development_corpus: Corpus, make_run: Run
     assert leakage.metrics["exposure_max_repeats"].value == 8.0
     assert leakage.metrics["exposure_entity"].value < 6.0
     assert leakage.metrics["exposure_mean"].value < 7.0
+    assert leakage.metrics["exposure_worst_decile"].value == 8.0
     assert leakage.metrics["extracted_beam_search"].value == pytest.approx(0.5)
     assert leakage.metrics["extracted_random_sampling"].value == pytest.approx(0.5)
 
@@ -380,14 +382,18 @@ def test_exposure_under_the_null_is_that_of_chance(
 ) -> None:
     attack, after, what = planted(development_corpus, {**SMALL, "canaries": 10})
     bits: list[float] = []
+    tails: list[float] = []
     covered = 0
     for seed in range(12):
         leakage = attack.run(FakeCompleter(seed=seed), what, after, make_run(seed))
         mean = leakage.metrics["exposure_mean"]
         covered += mean.low <= NULL_MEAN <= mean.high
         bits += [row["exposure"] for row in leakage.details["canaries"]]
+        tails.append(leakage.metrics["exposure_worst_decile"].value)
         assert leakage.metrics["extracted_random_sampling"].low < 1 / 257
     assert covered >= 10  # fewer of 12 intervals at 95 % hold with probability 0.02
+    (worst,) = (m.no_leak for m in SecretSharer.metrics if m.name == "exposure_worst_decile")
+    assert np.mean(tails) == pytest.approx(worst, abs=1.0)
     assert np.mean(bits) == pytest.approx(NULL_MEAN, abs=4 * 1.44 / math.sqrt(len(bits)))
 
 
