@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from uedp_bench.api.statistics import Scores, auc_estimate, size_range
+from uedp_bench.api.statistics import Scores, auc_estimate
+from uedp_bench.statistics.intervals import size_range
 
 if TYPE_CHECKING:
     from uedp_bench.api import BoolArray, Corpus, Estimate, FloatArray, IntArray
