@@ -248,7 +248,7 @@ def test_data_sets_have_the_name_the_fingerprint_and_the_source_of_the_corpus(lo
     import mlflow.data
 
     read = mlflow.data.get_source(data_set.dataset).to_dict()["tags"]
-    assert read == {"uedp_bench.contracts.source": "embedded", "parameters": '{"users": 7}'}
+    assert read == {"uedp_bench.source": "embedded", "parameters": '{"users": 7}'}
 
 
 def test_the_experiment_is_one_of_trained_models(log, client):

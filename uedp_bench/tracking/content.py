@@ -141,7 +141,7 @@ def data_sets(result: Result) -> list[Any]:
         corpus = result.provenance.get(name)
         if source is None or not isinstance(corpus, dict) or not corpus.get("fingerprint"):
             continue
-        read = {"uedp_bench.contracts.source": source.name, "parameters": json.dumps(source.params)}
+        read = {"uedp_bench.source": source.name, "parameters": json.dumps(source.params)}
         data = Dataset(
             name=source.name,
             digest=str(corpus["fingerprint"])[:36],  # MLflow takes no more

@@ -49,7 +49,7 @@ MAX_RELEASE_BYTES = 100_000_000
 """A larger release is logged only on request."""
 
 _SOURCE = {"mlflow.source.name": "uedp-bench", "mlflow.source.type": "LOCAL"}
-_DIGEST = "uedp_bench.contracts.release"
+_DIGEST = "uedp_bench.release"
 _NO_MODELS = ("ENDPOINT_NOT_FOUND", "NOT_IMPLEMENTED")
 """Answers of a server that keeps no models."""
 
