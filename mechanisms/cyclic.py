@@ -56,7 +56,7 @@ class Cyclic(TrainingMechanism[CyclicParams]):
     def train(self, learner: Learner, corpus: Corpus, run: Run) -> tuple[nn.Module, Events]:
         """Trains on the rows of one client after the other."""
         from uedp_bench.api.networks import Schedule
-        from uedp_bench.training.visits import Visits, in_order, train_visits
+        from uedp_bench.mechanisms._visits import Visits, in_order, train_visits
 
         p, dealt = self.params, clients_of(corpus)
         rows = np.flatnonzero(corpus.where("train"))

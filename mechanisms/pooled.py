@@ -48,7 +48,7 @@ class Pooled(Noiseless):
 
 def _send_text(corpus: Corpus, run: Run) -> None:
     """Every client gives its rows to the server, as text."""
-    from uedp_bench.training.visits import AsRead
+    from uedp_bench.mechanisms._visits import AsRead
 
     dealt, train = clients_of(corpus), corpus.where("train")
     for client in np.unique(dealt[train]).tolist():

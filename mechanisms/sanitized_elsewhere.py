@@ -17,9 +17,9 @@ from uedp_bench.api import CorpusStats, Events, InputError, Layer, PublishingMec
 from uedp_bench.api.events import Claim, DeclaredClaim
 from uedp_bench.api.text import Rewriting, normal_id, row_ids
 from uedp_bench.corpus.stable_names import PLANTED
-from uedp_bench.data.delimited_files import Quoting
 from uedp_bench.data.table_columns import texts_of
 from uedp_bench.data.tables import Layout, read_table
+from uedp_bench.data.text_files import Quoting
 from uedp_bench.errors import nearest, shown
 from uedp_bench.io.files import open_regular, shown_path
 

@@ -216,7 +216,7 @@ def test_every_import_is_a_declared_requirement():
     }
     # Who parametrises tests has pytest, and who looks at progress in a notebook has IPython.
     optional = {
-        "uedp_bench/testing/suite.py: pytest",
+        "uedp_bench/testing/__init__.py: pytest",
         "uedp_bench/grid/progress.py: IPython",
     }
     assert undeclared <= optional

@@ -20,27 +20,15 @@ if _typing.TYPE_CHECKING:
     from uedp_bench.corpus.table import Corpus as Corpus
     from uedp_bench.errors import UedpBenchError as UedpBenchError
     from uedp_bench.one_run.planning.calibration import Solution as Solution
-    from uedp_bench.python_api.releases import (
-        SavedRun as SavedRun,
-    )
-    from uedp_bench.python_api.releases import (
-        attack as attack,
-    )
-    from uedp_bench.python_api.releases import (
-        load_checkpoint as load_checkpoint,
-    )
-    from uedp_bench.python_api.releases import (
-        load_corpus as load_corpus,
-    )
-    from uedp_bench.python_api.releases import (
-        load_release as load_release,
-    )
-    from uedp_bench.python_api.releases import (
-        load_run as load_run,
-    )
     from uedp_bench.python_api.results import Result as Result
     from uedp_bench.python_api.results import Results as Results
+    from uedp_bench.python_api.results import SavedRun as SavedRun
+    from uedp_bench.python_api.results import attack as attack
+    from uedp_bench.python_api.results import load_checkpoint as load_checkpoint
+    from uedp_bench.python_api.results import load_corpus as load_corpus
+    from uedp_bench.python_api.results import load_release as load_release
     from uedp_bench.python_api.results import load_results as load_results
+    from uedp_bench.python_api.results import load_run as load_run
     from uedp_bench.python_api.running import Guarantees as Guarantees
     from uedp_bench.python_api.running import account as account
     from uedp_bench.python_api.running import calibrate as calibrate
@@ -53,15 +41,17 @@ _ON_FIRST_USE: dict[str, tuple[str, ...]] = {
     "uedp_bench.errors": ("UedpBenchError",),
     "uedp_bench.contracts.leakage": ("Leakage",),
     "uedp_bench.contracts.release": ("Release",),
-    "uedp_bench.python_api.releases": (
+    "uedp_bench.python_api.results": (
+        "Result",
+        "Results",
         "SavedRun",
         "attack",
         "load_checkpoint",
         "load_corpus",
         "load_release",
+        "load_results",
         "load_run",
     ),
-    "uedp_bench.python_api.results": ("Result", "Results", "load_results"),
     "uedp_bench.python_api.running": ("Guarantees", "account", "calibrate", "run"),
 }
 """Public names by the module that has them (PEP 562)."""

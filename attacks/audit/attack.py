@@ -42,7 +42,7 @@ from uedp_bench.attacks.audit.scores import (
     update_scores,
     with_texts_in,
 )
-from uedp_bench.bounds.audits import (
+from uedp_bench.attacks.audit.trials import (
     Sides,
     Target,
     Trials,

@@ -19,8 +19,8 @@ from uedp_bench.accounting.ledger import proven_at
 from uedp_bench.api import Estimate, LowerBound, Run, StoredLeakage
 from uedp_bench.attacks._planting import replace_rows
 from uedp_bench.attacks.audit.canaries import name_mentions
+from uedp_bench.attacks.audit.trials import STRICT_ERROR, Sides, Trials
 from uedp_bench.attacks.secret_sharer.canary import random_suffixes, split_canary
-from uedp_bench.bounds.audits import STRICT_ERROR, Sides, Trials
 from uedp_bench.bounds.trade_off import (
     TradeOffCurve,
     e_value_bound,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from uedp_bench.api.capabilities import Completer, RowScorer, Updates
     from uedp_bench.api.events import PrivacyEvent
     from uedp_bench.attacks.audit.canaries import AuditCanary
-    from uedp_bench.bounds.audits import Target
+    from uedp_bench.attacks.audit.trials import Target
 
 LARGEST_LOSS = 1e6
 """Infinite losses count as this many nats, so that they still compare."""

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from uedp_bench.api import Corpus, Run
     from uedp_bench.api.networks import Learner
     from uedp_bench.api.training import Bound
-    from uedp_bench.training.clients import PrivateSteps
+    from uedp_bench.training.federated import PrivateSteps
 
 ASSUMPTIONS = (
     "every record lies with one client, which is fixed by public draws of the record's own (or of "
@@ -223,7 +223,7 @@ class FederatedDPSGD(TargetMechanism[FederatedDPSGDParams]):
 
     def _local(self, run: Run) -> PrivateSteps:
         from uedp_bench.api.training import AdamServer, SgdServer
-        from uedp_bench.training.clients import PrivateSteps
+        from uedp_bench.training.federated import PrivateSteps
 
         p, steps = self.params, self._steps(run.stats)
         return PrivateSteps(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from uedp_bench.api import Corpus, IntArray, Run
     from uedp_bench.api.networks import Learner, Losses
-    from uedp_bench.training.split import Draws
+    from uedp_bench.mechanisms.representations.split_training import Draws
 
 _EVENTS = (
     PrivacyEvent(
@@ -83,7 +83,12 @@ class Adversarial(TrainingMechanism[AdversarialParams]):
             InputError: if the corpus has no such private variable, or one with a single class.
         """
         from uedp_bench.api.networks import on_device, row_seeds
-        from uedp_bench.training.split import Attackers, SplitTraining, in_two_parts, train_split
+        from uedp_bench.mechanisms.representations.split_training import (
+            Attackers,
+            SplitTraining,
+            in_two_parts,
+            train_split,
+        )
 
         p = self.params
         split = in_two_parts(learner, self.name)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from uedp_bench.api import Corpus, IntArray, Run
     from uedp_bench.api.networks import Learner, Losses
-    from uedp_bench.training.split import Draws
+    from uedp_bench.mechanisms.representations.split_training import Draws
 
 FINENESS = 20
 """Outputs are multiples of the smallest power of 2 above the scale of the noise, over 2^this."""
@@ -218,7 +218,11 @@ class DPNR(RepresentationMechanism[DPNRParams]):
             InputError: if `dimension` is not that of its representations.
         """
         from uedp_bench.api.networks import on_device, row_seeds
-        from uedp_bench.training.split import SplitTraining, in_two_parts, train_split
+        from uedp_bench.mechanisms.representations.split_training import (
+            SplitTraining,
+            in_two_parts,
+            train_split,
+        )
 
         p, channel = self.params, self.channel()
         split = in_two_parts(learner, self.name)

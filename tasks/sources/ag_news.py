@@ -20,7 +20,7 @@ from uedp_bench.api.text import (
     cut_missing_splits,
     open_text,
 )
-from uedp_bench.data.delimited_files import Dialect, read_records
+from uedp_bench.data.text_files import Dialect, read_records
 from uedp_bench.randomness.streams import shared_stream
 from uedp_bench.tasks.sources.reading.files import (
     find_file,

@@ -147,7 +147,7 @@ class TaggerReader(Reader):
     def network(self, seed: int, head_seed: int) -> nn.Module:
         """See `Reader`."""
         from uedp_bench.models.networks.modules import take_head
-        from uedp_bench.models.networks.tagger import TaggerNetwork
+        from uedp_bench.tasks.tagging.network import TaggerNetwork
 
         encoder = self.model.build_token_encoder(self.vocabulary, seed)
         network = TaggerNetwork(encoder, self.labels, crf=self.decoder == "crf", seed=head_seed)
@@ -156,7 +156,7 @@ class TaggerReader(Reader):
 
     def losses(self, module: nn.Module, batch: Batch) -> Losses:
         """Nats of all labels of each row, beside the number of words by which they are divided."""
-        from uedp_bench.models.networks.tagger import row_nats
+        from uedp_bench.tasks.tagging.network import row_nats
 
         nats = row_nats(module, batch)
         if self.reduction == "sum":
@@ -177,7 +177,7 @@ class TaggerReader(Reader):
 
     def load_network(self, folder: Path) -> nn.Module:
         """See `Reader`."""
-        from uedp_bench.models.networks.tagger import TaggerNetwork
+        from uedp_bench.tasks.tagging.network import TaggerNetwork
 
         encoder = self.model.load_token_encoder(self.vocabulary, folder / "encoder")
         module = TaggerNetwork(encoder, self.labels, crf=self.decoder == "crf", seed=0)
@@ -243,7 +243,7 @@ class TaggerRelease(SupervisedRelease):
 
     def spans(self, corpus: Corpus) -> Spans:
         """See `Tagger`; words past `max_tokens` are outside of all entities."""
-        from uedp_bench.models.networks.tagger import best_labels
+        from uedp_bench.tasks.tagging.network import best_labels
 
         words = self.reader.words(corpus)
         labels = np.zeros(len(words.words), dtype=np.int64)

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 
 from uedp_bench.accounting.accountants.privacy_loss_grid import gaussian_epsilon
-from uedp_bench.bounds.audits import Sides, Trials, curve_evidence
+from uedp_bench.attacks.audit.trials import Sides, Trials, curve_evidence
 from uedp_bench.bounds.one_run import one_run_p_value
 from uedp_bench.bounds.trade_off import (
     PERFECT,

@@ -21,7 +21,7 @@ from uedp_bench.contracts.results import ComponentSpec, Result, write_result
 from uedp_bench.io.yaml_files import load_yaml
 from uedp_bench.leaderboard.validate import check
 from uedp_bench.leaderboard.validation.receipts import COINS, _read_from_outside, receipt
-from uedp_bench.one_run import planted_folder
+from uedp_bench.one_run import planted_elsewhere
 from uedp_bench.one_run.planted_elsewhere import read_coins
 
 
@@ -147,7 +147,7 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }
     (where / "spec.yaml").write_text(yaml.safe_dump(spec))
     with pytest.MonkeyPatch.context() as patch:  # equal coins at every run of these tests
-        patch.setattr(planted_folder, "new_key", lambda: "0123456789abcdef" * 2)
+        patch.setattr(planted_elsewhere, "new_key", lambda: "0123456789abcdef" * 2)
         command = ["plant", str(where / "spec.yaml"), "--out", str(where / "planted"), "--commit"]
         assert run_cli(command) == 0
     return where / "planted"

@@ -17,7 +17,7 @@ from tiny import MODEL, SOURCE, SPIES, flags, plugged
 from uedp_bench.cli.main import run_cli
 from uedp_bench.contracts.results import read_result
 from uedp_bench.io.folders import only_process
-from uedp_bench.python_api.releases import load_release
+from uedp_bench.python_api.results import load_release
 from uedp_bench.python_api.run_grid import Options
 
 DP = ["--mechanism", "user-dp", "--set", "mechanism.rounds=2",

@@ -10,8 +10,7 @@ from board_results import seeds
 
 from uedp_bench.contracts.results import ComponentSpec
 from uedp_bench.leaderboard.validation.receipts import check_coins, receipt
-from uedp_bench.one_run.planted_elsewhere import read_coins
-from uedp_bench.one_run.planted_folder import one_run, plant_folder
+from uedp_bench.one_run.planted_elsewhere import one_run, plant_folder, read_coins
 from uedp_bench.spec.spec import parse_spec
 
 

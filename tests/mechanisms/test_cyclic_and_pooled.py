@@ -17,12 +17,12 @@ from uedp_bench.contracts.learner import Learner
 from uedp_bench.contracts.run_context import Diary, Run
 from uedp_bench.contracts.transcript import Message, MessageLog
 from uedp_bench.errors import InputError
+from uedp_bench.mechanisms._visits import received
 from uedp_bench.mechanisms.cyclic import Cyclic
 from uedp_bench.mechanisms.noiseless import Noiseless
 from uedp_bench.mechanisms.pooled import Pooled
 from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
-from uedp_bench.training.visits import received
 
 STEPS = {"epochs": 3, "batch_size": 3, "learning_rate": 0.05}
 

@@ -11,9 +11,14 @@ from tiny import plugged
 
 from uedp_bench.errors import InputError, UnknownNameError
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
-from uedp_bench.testing import Subject, check_component, parametrize_with_checks, subjects_of
+from uedp_bench.testing import (
+    Subject,
+    check_component,
+    checks_for,
+    parametrize_with_checks,
+    subjects_of,
+)
 from uedp_bench.testing.checks import Outcome, run_check
-from uedp_bench.testing.suite import checks_for
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.noise import GaussianNoise
 
@@ -115,7 +120,7 @@ def test_an_expected_failure_has_a_reason_and_must_fail() -> None:
 def test_nothing_checked_is_a_failure(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="parametrize_with_checks"):
         parametrize_with_checks([])
-    with patch("uedp_bench.testing.suite.checks_for", return_value=()):
+    with patch("uedp_bench.testing.checks_for", return_value=()):
         assert not check_component(UserDP).conforms
     empty = tmp_path / "empty.py"
     empty.write_text("x = 1\n")

@@ -57,8 +57,8 @@ from uedp_bench.contracts.run_context import Run as Run
 from uedp_bench.contracts.run_context import Speed as Speed
 from uedp_bench.contracts.source import CorpusStats as CorpusStats
 from uedp_bench.contracts.source import Source as Source
+from uedp_bench.contracts.source import SourceParams as SourceParams
 from uedp_bench.contracts.source import SourceRef as SourceRef
-from uedp_bench.contracts.source_rows import SourceParams as SourceParams
 from uedp_bench.contracts.task import Task as Task
 from uedp_bench.contracts.task import Utility as Utility
 from uedp_bench.corpus._columns import Facts as Facts

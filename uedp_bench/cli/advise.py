@@ -157,7 +157,7 @@ def _propose(
 ) -> dict[str, Any]:
     """Look at the file, fit sizes to the time, choose learning rates, and write the spec."""
     from uedp_bench.first_spec.first_spec import first_spec
-    from uedp_bench.first_spec.rate_search import RateSearch, at_each_epsilon
+    from uedp_bench.first_spec.suggestion import RateSearch, at_each_epsilon
     from uedp_bench.io.folders import write_atomically
     from uedp_bench.io.yaml_files import load_yaml
     from uedp_bench.python_api.run_grid import run_grid

@@ -1,4 +1,4 @@
-"""`uedp-bench check` and `doctor`: contracts of components, and what this machine can run."""
+"""`uedp-bench new`, `check` and `doctor`: components of one's own, and what a machine can run."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ import platform
 import re
 from dataclasses import asdict, dataclass
 from importlib import metadata
+from importlib.resources import files
 from pathlib import Path
+from string import Template
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from uedp_bench.cli.console import AsJson, PluginFiles, echo, print_json
-from uedp_bench.errors import InputError, shown
+from uedp_bench.components import registry
+from uedp_bench.errors import InputError, PluginError, UnknownNameError, shown
 from uedp_bench.version import __version__
 
 if TYPE_CHECKING:
@@ -213,22 +216,19 @@ def _extras() -> list[Finding]:
 
 def _components() -> list[Finding]:
     """One finding for each kind, and one for each component that does not load."""
-    from uedp_bench.components.registry import REGISTRIES
-    from uedp_bench.errors import PluginError
-
     findings = []
-    for group, registry in REGISTRIES.items():
+    for group, components in registry.REGISTRIES.items():
         try:
-            names = registry.names()
+            names = components.names()
         except PluginError as error:
             findings.append(Finding(group, "bad", str(error)))
             continue
         broken = []
         for name in names:
             try:
-                registry.get(name)
+                components.get(name)
             except PluginError as error:
-                broken.append(Finding(f"{registry.kind} {name}", "bad", str(error)))
+                broken.append(Finding(f"{components.kind} {name}", "bad", str(error)))
         summary = f"{len(names) - len(broken)} of {len(names)} load"
         findings += [Finding(group, "bad" if broken else "good", summary), *broken]
     return findings
@@ -255,3 +255,106 @@ def _store(out: Path) -> list[Finding]:
         broken = f"{store} cannot be read ({error}): move it away, and the next run makes another"
         return [*findings, Finding("tracking", "bad", broken)]
     return [*findings, Finding("tracking", "good", f"{store} has {runs} runs")]
+
+
+Kind = Annotated[
+    str, typer.Argument(metavar="mechanism|attack|task|source|model", help="What to write.")
+]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Lower-case words joined by hyphens.")]
+Destination = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where to write it.")]
+Package = Annotated[
+    bool, typer.Option("--package", help="Write a package with an entry point, not a lone file.")
+]
+
+
+def new_command(
+    kind: Kind, name: Name, out: Destination = Path(), package: Package = False
+) -> None:
+    """Write a component that works, documented and with its test, to change it to your own.
+
+    \b
+    uedp-bench new mechanism my-mechanism
+    uedp-bench new attack my-attack --out plugins
+    uedp-bench new task my-task --package
+    """  # noqa: D301
+    written = write_component(kind, name, out, package=package)
+    for file in written:
+        echo(f"wrote {file}")
+    file, test = written[0], written[1]
+    if package:
+        echo(f"next: pip install -e {file.parent}, then uedp-bench check {kind}/{name}")
+    else:
+        example = f" --set path={written[-1]}" if kind == "source" else ""
+        echo(f"next: uedp-bench check {file}{example}; pytest {test}")
+
+
+NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+EXAMPLE = "author,region,stars,text\n" + "".join(
+    f"author{at // 2},{'north' if at % 3 else 'south'},{1 + at % 5},"
+    f"a {'lovely' if at % 5 > 2 else 'dull'} book number {at}\n"
+    for at in range(40)
+)
+"""Rows of the file that a new source reads."""
+
+
+def write_component(kind: str, name: str, folder: Path, *, package: bool = False) -> list[Path]:
+    """Write a component and its test; nothing that exists is overwritten.
+
+    Args:
+        kind: kind of the component: "mechanism", "attack", "task", "source" or "model".
+        name: name of the component: lower-case words joined by hyphens.
+        folder: folder of the files, or of the package.
+        package: True to write a package that registers by an entry point, not a lone file.
+
+    Returns:
+        The files that were written.
+
+    Raises:
+        UnknownNameError: for another kind.
+        InputError: for a name that is none or is taken, or a file that exists.
+    """
+    from uedp_bench.testing.checks import KINDS
+
+    if kind not in KINDS:
+        raise UnknownNameError("kind of component", kind, KINDS)
+    if not NAME.fullmatch(name):
+        raise InputError(f"the name {shown(name)} is not lower-case words joined by hyphens")
+    if name in registry.REGISTRIES[f"{kind}s"]:
+        raise InputError(f"there is a {kind} {name} already: choose another name")
+    module = name.replace("-", "_")
+    target = folder / name if package else folder
+    texts = {f"{module}.py": f"{kind}.py", f"test_{module}.py": f"test_{kind}.py"}
+    if package:
+        texts |= {"pyproject.toml": "pyproject.toml", "README.md": "README.md"}
+    words = {
+        "kind": kind,
+        "name": name,
+        "module": module,
+        "Class": "".join(word.capitalize() for word in name.split("-")),
+        "title": name.replace("-", " ").capitalize(),
+    }
+    files = {target / file: _filled(text, words) for file, text in texts.items()}
+    if package:
+        files[target / f"{module}.py"] = _by_entry_point(files[target / f"{module}.py"], kind)
+    if kind == "source":
+        files[target / f"{module}_example.csv"] = EXAMPLE
+    for file in files:
+        if file.exists():
+            raise InputError(f"{file} exists: choose another name or folder")
+    target.mkdir(parents=True, exist_ok=True)
+    for file, text in files.items():
+        file.write_text(text, encoding="utf-8")
+    return list(files)
+
+
+def _filled(name: str, words: dict[str, str]) -> str:
+    text = (files("uedp_bench.testing") / "templates" / f"{name}.txt").read_text(encoding="utf-8")
+    return Template(text).substitute(words)
+
+
+def _by_entry_point(text: str, kind: str) -> str:
+    """The module without its decorator: an entry point registers it."""
+    text = text.replace(f"@{kind}s.register\n", "")
+    text = text.replace(f"    {kind}s,\n", "")  # a line of its own
+    return text.replace(f", {kind}s\n", "\n")

@@ -381,7 +381,7 @@ def plant_command(
     uedp-bench run planted/attack.yaml --set model.pretrained=FOLDER
     """  # noqa: D301
     from uedp_bench.components.registry import load_plugins
-    from uedp_bench.one_run.planted_folder import ATTACK, COINS, COMMITMENT, plant_folder
+    from uedp_bench.one_run.planted_elsewhere import ATTACK, COINS, COMMITMENT, plant_folder
     from uedp_bench.spec.spec import apply_setting, parse_setting, parse_spec, read_spec
 
     load_plugins(plugin or [])

@@ -133,7 +133,7 @@ def validated(
 
 def _planting(spec: str) -> RunSpec:
     """Run of the spec that `uedp-bench plant` planted by."""
-    from uedp_bench.one_run.planted_folder import one_run
+    from uedp_bench.one_run.planted_elsewhere import one_run
     from uedp_bench.spec.spec import parse_spec, read_spec
 
     return one_run(parse_spec(read_spec(spec)))

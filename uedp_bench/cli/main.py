@@ -20,8 +20,7 @@ import typer
 from uedp_bench.cli import bound, data, leaderboard, listing
 from uedp_bench.cli.account import account_command, calibrate_command
 from uedp_bench.cli.advise import advise_command
-from uedp_bench.cli.check import check_command, doctor_command
-from uedp_bench.cli.console import echo
+from uedp_bench.cli.check import check_command, doctor_command, new_command
 from uedp_bench.cli.data import init_command, plant_command
 from uedp_bench.cli.gate import gate_command
 from uedp_bench.cli.listing import show_command
@@ -38,37 +37,6 @@ from uedp_bench.errors import (
 )
 from uedp_bench.io.folders import FULL
 from uedp_bench.version import __version__
-
-Kind = Annotated[
-    str, typer.Argument(metavar="mechanism|attack|task|source|model", help="What to write.")
-]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Lower-case words joined by hyphens.")]
-Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where to write it.")]
-Package = Annotated[
-    bool, typer.Option("--package", help="Write a package with an entry point, not a lone file.")
-]
-
-
-def new_command(kind: Kind, name: Name, out: Out = Path(), package: Package = False) -> None:
-    """Write a component that works, documented and with its test, to change it to your own.
-
-    \b
-    uedp-bench new mechanism my-mechanism
-    uedp-bench new attack my-attack --out plugins
-    uedp-bench new task my-task --package
-    """  # noqa: D301
-    from uedp_bench.testing.writing import write_component
-
-    written = write_component(kind, name, out, package=package)
-    for file in written:
-        echo(f"wrote {file}")
-    file, test = written[0], written[1]
-    if package:
-        echo(f"next: pip install -e {file.parent}, then uedp-bench check {kind}/{name}")
-    else:
-        example = f" --set path={written[-1]}" if kind == "source" else ""
-        echo(f"next: uedp-bench check {file}{example}; pytest {test}")
-
 
 INTERRUPTED = 130
 MOST_SAID = 2_000

@@ -1,7 +1,9 @@
 """The result of a run: one versioned pydantic model, written as JSON.
 
 Old schema versions keep loading. Fields are only ever added; a change of meaning raises
-`SCHEMA_VERSION` and gets a migration in `migrations`.
+`SCHEMA_VERSION` and gets a migration in `migrated`: version 2 has the headline of a run, its floors
+and `learned`, and `accuracy` of next-word counts known targets alone; the number of version 1 is
+now `accuracy_with_unknown`.
 """
 
 from __future__ import annotations
@@ -30,18 +32,12 @@ from uedp_bench.accounting.guarantee import Guarantee, NoiseSource
 from uedp_bench.components.component import Number, equals
 from uedp_bench.components.metric import Declared
 from uedp_bench.contracts.clients import Clients
-from uedp_bench.contracts.migrations import SCHEMA_VERSION as SCHEMA_VERSION
-from uedp_bench.contracts.migrations import migrated
 from uedp_bench.errors import InputError, is_input_error, plain
 from uedp_bench.io.files import MOST_PATH_SHOWN, shown_path
 from uedp_bench.io.folders import write_atomically
-from uedp_bench.io.json_files import (
-    MOST_SHOWN,
-    FormError,
-    faults,
-    file_text,
-    parse,
-)
+from uedp_bench.io.json_files import MOST_SHOWN, FormError, faults, file_text, parse
+
+SCHEMA_VERSION = 2
 
 
 class _Frozen(BaseModel):
@@ -411,3 +407,69 @@ def parse_result(text: str, where: str) -> Result:
     except (FormError, ValueError, OverflowError, RecursionError) as error:
         message = plain(str(error), 4 * MOST_SHOWN)
         raise InputError(f"{where} is not a readable result: {message}") from None
+
+
+# --------------------------------------------------------------- results of earlier schema versions
+
+_HEADLINES: Mapping[str, tuple[str, bool, Mapping[str, str]]] = {
+    "next-word": ("perplexity", True, {"unigrams": "unigram_perplexity"}),
+    "text-classification": (
+        "error",
+        False,
+        {"majority": "majority_error", "random": "random_error"},
+    ),
+    "word-substitution": ("misclassified", False, {}),
+}
+"""Headline metric of each task that version 1 had (less is better), True if it compares within one
+vocabulary only, and the metrics that hold its floors."""
+
+
+def migrated(value: Any) -> Any:
+    """Bring a result (JSON values) to the newest version; return anything else as it is."""
+    if not isinstance(value, Mapping) or value.get("schema_version", 1) != 1:
+        return value
+    value = {**value, "schema_version": SCHEMA_VERSION}
+    task, utility = _part(value, "spec", "task").get("name"), _part(value, "utility")
+    if task == "next-word" and "accuracy" in utility:
+        names = {"accuracy": "accuracy_with_unknown"}
+        value["utility"] = {names.get(name, name): number for name, number in utility.items()}
+    if value.get("status") == "finished" and isinstance(task, str) and task in _HEADLINES:
+        value = {**_judged(_HEADLINES[task], utility, bool(value.get("pretraining"))), **value}
+    return value
+
+
+def _judged(
+    task_headline: tuple[str, bool, Mapping[str, str]], utility: Mapping[str, Any], pretrained: bool
+) -> dict[str, Any]:
+    """Headline, floors and `learned`; the model before private training was not kept then."""
+    name, by_vocabulary, metrics = task_headline
+    held = {floor: _number(_part(utility, at).get("value")) for floor, at in metrics.items()}
+    floors = {floor: value for floor, value in held.items() if value is not None}
+    headline = {"metric": name, "larger_is_better": False, "by_vocabulary": by_vocabulary}
+    estimate = _part(utility, name)
+    value, high = (_number(estimate.get(part)) for part in ("value", "high"))
+    learned: bool | None = None
+    if value is not None and floors:
+        best = min(floors.values())
+        if value >= best or (high is not None and high >= best):
+            learned = False
+        elif high is not None and not pretrained:
+            learned = True
+    return {"headline": headline, "floors": floors, "learned": learned}
+
+
+def _part(value: Any, *path: str) -> Mapping[str, Any]:
+    """The object at a path, empty if there is none: validation reports its errors later."""
+    for name in path:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value if isinstance(value, Mapping) else {}
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return None if math.isnan(number) else number

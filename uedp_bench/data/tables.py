@@ -13,9 +13,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from uedp_bench.data.delimited_files import Dialect, Quoting, read_records
-from uedp_bench.data.standoff_files import read_brat, read_pubtator
 from uedp_bench.data.table_columns import ArrowColumns, read_parquet
+from uedp_bench.data.text_files import Dialect, Quoting, read_brat, read_pubtator, read_records
 from uedp_bench.errors import InputError, plain, shown
 from uedp_bench.io.files import UTF_8, open_text, shown_path
 

@@ -15,10 +15,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from uedp_bench.data.delimited_files import DELIMITERS, Dialect, Quoting, read_records
-from uedp_bench.data.standoff_files import PUBTATOR_TITLE
 from uedp_bench.data.tables import FORMATS as TABLES
 from uedp_bench.data.tables import ending_of
+from uedp_bench.data.text_files import (
+    DELIMITERS,
+    PUBTATOR_TITLE,
+    Dialect,
+    Quoting,
+    read_records,
+)
 from uedp_bench.errors import InputError, shown
 from uedp_bench.io.files import (
     GZIP_MAGIC,

@@ -20,8 +20,7 @@ from uedp_bench.corpus.keys import normal_surface
 from uedp_bench.errors import CapabilityError, PrivacyError
 from uedp_bench.one_run.components import base_release
 from uedp_bench.one_run.pipeline import TrainingStage
-from uedp_bench.training.plain import train_plain
-from uedp_bench.training.public_stage import train_public
+from uedp_bench.training.plain import train_plain, train_public
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -17,7 +17,7 @@ from uedp_bench.errors import InputError, UedpBenchError, shown
 
 if TYPE_CHECKING:
     from uedp_bench.contracts.results import Result, RunSpec
-    from uedp_bench.grid.ray.grid_on_ray import OnRay
+    from uedp_bench.grid.grid_on_ray import OnRay
     from uedp_bench.tracking.tracker import Tracker
 
 One = TypeVar("One")
@@ -82,7 +82,7 @@ class Options:
         pace: seconds and steps of a training between two checkpoints.
         quiet: show no progress and no notes.
         share: the part of the runs that is run; None for all.
-        on: the cluster of Ray that does the runs (`uedp_bench.grid.ray.grid_on_ray.OnRay`); None
+        on: the cluster of Ray that does the runs (`uedp_bench.grid.grid_on_ray.OnRay`); None
             for this machine.
         cpus_per_run: CPUs that a run takes of a node; as many as its threads by default.
         gpus_per_run: likewise, shares of one GPU or whole ones.
@@ -211,7 +211,7 @@ def cluster_of(options: Options) -> OnRay | None:
         )
     if world_size() > 1:
         raise InputError(f"--on {options.on}: the ranks of torchrun compute one run; start alone")
-    from uedp_bench.grid.ray.grid_on_ray import OnRay
+    from uedp_bench.grid.grid_on_ray import OnRay
 
     cpus, gpus = options.cpus_per_run, options.gpus_per_run
     cpus = options.threads if cpus is None else cpus

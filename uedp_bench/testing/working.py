@@ -10,8 +10,7 @@ import numpy as np
 from uedp_bench.contracts.learner import Learner
 from uedp_bench.contracts.release import PublishedOnly
 from uedp_bench.contracts.results import Result, read_result
-from uedp_bench.contracts.source import Source
-from uedp_bench.contracts.source_rows import SourceParams
+from uedp_bench.contracts.source import Source, SourceParams
 from uedp_bench.contracts.task import Task
 from uedp_bench.errors import InputError, MissingExtraError, UedpBenchError, is_input_error
 from uedp_bench.one_run.planting import load_corpus

@@ -56,7 +56,7 @@ class Federation:
         clients: units send their updates to a server: the run writes down what passes between
             them. False where units are rows of one place.
         group: group of the corpus that units are ("user", "client"): it names the senders.
-        own_draws: units sample their rows and add noise for themselves (`training.clients`). All
+        own_draws: units sample their rows and add noise for themselves (`PrivateSteps`). All
             of them take part, also those without rows.
         round_of_row: (rows of the corpus,) the only round that uses a row; None: every round may.
     """

@@ -100,7 +100,7 @@ class UnitSum:
 
 @runtime_checkable
 class DrawingTrainer(Protocol):
-    """A `UnitTrainer` whose units draw rows and noise for themselves (`training.clients`).
+    """A `UnitTrainer` whose units draw rows and noise for themselves (`PrivateSteps`).
 
     Attributes:
         worker: computes their steps.

@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import Field
 
 from uedp_bench.components.component import equals
-from uedp_bench.contracts.source_rows import SourceParams
+from uedp_bench.contracts.source import SourceParams
 from uedp_bench.corpus import (
     SPLITS,
     BoolArray,

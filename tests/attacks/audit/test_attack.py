@@ -14,10 +14,10 @@ from toy import ToyLearner, looked_at_once
 
 from uedp_bench.accounting.accountants.privacy_loss_grid import gaussian_epsilon
 from uedp_bench.attacks.audit.attack import Audit
+from uedp_bench.attacks.audit.trials import Sides, Trials, curve_evidence
 from uedp_bench.attacks.membership.attack import Membership
 from uedp_bench.attacks.membership.records import records_of
 from uedp_bench.attacks.secret_sharer.attack import SecretSharer
-from uedp_bench.bounds.audits import Sides, Trials, curve_evidence
 from uedp_bench.bounds.trade_off import TradeOffCurve, refutes
 from uedp_bench.components.registry import mechanisms
 from uedp_bench.contracts.release import Release, Updates

@@ -22,9 +22,9 @@ from tiny import SPIES, flags
 
 from uedp_bench.cli.main import run_cli
 from uedp_bench.errors import InputError
-from uedp_bench.grid.ray import connection
-from uedp_bench.grid.ray.connection import check_address
-from uedp_bench.grid.ray.grid_on_ray import OnRay
+from uedp_bench.grid import ray_nodes
+from uedp_bench.grid.grid_on_ray import OnRay
+from uedp_bench.grid.ray_nodes import check_address
 
 pytest.importorskip("ray", reason="needs Ray: install the extra cluster")
 START = """import sys
@@ -121,7 +121,7 @@ def test_a_token_that_is_missing_is_said(head, monkeypatch, tmp_path):
 @pytest.mark.parametrize("way", ["host", "client"])
 def test_a_wrong_token_or_port_is_given_up_soon(head, way, monkeypatch):
     """Ray itself tries for minutes."""
-    monkeypatch.setattr(connection, "TRY_SECONDS", 3)
+    monkeypatch.setattr(ray_nodes, "TRY_SECONDS", 3)
     monkeypatch.setenv("RAY_AUTH_MODE", "token")
     monkeypatch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
     on = head.by[way].removeprefix("ray://")
@@ -153,7 +153,7 @@ def port(request):
 
 
 def test_what_answers_and_is_no_cluster_is_given_up(port, monkeypatch):
-    monkeypatch.setattr(connection, "TRY_SECONDS", 3)
+    monkeypatch.setattr(ray_nodes, "TRY_SECONDS", 3)
     with pytest.raises(InputError, match=r"no cluster of Ray .*no answer within 3 s"):
         check_address(f"127.0.0.1:{port}")
 

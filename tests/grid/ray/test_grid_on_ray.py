@@ -18,8 +18,8 @@ from tiny import NOISELESS, SPIES, USER_DP, plugged, runs
 
 from uedp_bench.cli.main import run_cli
 from uedp_bench.errors import InputError
-from uedp_bench.grid.ray import node_runs
-from uedp_bench.grid.ray.grid_on_ray import LOST, OnRay
+from uedp_bench.grid import ray_nodes
+from uedp_bench.grid.grid_on_ray import LOST, OnRay
 from uedp_bench.grid.scheduler import jobs_of, run_jobs
 from uedp_bench.grid.workers import DIED, TIMEOUT
 from uedp_bench.one_run.preparing import Execution
@@ -204,7 +204,7 @@ def end_task(process):
 
 
 def test_another_version_on_a_node_is_refused(cluster, tmp_path, monkeypatch):
-    monkeypatch.setattr(node_runs, "package", lambda: ("0.0.1", "other"))
+    monkeypatch.setattr(ray_nodes, "package", lambda: ("0.0.1", "other"))
     with pytest.raises(InputError, match=r"node .* has uedp-bench .*, and this machine 0\.0\.1"):
         run_all(cluster, runs(USER_DP), tmp_path)
     assert not list(tmp_path.glob("*/result.json"))

@@ -15,8 +15,8 @@ from tiny import runs
 
 from uedp_bench.components.component import MayBePath
 from uedp_bench.errors import UedpBenchError
-from uedp_bench.grid.ray.grid_on_ray import keep
-from uedp_bench.grid.ray.node_runs import NamedFiles, grid_folder, place, with_paths
+from uedp_bench.grid.grid_on_ray import keep
+from uedp_bench.grid.ray_nodes import NamedFiles, grid_folder, place, with_paths
 
 ray = pytest.importorskip("ray", reason="needs Ray: install the extra cluster")
 MARK = MayBePath()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from uedp_bench.cli.main import run_cli
-from uedp_bench.grid.ray import grid_on_ray
-from uedp_bench.grid.ray.node_runs import difference
+from uedp_bench.grid import grid_on_ray
+from uedp_bench.grid.ray_nodes import difference
 from uedp_bench.grid.scheduler import Runs
 from uedp_bench.models import fast
 from uedp_bench.one_run.preparing import Execution

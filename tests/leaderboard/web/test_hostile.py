@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from references import bundle_lines
 
-from uedp_bench.contracts.migrations import migrated
-from uedp_bench.contracts.results import Result
+from uedp_bench.contracts.results import Result, migrated
 from uedp_bench.leaderboard.site import build
 
 pytestmark = pytest.mark.long

@@ -17,7 +17,7 @@ from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.mechanisms.representations.adversarial import Adversarial
-from uedp_bench.training.split import Attackers
+from uedp_bench.mechanisms.representations.split_training import Attackers
 
 STATS = CorpusStats(users=4, rows=9, sensitive_rows=0, entities=0, public=False)
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from uedp_bench.models.networks.tagger import CRF, Transitions, log_likelihood, viterbi
+from uedp_bench.tasks.tagging.network import CRF, Transitions, log_likelihood, viterbi
 
 LABELS, LENGTHS = 3, (5, 1, 4, 2, 0)
 

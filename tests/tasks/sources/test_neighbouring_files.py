@@ -13,7 +13,7 @@ import pytest
 from neighbours import CHOICES, USERS, Choices, assert_others_stay, kept_by_cap, split, used_round
 
 from uedp_bench.components.registry import sources
-from uedp_bench.contracts.source_rows import SCORED_STAY
+from uedp_bench.contracts.source import SCORED_STAY
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.data import table_columns
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from uedp_bench.contracts.source_rows import SourceParams, add_public
+from uedp_bench.contracts.source import SourceParams, add_public
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.tasks.sources.parallel_text import ParallelText, ParallelTextParams

@@ -14,12 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from uedp_bench.contracts.learner import Learner, Losses, SplitLearner
-from uedp_bench.contracts.run_context import Run
+from uedp_bench.api import CapabilityError, InputError, Run, Stream
+from uedp_bench.api.networks import Learner, Losses, SplitLearner
 from uedp_bench.contracts.saved_state import AttributeState
 from uedp_bench.corpus import IntArray
-from uedp_bench.errors import CapabilityError, InputError
-from uedp_bench.randomness.streams import Stream
 from uedp_bench.training.plain import ValidLosses
 
 

@@ -18,11 +18,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from uedp_bench.contracts.learner import Learner, Schedule, row_seeds
-from uedp_bench.contracts.run_context import Run
+from uedp_bench.api import InputError, Run
+from uedp_bench.api.networks import Learner, Schedule, row_seeds
 from uedp_bench.contracts.saved_state import AttributeState
 from uedp_bench.corpus import IntArray
-from uedp_bench.errors import InputError
 from uedp_bench.training.plain import optimizer_for, order_without_noise, plain_step
 
 Compression = Literal["none", "fp16", "int8"]

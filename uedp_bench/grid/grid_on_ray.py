@@ -23,9 +23,17 @@ from typing import Any
 from uedp_bench.components.component import MayBePath
 from uedp_bench.contracts.results import parse_result
 from uedp_bench.errors import InputError, MissingExtraError, UedpBenchError, shown
-from uedp_bench.grid.ray import node_runs
-from uedp_bench.grid.ray.connection import ADDRESS, AUTO, LOCAL, connected
-from uedp_bench.grid.ray.node_runs import NamedFiles, Order, remove_folder, with_paths
+from uedp_bench.grid import ray_nodes
+from uedp_bench.grid.ray_nodes import (
+    ADDRESS,
+    AUTO,
+    LOCAL,
+    NamedFiles,
+    Order,
+    connected,
+    remove_folder,
+    with_paths,
+)
 from uedp_bench.grid.scheduler import MOST_FAILURES, Job, Runs
 from uedp_bench.grid.workers import DIED, Crash
 from uedp_bench.io.folders import PARTIAL, write_atomically
@@ -156,7 +164,7 @@ def _lacking(ray: Any, order: Order) -> set[int]:
         InputError: naming each node that has another version of the package, or none.
     """
     problems, lacking = dict[str, None](), set[int]()
-    for node, reference in _on_every_node(ray, node_runs.look, order):
+    for node, reference in _on_every_node(ray, ray_nodes.look, order):
         try:
             answer = ray.get(reference, timeout=_CHECK_SECONDS)
         except ray.exceptions.RayTaskError as error:
@@ -202,8 +210,8 @@ def _order(runs: Runs, todo: Sequence[Job], probe: Path, timeout: float | None) 
         named=(*named.values(), *plugins),
         plugins=tuple(range(len(named), len(named) + len(plugins))),
         timeout=timeout,
-        environment={name: os.environ.get(name) for name in node_runs.ARITHMETIC},
-        package=node_runs.package(),
+        environment={name: os.environ.get(name) for name in ray_nodes.ARITHMETIC},
+        package=ray_nodes.package(),
     )
 
 
@@ -226,7 +234,7 @@ class _Mailbox:
 
 def _run(order: Order, job: Job, contents: Any, mailbox: Any) -> bytes:
     """The task of a run, on a node."""
-    return node_runs.do_run(
+    return ray_nodes.do_run(
         order, job, contents, lambda message: mailbox.tell.remote(job.id, message)
     )
 

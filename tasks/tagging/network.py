@@ -18,9 +18,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from uedp_bench.contracts.learner import Batch
+from uedp_bench.api.networks import Batch
+from uedp_bench.api.training import modules_of
 from uedp_bench.models.fast.output_nats import token_nats
-from uedp_bench.models.networks.modules import OutputLayer, modules_of
+from uedp_bench.models.networks.modules import OutputLayer
 
 _RANGE = 0.1
 

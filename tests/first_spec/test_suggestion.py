@@ -13,7 +13,7 @@ from own_files import chat, mail
 from uedp_bench.contracts.results import Result
 from uedp_bench.errors import InputError
 from uedp_bench.first_spec.first_spec import FirstSpec, first_spec
-from uedp_bench.first_spec.rate_search import RateSearch, at_each_epsilon
+from uedp_bench.first_spec.suggestion import RateSearch, at_each_epsilon
 from uedp_bench.grid.scheduler import jobs_of
 from uedp_bench.io.yaml_files import load_yaml
 from uedp_bench.spec.grid import expand

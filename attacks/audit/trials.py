@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from uedp_bench.api import Estimate, LowerBound
+from uedp_bench.api.statistics import Scores, auc_estimate
 from uedp_bench.bounds.trade_off import Bets, e_value_bound, place_bets
-from uedp_bench.contracts.results import CurveEvidence, Estimate, LowerBound
-from uedp_bench.statistics.intervals import CONFIDENCE, Scores, auc_estimate
+from uedp_bench.contracts.results import CurveEvidence
+from uedp_bench.statistics.intervals import CONFIDENCE
 
 if TYPE_CHECKING:
     from uedp_bench.accounting.events import Adjacency, PrivacyUnit
