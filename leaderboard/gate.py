@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Literal
@@ -14,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from uedp_bench.accounting.event_contract import COMPUTATION
 from uedp_bench.components.metric import Better
 from uedp_bench.contracts.results import Result
-from uedp_bench.errors import InputError, UnknownNameError
+from uedp_bench.errors import InputError, UnknownNameError, plain
 from uedp_bench.io.yaml_files import load_yaml
 from uedp_bench.leaderboard.boards import labels
 from uedp_bench.leaderboard.rows import Row, Stat, aggregate
@@ -24,6 +25,9 @@ Status = Literal["passes", "fails", "not measured"]
 CLAIMS = "claims that an attack refuted"
 FAILURES = "runs and attacks that failed"
 """Names of the checks that every gate has."""
+
+PACKED = "none is known: bundles leave failed runs out, and the folder of the runs has them"
+"""Reason of `FAILURES` where results were read from a bundle."""
 
 
 def _no_truth_value(value: object) -> object:
@@ -44,8 +48,9 @@ class Thresholds(BaseModel):
             (`utility.accuracy`), of an attack (`secret-sharer.exposure_mean`), the epsilon of a
             guarantee (`proven.user`, `claimed.record`), or a lower bound at the run's delta:
             `audited.user` at the attack's confidence, conditions allowed, `strict.user` at
-            1 - 1e-6 without any. The part before the dot may be left out where one quantity alone
-            ends so, and the unit always: the worst one of a row counts.
+            1 - 1e-6 without any; or `delta`, that of the run. The part before the dot may be left
+            out where one quantity alone ends so, and the unit always: the worst one of a row
+            counts.
         mechanisms: rows that are judged, by the names of their mechanisms; all where empty.
         interval: True to judge the worse end of each 95 % interval in place of the value.
         refuted: True to let rows pass whose claims are refuted.
@@ -117,11 +122,18 @@ class _Quantity:
     better: Better | None
 
 
-def judge(results: Sequence[Result], thresholds: Thresholds) -> list[Check]:
+def judge(
+    results: Sequence[Result], thresholds: Thresholds, *, packed: bool = False
+) -> list[Check]:
     """All checks of all rows, in the order of the rows.
 
     What was not measured in every seed does not pass, and no row does of which a run or an attack
     failed.
+
+    Args:
+        results: finished and failed runs.
+        thresholds: limits of the project.
+        packed: True for results of a bundle, which holds no failed runs.
 
     Raises:
         InputError: if there is no threshold, no row has a mechanism or a quantity of a name, a name
@@ -142,10 +154,15 @@ def judge(results: Sequence[Result], thresholds: Thresholds) -> list[Check]:
             if all(quantity.better == wrong for quantity in matches):
                 right = "min" if kind == "max" else "max"
                 raise InputError(f"{kind} {name}: {wrong} is better; give {right} {name}")
-    return [
+    checks = [
         check
         for row, title, each in zip(judged, labels(judged), quantities, strict=True)
         for check in _checks(row, title, each, thresholds, meanings)
+    ]
+    unseen = {(FAILURES, "passes")} if packed else set()
+    return [
+        replace(check, reason=PACKED) if (check.quantity, check.status) in unseen else check
+        for check in checks
     ]
 
 
@@ -190,12 +207,13 @@ def _quantities(row: Row, results: Sequence[Result]) -> dict[str, _Quantity]:
 
 
 def _worst(result: Result) -> dict[str, float]:
-    """The largest epsilon of a run by kind and unit: guarantees of DP, and bounds against them.
+    """Delta of a run, and its largest epsilon by kind and unit: guarantees of DP, and bounds.
 
-    A bound at a larger delta than the run's holds at the run's too.
+    A bound at a larger delta than the run's holds at the run's too, and a guarantee does not.
     """
-    numbers = [
-        (f"{g.kind}.{g.unit}", g.epsilon)
+    numbers = [("delta", result.spec.delta)]
+    numbers += [
+        (f"{g.kind}.{g.unit}", g.epsilon if g.delta <= result.spec.delta else math.inf)
         for g in result.guarantees
         if g.notion in ("dp", "none") and g.unit != COMPUTATION
     ]
@@ -224,7 +242,7 @@ def _meanings(name: str, names: Sequence[str]) -> list[str]:
         words = {*names}
         for full in names:
             kind, _, own = full.partition(".")
-            words |= {kind, own} if kind in KINDS else {own}
+            words |= {kind, own} if kind in KINDS else {own or kind}
         raise UnknownNameError("quantity of these results", name, words)
     return whole
 
@@ -303,14 +321,15 @@ def junit(checks: Sequence[Check]) -> str:
     for row in dict.fromkeys(check.row for check in checks):
         own = [check for check in checks if check.row == row]
         bad = sum(check.status != "passes" for check in own)
+        name = plain(row)  # XML has no place for control characters
         suite = ET.SubElement(
-            suites, "testsuite", name=row, tests=str(len(own)), failures=str(bad), errors="0"
+            suites, "testsuite", name=name, tests=str(len(own)), failures=str(bad), errors="0"
         )
         for check in own:
-            title = f"{check.quantity} {check.limit}".strip()
-            case = ET.SubElement(suite, "testcase", classname=row, name=title)
+            title = plain(f"{check.quantity} {check.limit}".strip())
+            case = ET.SubElement(suite, "testcase", classname=name, name=title)
             if check.status != "passes":
-                ET.SubElement(case, "failure", message=check.reason, type=check.status)
+                ET.SubElement(case, "failure", message=plain(check.reason), type=check.status)
     ET.indent(suites)
     return ET.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
 
@@ -319,13 +338,14 @@ def github_lines(checks: Sequence[Check]) -> list[str]:
     """Lines that GitHub Actions shows beside a run: one for each check that does not pass."""
 
     def escaped(text: str) -> str:
-        for plain, code in (("%", "%25"), ("\r", "%0D"), ("\n", "%0A"), (":", "%3A"), (",", "%2C")):
-            text = text.replace(plain, code)
-        return text
+        return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+    def title(check: Check) -> str:  # of a property alone, colons and commas are escaped too
+        text = escaped(f"{check.row} {check.quantity} {check.limit}".strip())
+        return text.replace(":", "%3A").replace(",", "%2C")
 
     return [
-        f"::error title={escaped(f'{check.row} {check.quantity} {check.limit}'.strip())}::"
-        f"{escaped(check.reason)}"
+        f"::error title={title(check)}::{escaped(check.reason)}"
         for check in checks
         if check.status != "passes"
     ]

@@ -179,8 +179,28 @@ def test_reports_hold_every_check_and_no_markup_of_names() -> None:
     assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
     assert [case.find("failure") is not None for case in suite] == [True, False]
     (line,) = github_lines([hostile, good])
-    assert line.startswith("::error title=a<b>&%0A%3A%3A x max 1::2 exceeds 1")
-    assert "\n" not in line
+    assert line == "::error title=a<b>&%0A%3A%3A x max 1::2 exceeds 1: 100 %25%0Anow"
+
+
+@pytest.mark.parametrize("sign", ["\x1b[31m", "\x00", "\ufffe", "\ud800"])
+def test_junit_is_xml_whatever_an_error_says(sign: str, tmp_path: Path) -> None:
+    check = Check(f"a{sign}", ("1",), FAILURES, "", 1.0, "fails", f"seed 1: {sign} no disk")
+    (tmp_path / "g.xml").write_text(junit([check]), encoding="utf-8")
+    (suite,) = ET.parse(tmp_path / "g.xml").getroot()  # noqa: S314
+    assert "no disk" in suite.find("testcase/failure").get("message")
+
+
+def test_an_epsilon_counts_at_the_delta_of_the_run_alone() -> None:
+    loose = promise("claimed", 1.0).model_copy(update={"delta": 0.5})
+    tight = promise("proven", 1.0).model_copy(update={"delta": 0.0})
+    rows = seeds("user-dp", 80.0, guarantees=[loose, tight])
+    judged = checks(rows, max={"claimed": 2, "proven": 2, "delta": 1e-5})
+    assert judged["user-dp", "claimed"].value == math.inf
+    assert judged["user-dp", "claimed"].status == "fails"
+    assert judged["user-dp", "proven"].status == judged["user-dp", "delta"].status == "passes"
+    rows = [run.model_copy(update={"spec": run.spec.model_copy(update={"delta": 0.5})})
+            for run in rows]  # fmt: skip
+    assert checks(rows, max={"delta": 1e-5})["user-dp", "delta"].status == "fails"
 
 
 def test_the_command_exits_with_three_and_writes_what_it_judged(tmp_path: Path, capsys) -> None:
@@ -189,10 +209,12 @@ def test_the_command_exits_with_three_and_writes_what_it_judged(tmp_path: Path, 
     file.write_text("max: {proven: 8, exposure_max_repeats: 3}\nmechanisms: [user-dp]\n")
     base = ("gate", str(tmp_path / "b"), "--thresholds", str(file))
     assert run_cli((*base, "--junit", str(report))) == 0
+    assert "bundles leave failed runs out" in capsys.readouterr().out
     assert ET.parse(report).getroot().find("testsuite") is not None  # noqa: S314
-    capsys.readouterr()
-    assert run_cli((*base, "--max", "proven=1", "--json")) == 3
-    judged = json.loads(capsys.readouterr().out)
+    assert run_cli((*base, "--max", "proven=1", "--json", "--github")) == 3
+    out, err = capsys.readouterr()
+    judged = json.loads(out)
+    assert "::error title=user-dp proven max 1::" in err
     assert {one["quantity"]: one["status"] for one in judged}["proven"] == "fails"
     assert run_cli((*base, "--max", "proven=1", "--github")) == 3
     assert "::error title=user-dp proven max 1::" in capsys.readouterr().out

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 CLOSED = 3
 """Exit code where a check does not pass."""
 
+SPECS = (".yaml", ".yml")
+"""Suffixes of specs; any other target holds results."""
+
 Limits = list[str] | None
 
 
@@ -95,7 +98,8 @@ def gate_command(
             "refuted": refuted or limits.refuted,
         }
     )
-    checks = judge(_results(target, limits, out, plugin or ()), limits)
+    results = _results(target, limits, out, plugin or ())
+    checks = judge(results, limits, packed=_holds_bundle(target))
     if junit is not None:
         _write(junit, junit_xml(checks))
     if as_json:
@@ -104,7 +108,7 @@ def gate_command(
         _print(checks)
     if github:
         for line in github_lines(checks):
-            echo(line)
+            echo(line, err=as_json)  # Actions reads both, and JSON stands alone
     if any(check.status != "passes" for check in checks):
         raise typer.Exit(CLOSED)
 
@@ -143,7 +147,7 @@ def _results(
     """Results of a folder or a bundle; of a spec, once it has run."""
     from uedp_bench.leaderboard.loading import load_results
 
-    if target.suffix not in (".yaml", ".yml"):
+    if target.suffix not in SPECS:
         if not (results := load_results([target])):
             raise InputError(f"no results in {target}; make some with: uedp-bench quickstart")
         return results
@@ -158,6 +162,15 @@ def _results(
     if failures:
         raise UedpBenchError(f"{len(failures)} runs failed: {failures[0].message}")
     return results
+
+
+def _holds_bundle(target: Path) -> bool:
+    """True if results, or some of them, come from a bundle."""
+    from uedp_bench.leaderboard.sources import SUFFIX, Folder
+
+    if target.suffix in SPECS:
+        return False
+    return any(location.name.endswith(SUFFIX) for location in Folder(target).find())
 
 
 def decisive_settings(spec: Path, thresholds: Thresholds) -> dict[str, float]:
