@@ -49,7 +49,8 @@ class TargetParams(Params):
         if (self.epsilon is None) == (self.noise_multiplier is None):
             raise ValueError(
                 f"epsilon is {self.epsilon} and noise_multiplier {self.noise_multiplier}; give one "
-                "of them, and null for the other"
+                "of them, and null for the other. For lists of both, list the mechanism twice: "
+                "once with epsilon, once with noise_multiplier"
             )
         return self
 

@@ -47,6 +47,16 @@ def test_the_noise_that_is_drawn_is_that_of_the_plan() -> None:
     assert [event.event for event in mechanism.plan(run.stats)] == [e.event for e in events]
 
 
+def test_lists_of_epsilons_and_of_noises_are_two_entries() -> None:
+    targets, noises = {"epsilon": [2.0, 4.0]}, {"noise_multiplier": [1.0, 2.0]}
+    with pytest.raises(InputError, match="noise_multiplier"):
+        expand(parse_spec({"mechanisms": [{"name": "dp-sgd", "params": targets | noises}]}))
+    entries = [{"name": "dp-sgd", "params": params} for params in (targets, noises)]
+    params = [run.mechanism[0].params for run in expand(parse_spec({"mechanisms": entries}))]
+    pairs = [(one.get("epsilon"), one["noise_multiplier"]) for one in params]
+    assert pairs == [(2.0, None), (4.0, None), (None, 1.0), (None, 2.0)]
+
+
 @pytest.mark.parametrize("name", SIZES)
 @pytest.mark.parametrize(
     "params",
