@@ -114,13 +114,16 @@ CHECKS: tuple[Callable[[Result], Iterator[Problem]], ...] = (
 )
 
 
-def check(file: Path | Line, coins: Path | None = None, planting: RunSpec | None = None) -> Report:
+def check(
+    file: Path | Line, coins: Path | None = None, own: RunSpec | Result | None = None
+) -> Report:
     """Everything that is wrong with one result; no content of a file makes it raise.
 
     Args:
         file: a `result.json`, or the line of a bundle.
         coins: coins of a corpus that was planted for a training elsewhere, once revealed.
-        planting: spec whose source has the data that the coins fell on.
+        own: spec of the caller whose source has the data that the coins fell on, or the result of
+            its run on the released model.
     """
     reading = read(file)
     problems = list(reading.problems)
@@ -129,7 +132,7 @@ def check(file: Path | Line, coins: Path | None = None, planting: RunSpec | None
         for of in CHECKS:
             problems += _checked(of, result)
         if coins is not None:
-            problems += _checked(partial(check_coins, coins, planting), result)
+            problems += _checked(partial(check_coins, coins, own), result)
         problems += _checked(partial(_form, file), result)
     has_id = result is not None and HASH.fullmatch(result.id) is not None
     unique = list(dict.fromkeys(problems))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from uedp_bench.components import registry
 from uedp_bench.contracts.recorded_identity import unreviewed_of_result
@@ -16,6 +19,12 @@ from uedp_bench.leaderboard.validation.report import Problem, error, note, plain
 
 COINS = "provenance.coins"
 """Place of the commitment in a result."""
+
+SCORE_AGAIN = "--spec SPEC --set model.pretrained=FOLDER"
+"""Options with which `leaderboard validate --coins` asks the model."""
+
+TOLERANCE = 1e-3
+"""Difference, absolute or relative, that other processors and threads explain in a score."""
 
 
 def receipt(result: Result) -> str:
@@ -43,16 +52,18 @@ def receipt(result: Result) -> str:
     return f"Anybody can compute again: {anybody}.{owner} Stated: that events happened{stated}."
 
 
-def check_coins(path: Path, spec: RunSpec | None, result: Result) -> Iterator[Problem]:
+def check_coins(path: Path, own: RunSpec | Result | None, result: Result) -> Iterator[Problem]:
     """Problems where a result is not what revealed coins say.
 
     Planting is computed again from the key. Data are read from a source that the caller names, or
     invented again: a result of anybody may name any file or host. The numbers of canaries that are
-    in and out follow from the coins, and bounds from scores; no model is asked.
+    in and out follow from the coins, and bounds from scores; scores are compared with those that
+    the caller computed from the model.
 
     Args:
         path: coins of `uedp-bench plant`.
-        spec: spec whose source has the data; None to invent again what the result says.
+        own: spec of the caller whose source has the data, or the result of its run with these
+            coins; None to invent again what the result says.
         result: result of an attack on a model that was trained elsewhere.
     """
     from uedp_bench.one_run.components import build_sources
@@ -85,12 +96,17 @@ def check_coins(path: Path, spec: RunSpec | None, result: Result) -> Iterator[Pr
         for name, value in coins.planted.items()
     }
     yield from check_backing(result, planted)
-    if spec is None and (foreign := _read_from_outside(result.spec)):
+    opened = f"opens to the revealed coins, which planted for {', '.join(planted)}"
+    if isinstance(own, Result):  # its run planted from these coins
+        yield note(COINS, opened)
+        yield from check_scores(own, result)
+        return
+    if own is None and (foreign := _read_from_outside(result.spec)):
         what = f"the result names the source {shown(foreign)}, which reads files or the network"
         yield note(COINS, f"planting was not computed again: {what}; name your own by --spec")
         return
     try:
-        sources = build_sources(spec or result.spec)
+        sources = build_sources(own or result.spec)
         data = load_data(sources)
     except UedpBenchError as reason:
         yield note(COINS, f"planting was not computed again: {plain(str(reason), 200)}")
@@ -100,8 +116,61 @@ def check_coins(path: Path, spec: RunSpec | None, result: Result) -> Iterator[Pr
     except UedpBenchError as reason:
         yield error(COINS, plain(str(reason), 300))
         return
-    what = f"opens to the revealed coins, which planted for {', '.join(planted)}"
-    yield note(COINS, f"{what}; that scores are those of the canaries and of a model is stated")
+    yield note(COINS, f"{opened}; scores are stated: {SCORE_AGAIN} computes them from the model")
+
+
+def check_scores(own: Result, result: Result) -> Iterator[Problem]:
+    """Problems where utility and leakage of a result are not those that its model gives again.
+
+    Args:
+        own: result of the caller's run with the same coins.
+        result: result of anybody.
+    """
+    stored, computed = _measured(result), _measured(own)
+    agreeing = []
+    for part in sorted(stored.keys() | computed.keys()):
+        differing = _first_difference(stored.get(part), computed.get(part), part)
+        if differing is None:
+            agreeing.append(part)
+        elif part not in stored and part.partition(".")[2] not in {
+            ref.name for ref in result.spec.attacks
+        }:
+            yield note(part, "is of an attack of your spec that the result did not run")
+        else:
+            where, one, other = differing
+            yield error(where, f"{shown(one)} is stored, and your model gives {shown(other)}")
+    agreement = f"agree within {TOLERANCE:g} with what your model gives"
+    yield note("spec.model", f"{', '.join(agreeing) or 'no numbers'} {agreement}")
+    recorded, named = (one.provenance.get("identity") for one in (result, own))
+    if isinstance(recorded, dict) and isinstance(named, dict):
+        for name in ("engine", "task", "model", "attacks", "delta", "seed"):
+            if recorded.get(name) != named[name]:
+                what = f"{shown(recorded.get(name))} is not the {shown(named[name])}"
+                yield note(f"provenance.identity.{name}", f"{what} of your spec and files")
+
+
+def _measured(result: Result) -> dict[str, Any]:
+    """Utility and leakage of a result by their places."""
+    fields = result.model_dump(mode="json")
+    parts = {f"{field}.{name}": value for field in ("details", "leakage")
+             for name, value in fields[field].items()}  # fmt: skip
+    return parts | {field: fields[field] for field in ("lower_bounds", "utility")}
+
+
+def _first_difference(one: Any, other: Any, where: str) -> tuple[str, Any, Any] | None:
+    """Place and values of the first difference of two parts of results; None where they agree."""
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        one, other = dict(enumerate(one)), dict(enumerate(other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        names = [*one, *(name for name in other if name not in one)]
+        pairs = ((one.get(name), other.get(name), f"{where}.{name}") for name in names)
+        return next(filter(None, itertools.starmap(_first_difference, pairs)), None)
+    are_numbers = {type(one), type(other)} <= {int, float}
+    if one == other or (
+        are_numbers and math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+    ):
+        return None
+    return where, one, other
 
 
 def _trained_elsewhere(result: Result) -> bool:

@@ -15,7 +15,7 @@ from tiny import SPIES, flags, plugged
 
 import uedp_bench as ub
 from tests.support import checkpoints
-from uedp_bench.cli.leaderboard import _planting
+from uedp_bench.cli.leaderboard import _computed_again
 from uedp_bench.cli.main import run_cli
 from uedp_bench.contracts.results import ComponentSpec, Result, write_result
 from uedp_bench.io.yaml_files import load_yaml
@@ -242,9 +242,11 @@ def test_revealed_coins_open_the_commitment_of_a_result(planted: Path, fresh: Re
     command = ["leaderboard", "validate", str(file)]
     spec = ["--spec", str(planted / "attack.yaml")]
     assert run_cli([*command, "--coins", str(planted / "coins.json"), *spec]) == 0
-    report = check(file, planted / "coins.json", _planting(spec[1]))
+    coin_file = planted / "coins.json"
+    report = check(file, coin_file, _computed_again(spec[1], (), coin_file, ()))
     assert report.errors == ()
-    assert any("opens to" in note.what for note in report.notes if note.where == COINS)
+    (opened,) = [note.what for note in report.notes if note.where == COINS]
+    assert "opens to" in opened and "--set model.pretrained=FOLDER" in opened
     assert run_cli([*command, *spec]) == run_cli([*command, "--coins", str(file)]) == 2
     assert "planting, once the coins are revealed" in receipt(fresh)
     assert "whoever has the data and the model." in receipt(fresh)
@@ -319,7 +321,7 @@ def test_other_coins_than_those_of_the_planting_are_found(
     provenance = fresh.provenance | ({"coins": other.commitment} if is_committed else {})
     forged = fresh.model_copy(update={"provenance": provenance})
     write_result(forged, tmp_path / "result.json")
-    spec = _planting(str(planted / "attack.yaml"))
+    spec = _computed_again(str(planted / "attack.yaml"), (), tmp_path / "coins.json", ())
     report = check(tmp_path / "result.json", tmp_path / "coins.json", spec)
     assert {error.where for error in report.errors} == places
 

@@ -37,7 +37,7 @@ def results(folder: Path) -> list[dict[str, Any]]:
 def test_the_tutorial_refutes_the_claim_of_a_model_that_learnt_by_heart(
     work_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    plant, attack, splits, _ = commands(PAGE)
+    plant, attack, validate, splits, _ = commands(PAGE)
     (spec,) = re.findall(r"```yaml\n# audit.yaml\n(.*?)```", (ROOT / PAGE).read_text(), re.S)
     for printed, small in SMALLER:
         assert printed in spec
@@ -52,6 +52,9 @@ def test_the_tutorial_refutes_the_claim_of_a_model_that_learnt_by_heart(
     (audited,) = results(work_folder)
     claim = audited["guarantees"][0]
     assert (claim["status"], claim["accountant"]) == ("refuted", "declared by the user")
+    capsys.readouterr()
+    assert run_cli(validate) == 0
+    assert "details.audit, details.secret-sharer, leakage.audit" in capsys.readouterr().out
     checkpoints.write_rows(
         Path("rows.csv"),
         [{"text": text, "split": split} for at, split in enumerate(("train", "held_out", "test"))
@@ -82,7 +85,7 @@ def test_the_base_shows_more_of_tuned_weights_and_adapters(
     assert len(people) == 4
     for name in ("full", "lora"):
         assert people[name, "base"] > people[name, "None"] + 0.03
-    assert run_cli([*commands(PAGE)[3], *HERE]) == 0, capsys.readouterr().err
+    assert run_cli([*commands(PAGE)[-1], *HERE]) == 0, capsys.readouterr().err
     (run,) = results(work_folder)
     # By the command the same attack, where the base is the network that the adapters change.
     assert run["leakage"]["membership"]["auc_user"]["value"] == pytest.approx(

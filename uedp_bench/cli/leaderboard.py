@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -57,6 +58,14 @@ def validate_command(
         str | None,
         typer.Option("--spec", metavar="SPEC", help="Your own spec of the data, for --coins."),
     ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="A parameter of the spec; with model.pretrained, scores are computed again.",
+        ),
+    ] = None,
     plugin: PluginFiles = None,
     as_json: AsJson = False,
 ) -> None:
@@ -69,8 +78,10 @@ def validate_command(
     uedp-bench leaderboard validate result.json --json
     uedp-bench leaderboard validate result.json --plugin my_mechanism.py
     uedp-bench leaderboard validate result.json --coins coins.json --spec attack.yaml
+    uedp-bench leaderboard validate result.json --coins coins.json --spec attack.yaml \\
+      --set model.pretrained=FOLDER
     """  # noqa: D301
-    validated(files, plugin or (), coins, spec, as_json=as_json)
+    validated(files, plugin or (), coins, spec, settings or (), as_json=as_json)
 
 
 def validated(
@@ -78,6 +89,7 @@ def validated(
     plugins: Sequence[Path],
     coins: Path | None = None,
     spec: str | None = None,
+    settings: Sequence[str] = (),
     *,
     as_json: bool = False,
 ) -> list[Report]:
@@ -87,7 +99,9 @@ def validated(
         files: results, bundles and folders.
         plugins: files of components to load first.
         coins: revealed coins of `uedp-bench plant`.
-        spec: spec whose source has the data that the coins fell on.
+        spec: spec whose source has the data that the coins fell on; if it names a model, scores
+            are computed again.
+        settings: parameters of the spec, NAME=VALUE.
         as_json: True to print JSON.
     """
     from uedp_bench.components.registry import load_plugins
@@ -104,13 +118,15 @@ def validated(
 
     if spec is not None and coins is None:
         raise InputError("--spec names the data of planting: give --coins too")
+    if settings and spec is None:
+        raise InputError(f"--set {settings[0]} is of a spec: give --spec too")
     load_plugins(plugins)  # a bad plug-in is reported here, not in the other process
     reports = []
     if coins is not None:
         read_coins(coins)
-    planting = None if spec is None else _planting(spec)
-    seconds = SECONDS if planting is None else PLANTING_SECONDS
-    with Guard(partial(check, coins=coins, planting=planting), plugins, seconds) as guarded:
+    own = None if spec is None or coins is None else _computed_again(spec, settings, coins, plugins)
+    seconds = SECONDS if own is None else PLANTING_SECONDS
+    with Guard(partial(check, coins=coins, own=own), plugins, seconds) as guarded:
         for file in find(files):
             report = file if isinstance(file, Report) else guarded(file)
             reports.append(report)
@@ -131,12 +147,37 @@ def validated(
     return reports
 
 
-def _planting(spec: str) -> RunSpec:
-    """Run of the spec that `uedp-bench plant` planted by."""
-    from uedp_bench.one_run.planted_elsewhere import one_run
-    from uedp_bench.spec.spec import parse_spec, read_spec
+def _computed_again(
+    spec: str, settings: Sequence[str], coins: Path, plugins: Sequence[Path]
+) -> RunSpec | Result:
+    """Result of the spec's run on the model that it names; its planting where it names none.
 
-    return one_run(parse_spec(read_spec(spec)))
+    Raises:
+        InputError: if the spec stands for several runs, or the model or the data do not fit.
+    """
+    from uedp_bench.one_run.components import MODEL
+    from uedp_bench.one_run.planted_elsewhere import NO_MODEL_YET, one_run
+    from uedp_bench.python_api.running import run
+    from uedp_bench.spec.grid import expand
+    from uedp_bench.spec.spec import Ref, apply_setting, parse_setting, parse_spec, read_spec
+
+    wanted = parse_spec(read_spec(spec))
+    for text in settings:
+        wanted = apply_setting(wanted, *parse_setting(text))
+    model = wanted.model
+    if model is None or model.name != MODEL or model.params.get("pretrained") == NO_MODEL_YET:
+        return one_run(wanted)
+    released = Ref(name="trained-elsewhere", params={"coins": str(coins.resolve())})
+    wanted = wanted.model_copy(update={"mechanisms": [[released]]})
+    if (count := len(expand(wanted))) > 1:
+        raise InputError(f"--spec {spec} stands for {count} runs: give one value a parameter")
+    with TemporaryDirectory() as folder:
+        (result,) = run(wanted.model_dump(), out=folder, workers=0, keep_release=False,
+                        plugins=plugins)  # fmt: skip
+    for failure in (result.error, *result.failed_attacks):
+        if failure is not None:
+            raise InputError(f"--spec {spec}: the model was not scored: {failure.message}")
+    return result
 
 
 def _text(report: Report) -> str:

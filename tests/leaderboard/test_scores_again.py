@@ -1,0 +1,155 @@
+"""Scores of a result are computed again from revealed coins and the model that was attacked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import uedp_bench as ub
+from tests.support import checkpoints
+from uedp_bench.cli.leaderboard import _computed_again
+from uedp_bench.cli.main import run_cli
+from uedp_bench.contracts.results import Result, write_result
+from uedp_bench.leaderboard.validate import check
+from uedp_bench.leaderboard.validation.report import Report
+
+SOURCE = {"users": 60, "valid_users": 2, "test_users": 2, "public_users": 30}
+SPEC = {
+    "source": {"name": "embedded", "params": SOURCE},
+    "attacks": [{"name": "audit", "params": {"canaries": 20, "references": 8, "word_pool": 30}}],
+}
+
+
+@pytest.fixture(scope="module")
+def where(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder with planted text, and two models: `before`, and `after` it learnt that text."""
+    folder = tmp_path_factory.mktemp("again")
+    (folder / "spec.yaml").write_text(yaml.safe_dump(SPEC))
+    assert run_cli(["plant", str(folder / "spec.yaml"), "--out", str(folder / "planted")]) == 0
+    rows = [json.loads(line) for line in (folder / "planted/corpus/rows.jsonl").open()]
+    texts = [row["text"] for row in rows if row["split"] == "train"]
+    words = sorted({word for text in texts for word in text.split()})
+    for name, steps in (("before", 0), ("after", 4)):
+        same = [text for text in texts if len(text.split()) == 5]
+        checkpoints.causal(folder / name, same, steps, words=words)
+    return folder
+
+
+def attacked(where: Path, model: str, seed: int = 1) -> Result:
+    """Result of the spec that `plant` wrote, for a model."""
+    spec, settings = str(where / "planted/attack.yaml"), {"model.pretrained": str(where / model)}
+    (result,) = ub.run(spec, settings=settings, out=where / "runs", workers=0, seeds=[seed])
+    assert result.error is None, result.error
+    return result
+
+
+@pytest.fixture(scope="module")
+def honest(where: Path) -> Result:
+    return attacked(where, "after")
+
+
+@pytest.fixture(scope="module")
+def own(where: Path) -> Any:
+    """What the owner of the model computes again."""
+    return _computed_again(*spec_of(where), where / "planted/coins.json", ())
+
+
+def spec_of(where: Path) -> tuple[str, list[str]]:
+    return str(where / "planted/attack.yaml"), [f"model.pretrained={where / 'after'}"]
+
+
+def checked(where: Path, result: Result, own: Any) -> Report:
+    write_result(result, where / "result.json")
+    return check(where / "result.json", where / "planted/coins.json", own)
+
+
+def with_audit(result: Result, **changes: Any) -> Result:
+    """The result with other details of its audit."""
+    details = {"audit": {**result.details["audit"], **changes}}
+    return result.model_copy(update={"details": {**result.details, **details}})
+
+
+def messages(report: Report) -> Mapping[str, str]:
+    return {problem.where: problem.what for problem in report.problems}
+
+
+def test_scores_of_the_model_agree_part_by_part(where: Path, honest: Result, own: Any) -> None:
+    report = checked(where, honest, own)
+    assert report.errors == ()
+    agreement = messages(report)["spec.model"]
+    assert "details.audit, leakage.audit, lower_bounds, utility agree within 0.001" in agreement
+    assert not any(place.startswith("provenance.identity") for place in messages(report))
+
+
+@pytest.mark.parametrize("by", [0.01, -0.01, 1e-4])
+def test_one_forged_score_is_named_with_both_values(
+    where: Path, honest: Result, own: Any, by: float
+) -> None:
+    scores = {name: [*side] for name, side in honest.details["audit"]["scores"].items()}
+    scores["nonmembers"][3] += by
+    report = checked(where, with_audit(honest, scores=scores), own)
+    if abs(by) < 1e-3:  # within the tolerance that the report states
+        assert report.errors == ()
+        return
+    (wrong,) = report.errors
+    assert wrong.where == "details.audit.scores.nonmembers.3"
+    true = honest.details["audit"]["scores"]["nonmembers"][3]
+    assert f"{true + by:.9g}" in wrong.what and f"{true:.9g}" in wrong.what
+    assert "leakage.audit, lower_bounds, utility agree" in messages(report)["spec.model"]
+
+
+def test_scores_of_another_model_differ(where: Path, own: Any) -> None:
+    other = attacked(where, "before")
+    spec = messages(checked(where, other, own))
+    assert "details.audit.scores.members.0" in spec
+    assert "provenance.identity.model" in spec
+
+
+def test_scores_of_another_seed_need_a_spec_with_it(where: Path, own: Any) -> None:
+    other = attacked(where, "after", seed=2)
+    report = checked(where, other, own)
+    assert [each.where for each in report.errors][:1] == ["details.audit.scores.members.0"]
+    assert "2 is not the 1" in messages(report)["provenance.identity.seed"]
+    spec, settings = spec_of(where)
+    data = yaml.safe_load(Path(spec).read_text()) | {"seeds": [2]}
+    (where / "other.yaml").write_text(yaml.safe_dump(data))
+    again = _computed_again(str(where / "other.yaml"), settings, where / "planted/coins.json", ())
+    assert checked(where, other, again).errors == ()
+
+
+def test_a_result_with_fewer_canaries_is_refused(where: Path, honest: Result, own: Any) -> None:
+    audit = honest.details["audit"]
+    scores = {**audit["scores"], "nonmembers": audit["scores"]["nonmembers"][1:]}
+    report = checked(where, with_audit(honest, canaries=19, scores=scores), own)
+    wrong = {each.where for each in report.errors}
+    assert {"details.audit.included", "details.audit.canaries"} <= wrong
+    assert "details.audit" not in messages(report)["spec.model"]
+
+
+@pytest.mark.parametrize("field", ["leakage", "details", "lower_bounds", "utility"])
+def test_left_out_numbers_are_missed(where: Path, honest: Result, own: Any, field: str) -> None:
+    empty: Any = () if field == "lower_bounds" else {}
+    report = checked(where, honest.model_copy(update={field: empty}), own)
+    assert any(each.where.startswith(field) for each in report.errors)
+
+
+def test_the_command_scores_again_and_exits_by_the_verdict(
+    where: Path, honest: Result, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_result(honest, where / "result.json")
+    command = ["leaderboard", "validate", str(where / "result.json")]
+    coins = ["--coins", str(where / "planted/coins.json")]
+    spec, settings = spec_of(where)
+    again = [*coins, "--spec", spec, "--set", *settings]
+    assert run_cli([*command, *again]) == 0
+    assert "agree within 0.001" in capsys.readouterr().out
+    write_result(attacked(where, "before"), where / "result.json")
+    assert run_cli([*command, *again]) == 1
+    assert run_cli([*command, *coins, "--set", *settings]) == 2
+    assert run_cli([*command, *again, "--set", "model.max_length=[8,9]"]) == 2
+    assert run_cli([*command, *again, "--set", f"model.pretrained={where}"]) == 2
