@@ -108,7 +108,7 @@ def choice_note(board: Sequence[Row]) -> str:
     rates = any("best_learning_rate" in row.diagnostics and _factors(row) > 1 for row in board)
     others = {row.label for row in board} - set(chosen)
     least = f"epoch{' and learning rate' * rates} that does best on rows of the split valid"
-    rest = "; other rows: the last step, with settings fixed in advance" if others else ""
+    rest = "; other rows: the last step, with the settings of the spec" if others else ""
     return f"network that is kept: {', '.join(chosen)}: {least}{rest}"
 
 

@@ -142,7 +142,7 @@ def test_the_table_says_which_network_each_row_kept():
     private = seeds("user-dp", 60.0, guarantees=PROVEN)
     assert choice_note(board_of(chosen, private)) == (
         "network that is kept: noiseless: epoch that does best on rows of the split valid; "
-        "other rows: the last step, with settings fixed in advance"
+        "other rows: the last step, with the settings of the spec"
     )
     assert choice_note(board_of(private)) == ""
     tried = seeds("noiseless", 50.0, apart={"learning_rate_factors": [0.1, 1.0]},
