@@ -17,6 +17,7 @@ from uedp_bench.cli.main import run_cli
 from uedp_bench.contracts.results import Result, write_result
 from uedp_bench.leaderboard.validate import check
 from uedp_bench.leaderboard.validation.report import Report
+from uedp_bench.one_run import planted_elsewhere
 
 SOURCE = {"users": 60, "valid_users": 2, "test_users": 2, "public_users": 30}
 SPEC = {
@@ -30,7 +31,9 @@ def where(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder with planted text, and two models: `before`, and `after` it learnt that text."""
     folder = tmp_path_factory.mktemp("again")
     (folder / "spec.yaml").write_text(yaml.safe_dump(SPEC))
-    assert run_cli(["plant", str(folder / "spec.yaml"), "--out", str(folder / "planted")]) == 0
+    with pytest.MonkeyPatch.context() as patch:  # equal coins at every run of these tests
+        patch.setattr(planted_elsewhere, "new_key", lambda: "0123456789abcdef" * 2)
+        assert run_cli(["plant", str(folder / "spec.yaml"), "--out", str(folder / "planted")]) == 0
     rows = [json.loads(line) for line in (folder / "planted/corpus/rows.jsonl").open()]
     texts = [row["text"] for row in rows if row["split"] == "train"]
     words = sorted({word for text in texts for word in text.split()})
@@ -93,14 +96,16 @@ def test_one_forged_score_is_named_with_both_values(
     scores = {name: [*side] for name, side in honest.details["audit"]["scores"].items()}
     scores["nonmembers"][3] += by
     report = checked(where, with_audit(honest, scores=scores), own)
-    if abs(by) < 1e-3:  # within the tolerance that the report states
-        assert report.errors == ()
+    place, agreement = "details.audit.scores.nonmembers.3", messages(report)["spec.model"]
+    assert "utility agree within 0.001" in agreement
+    if abs(by) < 1e-3:  # as other processors round
+        assert "details.audit" in agreement
         return
-    (wrong,) = report.errors
-    assert wrong.where == "details.audit.scores.nonmembers.3"
+    assert "details.audit" not in agreement
+    wrong = {each.where: each.what for each in report.errors}[place]
     true = honest.details["audit"]["scores"]["nonmembers"][3]
-    assert f"{true + by:.9g}" in wrong.what and f"{true:.9g}" in wrong.what
-    assert "leakage.audit, lower_bounds, utility agree" in messages(report)["spec.model"]
+    assert f"{true + by:.9g}" in wrong
+    assert f"{true:.9g}" in wrong
 
 
 def test_scores_of_another_model_differ(where: Path, own: Any) -> None:
@@ -113,7 +118,7 @@ def test_scores_of_another_model_differ(where: Path, own: Any) -> None:
 def test_scores_of_another_seed_need_a_spec_with_it(where: Path, own: Any) -> None:
     other = attacked(where, "after", seed=2)
     report = checked(where, other, own)
-    assert [each.where for each in report.errors][:1] == ["details.audit.scores.members.0"]
+    assert "details.audit.scores.members.0" in {each.where for each in report.errors}
     assert "2 is not the 1" in messages(report)["provenance.identity.seed"]
     spec, settings = spec_of(where)
     data = yaml.safe_load(Path(spec).read_text()) | {"seeds": [2]}
