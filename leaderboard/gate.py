@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import Path
@@ -13,10 +13,12 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from uedp_bench.accounting.event_contract import COMPUTATION
+from uedp_bench.components import registry
 from uedp_bench.components.metric import Better
-from uedp_bench.contracts.results import Result
+from uedp_bench.contracts.results import Result, RunSpec
 from uedp_bench.errors import InputError, UnknownNameError, plain
-from uedp_bench.io.yaml_files import load_yaml
+from uedp_bench.io.files import read_text
+from uedp_bench.io.yaml_files import MOST_BYTES, load_yaml
 from uedp_bench.leaderboard.boards import labels
 from uedp_bench.leaderboard.rows import Row, Stat, aggregate
 
@@ -70,17 +72,16 @@ def read_thresholds(file: Path) -> Thresholds:
     Raises:
         InputError: if it cannot be read, or a field is wrong.
     """
+    text = read_text(file, "--thresholds", MOST_BYTES)
     try:
-        data = load_yaml(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"--thresholds {file}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"--thresholds {file} is no text in UTF-8") from None
+        data = load_yaml(text)
+    except InputError as error:
+        raise InputError(f"--thresholds {file}: {error}") from None
     try:
         return Thresholds.model_validate({} if data is None else data)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
+        where = ".".join(map(str, first["loc"])) or "the file"
         allowed = ", ".join(Thresholds.model_fields)
         raise InputError(
             f"--thresholds {file}: {where}: {first['msg']}; fields are {allowed}"
@@ -110,6 +111,9 @@ class Check:
     reason: str
 
 
+DELTA = "delta"
+"""Name of the delta of the runs."""
+
 KINDS = ("proven", "claimed", "stated", "audited", "strict")
 """First parts of the names of guarantees and lower bounds."""
 
@@ -120,6 +124,46 @@ class _Quantity:
 
     stat: Stat
     better: Better | None
+
+
+def check_names(runs: Sequence[RunSpec], thresholds: Thresholds) -> None:
+    """Refuse names that no run of a spec can have, before anything is trained.
+
+    Components that declare no metrics may measure anything.
+
+    Raises:
+        InputError: if there is no threshold, no run has a mechanism of a name, or no component
+            declares a metric of a name.
+    """
+    _check_limits(thresholds)
+    _check_mechanisms(runs, thresholds.mechanisms)
+    declared = {"utility": registry.tasks.get(runs[0].task.name).metrics}
+    declared |= {
+        ref.name: registry.attacks.get(ref.name).metrics for run in runs for ref in run.attacks
+    }
+    if not all(declared.values()):
+        return
+    metrics = [(kind, metric) for kind, each in declared.items() for metric in each]
+    words = {*KINDS, DELTA, *(metric.name for _, metric in metrics)}
+    for name in (*thresholds.max, *thresholds.min):
+        kind, _, own = name.partition(".")
+        if kind not in (*KINDS, DELTA) and not any(
+            metric.reads(name) or (kind == attack and metric.reads(own))
+            for attack, metric in metrics
+        ):
+            raise UnknownNameError("quantity of this spec", name, words)
+
+
+def _check_limits(thresholds: Thresholds) -> None:
+    if not thresholds.max and not thresholds.min:
+        raise InputError("no threshold: give --max, --min, or --thresholds FILE with max or min")
+
+
+def _check_mechanisms(specs: Iterable[RunSpec], mechanisms: Iterable[str]) -> None:
+    names = {name for spec in specs for name in (spec.label, *(p.name for p in spec.mechanism))}
+    for name in mechanisms:
+        if name not in names:
+            raise UnknownNameError("mechanism of these results", name, names)
 
 
 def judge(
@@ -139,8 +183,7 @@ def judge(
         InputError: if there is no threshold, no row has a mechanism or a quantity of a name, a name
             means several, or a limit stands on the wrong side.
     """
-    if not thresholds.max and not thresholds.min:
-        raise InputError("no threshold: give --max, --min, or --thresholds FILE with max or min")
+    _check_limits(thresholds)
     by_id = {result.id: result for result in results}
     judged = with_mechanisms(aggregate(results), thresholds.mechanisms)
     quantities = [_quantities(row, [by_id[run.id] for run in row.runs]) for row in judged]
@@ -172,10 +215,7 @@ def with_mechanisms(rows: Sequence[Row], mechanisms: Sequence[str]) -> list[Row]
     Raises:
         UnknownNameError: if no row has one of them.
     """
-    names = {part.name for row in rows for part in row.spec.mechanism} | {r.label for r in rows}
-    for name in mechanisms:
-        if name not in names:
-            raise UnknownNameError("mechanism of these results", name, names)
+    _check_mechanisms((row.spec for row in rows), mechanisms)
     wanted = set(mechanisms)
     return [
         row
@@ -211,7 +251,7 @@ def _worst(result: Result) -> dict[str, float]:
 
     A bound at a larger delta than the run's holds at the run's too, and a guarantee does not.
     """
-    numbers = [("delta", result.spec.delta)]
+    numbers = [(DELTA, result.spec.delta)]
     numbers += [
         (f"{g.kind}.{g.unit}", g.epsilon if g.delta <= result.spec.delta else math.inf)
         for g in result.guarantees

@@ -21,11 +21,14 @@ from uedp_bench.leaderboard.gate import (
     FAILURES,
     Check,
     Thresholds,
+    check_names,
     github_lines,
     judge,
     junit,
 )
 from uedp_bench.leaderboard.sources import write_bundle
+from uedp_bench.spec.grid import expand
+from uedp_bench.spec.spec import parse_spec
 
 TINY = """
 task: {name: next-word}
@@ -233,6 +236,9 @@ def test_the_command_exits_with_three_and_writes_what_it_judged(tmp_path: Path, 
         ((), "threshold"),
         (("--thresholds", "none.yaml"), "none.yaml"),
         (("--thresholds", "wrong.yaml"), "mx"),
+        (("--thresholds", "twice.yaml"), "twice.yaml: line 1"),
+        (("--thresholds", "list.yaml"), "list.yaml: the file"),
+        (("--max", "proven=9", "--junit", "none/g.xml"), "none/g.xml"),
     ],
 )
 def test_thresholds_that_say_nothing_are_refused(
@@ -242,6 +248,8 @@ def test_thresholds_that_say_nothing_are_refused(
     write_bundle(results(), tmp_path / "b.jsonl.gz")
     Path("wrong.yaml").write_text("mx: {proven: 1}\n")
     Path("true.yaml").write_text("max: {proven: true}\n")
+    Path("twice.yaml").write_text("max: {proven: 1, proven: 9}\n")
+    Path("list.yaml").write_text("- max\n")
     Path("empty.yaml").write_text("# max: {proven: 1}\n")
     assert run_cli(("gate", "b.jsonl.gz", *options)) == 2
     assert message in capsys.readouterr().err
@@ -261,3 +269,32 @@ def test_a_spec_runs_first_and_its_audit_stops_at_the_threshold(tmp_path: Path, 
     command = ("gate", str(file), "--max", "perplexity=1e9", "--out", str(tmp_path / "out"))
     assert run_cli(command) == 0
     assert "all checks pass" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "threshold"),
+        (("--max", "perplexty=1"), "'perplexity'"),
+        (("--max", "audit.perplexity=1"), "audit.perplexity"),
+        (("--max", "utility.acuracy=1"), "utility.acuracy"),
+        (("--max", "proven=1", "--mechanism", "public-onyl"), "public-only"),
+        (("--max", "proven=1", "--junit", "none/g.xml"), "none/g.xml"),
+    ],
+)
+def test_a_spec_trains_nothing_for_names_that_it_cannot_have(
+    options: tuple[str, ...], message: str, tmp_path: Path, monkeypatch, capsys
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("spec.yaml").write_text(TINY)
+    assert run_cli(("gate", "spec.yaml", "--out", "out", *options)) == 2
+    assert message in capsys.readouterr().err
+    assert not Path("out").exists()
+
+
+def test_names_that_components_declare_are_names_of_a_spec() -> None:
+    attacks = [{"name": "audit"}, {"name": "membership"}]
+    runs = expand(parse_spec({**yaml.safe_load(TINY), "attacks": attacks}))
+    names = ("perplexity", "audit.epsilon_nct", "epsilon_lower_bound", "membership.auc_user",
+             "strict.user", "delta")  # fmt: skip
+    check_names(runs, Thresholds(max=dict.fromkeys(names, 1.0), mechanisms=("public-only",)))

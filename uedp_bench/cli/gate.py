@@ -98,6 +98,8 @@ def gate_command(
             "refuted": refuted or limits.refuted,
         }
     )
+    if junit is not None and (junit.is_dir() or not junit.parent.is_dir()):
+        raise InputError(f"--junit {junit}: give a file in a folder that is there")
     results = _results(target, limits, out, plugin or ())
     checks = judge(results, limits, packed=_holds_bundle(target))
     if junit is not None:
@@ -145,7 +147,10 @@ def _results(
     target: Path, thresholds: Thresholds, out: Path, plugins: Sequence[Path]
 ) -> list[Result]:
     """Results of a folder or a bundle; of a spec, once it has run."""
+    from uedp_bench.leaderboard.gate import check_names
     from uedp_bench.leaderboard.loading import load_results
+    from uedp_bench.spec.grid import expand
+    from uedp_bench.spec.spec import parse_spec, read_spec
 
     if target.suffix not in SPECS:
         if not (results := load_results([target])):
@@ -155,6 +160,7 @@ def _results(
 
     if not target.is_file():
         raise InputError(f"{target}: no such spec")
+    check_names(expand(parse_spec(read_spec(str(target)))), thresholds)
     results = list(
         run(target, out=out, plugins=plugins, settings=decisive_settings(target, thresholds))
     )
