@@ -27,8 +27,8 @@ from uedp_bench.api import InputError, MayBePath, Metric, Params, UedpBenchError
 from uedp_bench.api.capabilities import published_of
 from uedp_bench.api.statistics import fraction_estimate
 from uedp_bench.errors import plain
+from uedp_bench.io.files import FormError, file_text, parse
 from uedp_bench.io.folders import cache_folder, write_atomically
-from uedp_bench.io.json_files import FormError, file_text, parse
 from uedp_bench.text.pretrained import model_identity
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from uedp_bench.mechanisms.words.noise import WordNoise
-from uedp_bench.text.nearest import Nearest
+from uedp_bench.text.word_vectors import Nearest
 
 
 def main() -> None:

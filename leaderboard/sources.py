@@ -17,7 +17,7 @@ from uedp_bench.contracts.results import Result
 from uedp_bench.errors import InputError, plain
 from uedp_bench.io.files import open_regular, open_text, shown_path
 from uedp_bench.io.folders import new_file
-from uedp_bench.store.result_files import result_of_text, stored_result
+from uedp_bench.one_run.stored_run import result_of_text, stored_result
 from uedp_bench.tracking.store import logged_results, logged_runs
 
 SUFFIX = ".jsonl.gz"

@@ -2,7 +2,7 @@
 
 Functions that draw noise also return what it was drawn with. Events of what happened are made of
 these numbers, never of parameters: a mechanism that draws less noise than it planned emits another
-event, and nothing is proven. The noise itself is measured too (`randomness.noise_checks`): numbers
+event, and nothing is proven. The noise itself is measured too (`randomness`): numbers
 that do not have it stop the run.
 
 In a union, voters share votes of norm 1 among their items, and sums get noise. Gopi et al. 2020
@@ -22,7 +22,7 @@ import numpy as np
 from uedp_bench.accounting.sampler_end_delta import check_coordinates
 from uedp_bench.api import InputError
 from uedp_bench.api.events import ApproximateDP, Gaussian, PrivacyEvent
-from uedp_bench.randomness.noise_checks import check_gumbel, check_laplace, check_normal
+from uedp_bench.randomness import check_gumbel, check_laplace, check_normal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

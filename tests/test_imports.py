@@ -23,7 +23,6 @@ FLOORS = (
     ("bounds", "tasks.sources.reading", "tasks.tokens", "training"),
     ("api",),
     ("spec",),
-    ("store",),
     ("one_run",),
     ("grid",),
     ("tracking",),
@@ -43,7 +42,7 @@ MODEL_COMPONENTS = {
     for place in PROJECT["entry-points"]["uedp_bench.models"].values()
 }
 COMPONENTS = {"attacks", "mechanisms", "model components", "models", "tasks", "tasks.tokens"}
-HARNESS = {"spec", "store", "one_run", "grid", "tracking", "leaderboard", "testing"}
+HARNESS = {"spec", "one_run", "grid", "tracking", "leaderboard", "testing"}
 """Rooms that do not know each other: a run reaches components through the registry."""
 
 

@@ -354,7 +354,7 @@ def _nearest_guess(prior: Prior, halves: Halves, channel: WordChannel) -> tuple[
 
     The choice looks at the samples that the adversary knows, not at those that test it.
     """
-    from uedp_bench.text.nearest import Nearest
+    from uedp_bench.text.word_vectors import Nearest
 
     itself = np.arange(len(channel.words))
     if len(itself) < 2:

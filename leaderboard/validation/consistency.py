@@ -18,8 +18,8 @@ from uedp_bench.leaderboard.validation.components import components
 from uedp_bench.leaderboard.validation.identity import fingerprint, task_version
 from uedp_bench.leaderboard.validation.publishing import PLACE
 from uedp_bench.leaderboard.validation.report import Problem, error, note, place, shown
+from uedp_bench.one_run.stored_run import names_place
 from uedp_bench.statistics.intervals import areas
-from uedp_bench.store.result_files import names_place
 
 SLACK = 1e-9
 """Sums of floats may leave a range by this much."""

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from uedp_bench import errors as terminal
 from uedp_bench.contracts.results import SCHEMA_VERSION, Result, migrated
-from uedp_bench.io.json_files import MOST_SHOWN, FormError, faults, file_text, parse
+from uedp_bench.io.files import MOST_SHOWN, FormError, faults, file_text, parse
 from uedp_bench.leaderboard.sources import Line
 
 _FEW = 4

@@ -15,7 +15,7 @@ from uedp_bench.accounting.accountants.basic_composition import before_dropout
 from uedp_bench.api import CorpusStats, Events, InputError, Params, RepresentationMechanism
 from uedp_bench.api.events import Claim, NonPrivate, PrivacyEvent, Reading
 from uedp_bench.mechanisms._noise import spent
-from uedp_bench.randomness.noise_checks import check_laplace
+from uedp_bench.randomness import check_laplace
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uedp_bench.api import FloatArray, InputError, IntArray
-from uedp_bench.randomness.noise_checks import check_gamma
+from uedp_bench.randomness import check_gamma
 from uedp_bench.text.word_vectors import Embedding
 
 Noise = Literal["laplace", "mahalanobis"]

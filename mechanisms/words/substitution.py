@@ -22,8 +22,7 @@ from uedp_bench.api.text import Rewriting
 from uedp_bench.components.component import FAISS, of_embedding
 from uedp_bench.mechanisms._noise import spent
 from uedp_bench.mechanisms.words.noise import EmbeddingChannel, Noise, WordNoise, word_places
-from uedp_bench.text.nearest import ApproximateNearest, Nearest
-from uedp_bench.text.word_vectors import Embedding, read_embedding
+from uedp_bench.text.word_vectors import ApproximateNearest, Embedding, Nearest, read_embedding
 
 if TYPE_CHECKING:
     from uedp_bench.api import Corpus, FloatArray, IntArray, Run

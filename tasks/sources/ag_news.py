@@ -21,7 +21,7 @@ from uedp_bench.api.text import (
     open_text,
 )
 from uedp_bench.data.text_files import Dialect, read_records
-from uedp_bench.randomness.streams import shared_stream
+from uedp_bench.randomness import shared_stream
 from uedp_bench.tasks.sources.reading.files import (
     find_file,
     find_optional,

@@ -41,7 +41,7 @@ from uedp_bench.api.text import (
 from uedp_bench.corpus import keyed_uniform, names_of_ids
 from uedp_bench.io.folders import cache_folder
 from uedp_bench.io.sealed_files import load_arrays, save_arrays
-from uedp_bench.randomness.streams import shared_stream
+from uedp_bench.randomness import shared_stream
 from uedp_bench.tasks.sources.reading.files import find_file, object_with, require_path
 from uedp_bench.tasks.sources.reading.splits import TRAIN
 from uedp_bench.text.sentences import read_public, simple_sentences

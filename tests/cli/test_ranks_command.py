@@ -16,7 +16,7 @@ from tiny import flags
 
 from uedp_bench.cli import main as cli
 from uedp_bench.contracts.results import Result, read_result
-from uedp_bench.training import executors, rank_group
+from uedp_bench.training import executors
 
 FORKED = multiprocessing.get_context("fork")  # a fresh process would import torch for seconds
 
@@ -115,7 +115,7 @@ def test_torchrun_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_ranks_take_no_workers(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(rank_group, "world_size", lambda: 2)
+    monkeypatch.setattr(executors, "world_size", lambda: 2)
     assert cli.run_cli([*_command(tmp_path), "--workers", "2"]) == 2
     assert "--workers" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())

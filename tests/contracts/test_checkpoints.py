@@ -25,7 +25,7 @@ from uedp_bench.contracts.saved_state import (
 )
 from uedp_bench.contracts.transcript import MessageLog
 from uedp_bench.io.sealed_files import sealed_file, unsealed
-from uedp_bench.randomness.streams import Stream
+from uedp_bench.randomness import Stream
 
 EACH = Pace(seconds=0, steps=1)
 MADE_BY = {"code": "1", "torch": "2"}

@@ -20,7 +20,7 @@ from uedp_bench.contracts.results import (
     write_result,
 )
 from uedp_bench.errors import InputError
-from uedp_bench.io.json_files import MOST_DEPTH
+from uedp_bench.io.files import MOST_DEPTH
 
 HISTORIC = sorted((Path(__file__).parents[1] / "historic_results").glob("*.json"))
 

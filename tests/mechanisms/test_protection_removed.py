@@ -18,7 +18,7 @@ from uedp_bench.errors import InputError, PrivacyError
 from uedp_bench.mechanisms import _noise, dp_vocabulary
 from uedp_bench.mechanisms.documents import truncation
 from uedp_bench.mechanisms.secure_inference import mpc
-from uedp_bench.randomness.streams import Keystream, Stream
+from uedp_bench.randomness import Keystream, Stream
 from uedp_bench.testing.checks import Subject
 from uedp_bench.testing.protecting import STATS
 from uedp_bench.testing.small_runs import again, answers

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tiny import flags
 
-from uedp_bench.store.result_files import stored_result
+from uedp_bench.one_run.stored_run import stored_result
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")]
 

@@ -31,7 +31,7 @@ from uedp_bench.one_run.private_data import covers
 from uedp_bench.one_run.protecting import Retraining
 from uedp_bench.one_run.runner import execute
 from uedp_bench.one_run.training_stages import _check_repeated, _holds_private
-from uedp_bench.randomness.streams import scope_of
+from uedp_bench.randomness import scope_of
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.identity import identity_parts
 from uedp_bench.spec.spec import parse_spec

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from uedp_bench.errors import PrivacyError
-from uedp_bench.randomness.noise_checks import (
+from uedp_bench.randomness import (
     check_bits,
     check_gamma,
     check_gumbel,
@@ -69,7 +69,7 @@ def test_no_noise_and_no_numbers_pass() -> None:
 
 def test_the_rate_of_false_alarms_is_that_of_the_tail(monkeypatch: pytest.MonkeyPatch) -> None:
     """At a tail of e^-3 chance alone is refused in no more than both tails of the runs."""
-    monkeypatch.setattr("uedp_bench.randomness.noise_checks._NATS", 3.0)
+    monkeypatch.setattr("uedp_bench.randomness._NATS", 3.0)
     refused = 0
     for seed in range(2000):
         try:

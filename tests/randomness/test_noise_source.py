@@ -27,7 +27,7 @@ from uedp_bench.mechanisms.private_training.user_dp import UserDP
 from uedp_bench.mechanisms.representations.dpnr import DPNR
 from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
-from uedp_bench.randomness.streams import Stream
+from uedp_bench.randomness import Stream
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.identity import identity_parts
 from uedp_bench.spec.spec import parse_spec

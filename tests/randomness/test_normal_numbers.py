@@ -11,7 +11,7 @@ import torch
 from scipy import stats
 
 from uedp_bench.accounting.sampler_end_delta import GAUSSIAN_END
-from uedp_bench.randomness.streams import KeyedGenerator, Keystream, Stream, normal_numbers
+from uedp_bench.randomness import KeyedGenerator, Keystream, Stream, normal_numbers
 from uedp_bench.training.noise import GaussianNoise
 
 KEY = bytes(range(32))

@@ -11,7 +11,7 @@ from tiny import ROUNDS, runs
 from uedp_bench.contracts.results import RunSpec
 from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
-from uedp_bench.randomness.streams import NoiseSource, Stream
+from uedp_bench.randomness import NoiseSource, Stream
 
 MEMBERSHIP = {"name": "membership", "params": {"held_out_users": 10}}
 

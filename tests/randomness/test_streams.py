@@ -13,7 +13,7 @@ from uedp_bench.contracts.mechanism import TrainingMechanism
 from uedp_bench.contracts.run_context import Run, Speed
 from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
-from uedp_bench.randomness.streams import scope_of
+from uedp_bench.randomness import scope_of
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.identity import identity_parts
 from uedp_bench.spec.spec import parse_spec

@@ -26,8 +26,8 @@ from uedp_bench.models.translators import Marian, MarianParams
 from uedp_bench.one_run import preparing
 from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
+from uedp_bench.one_run.stored_run import failed, names_place, recorded
 from uedp_bench.spec.identity import Identity, check_files, identity_parts
-from uedp_bench.store.result_files import failed, names_place, recorded
 
 REFERENCE = Path(__file__).parents[2] / "leaderboard" / "results"
 

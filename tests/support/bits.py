@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from uedp_bench.randomness.streams import WordGenerator
+from uedp_bench.randomness import WordGenerator
 
 
 class GivenBits(WordGenerator):

@@ -164,7 +164,7 @@ def trainings(folder: Path, wanted: int, rng: random.Random) -> dict[str, Any]:
 
     from uedp_bench.one_run.components import build_sources
     from uedp_bench.one_run.planting import load_data
-    from uedp_bench.store.run_files import code_digest
+    from uedp_bench.one_run.stored_run import code_digest
 
     (spec,) = runs(TRAINS, task=PRETRAINS)
     load_data(build_sources(spec))  # for all tries

@@ -16,7 +16,7 @@ from uedp_bench.contracts.learner import Batch, Learner, Losses
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import SPLITS, Corpus, IntArray, Spans
-from uedp_bench.randomness.streams import Stream
+from uedp_bench.randomness import Stream
 
 
 class EntityLearner(ToyLearner):

@@ -12,7 +12,7 @@ from uedp_bench.mechanisms.secure_inference.engine.dealer import Dealer, Recorde
 from uedp_bench.mechanisms.secure_inference.engine.program import dry_run
 from uedp_bench.mechanisms.secure_inference.engine.protocol import Bits, Party, Steps
 from uedp_bench.mechanisms.secure_inference.engine.sessions import Meter, in_step
-from uedp_bench.randomness.streams import Stream
+from uedp_bench.randomness import Stream
 
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
 Protocol = Callable[..., Steps[Any]]

@@ -15,7 +15,7 @@ from uedp_bench.mechanisms.words.metric_dp import MetricDP
 from uedp_bench.mechanisms.words.vickrey import Vickrey
 from uedp_bench.one_run.planning.account import account
 from uedp_bench.one_run.planning.planned_mechanisms import PlannedMechanism
-from uedp_bench.text.nearest import ApproximateNearest, Nearest
+from uedp_bench.text.word_vectors import ApproximateNearest, Nearest
 
 STATS = CorpusStats(users=2, rows=3, sensitive_rows=2, entities=3, public=True)
 

@@ -16,7 +16,7 @@ from uedp_bench.contracts.learner import Batch, Losses
 from uedp_bench.contracts.run_context import Run, Speed
 from uedp_bench.errors import PrivacyError
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
-from uedp_bench.store.result_files import provenance
+from uedp_bench.one_run.stored_run import provenance
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.device import (
     batches_of_like_length,

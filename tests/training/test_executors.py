@@ -27,7 +27,7 @@ from uedp_bench.mechanisms.private_training.dp_sgd import DPSGD
 from uedp_bench.mechanisms.private_training.federated_dp_sgd import FederatedDPSGD
 from uedp_bench.mechanisms.private_training.uedp_spread import UeDPSpread
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
-from uedp_bench.training import executors, rank_group
+from uedp_bench.training import executors
 from uedp_bench.training.bounds import AdaptiveBound, Limits
 from uedp_bench.training.executors import AcrossRanks, InProcess, deal
 from uedp_bench.training.federated import train_federated
@@ -57,7 +57,7 @@ WAITING = "uedp-bench-rank"
 
 
 def _serve(settings: dict[str, Any]) -> None:
-    with rank_group.connected(**settings):
+    with executors.connected(**settings):
         executors.serve()
 
 
@@ -71,7 +71,7 @@ def team(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     torch.set_num_threads(1)  # threads of torch do not survive a fork
     with pytest.MonkeyPatch.context() as patch:
         # A rank that is stuck fails the tests, where a run would wait for it for days.
-        patch.setattr(rank_group, "_PATIENCE", timedelta(minutes=5))
+        patch.setattr(executors, "_PATIENCE", timedelta(minutes=5))
         others = [
             FORKED.Process(
                 target=_serve, args=({**settings, "rank": rank},), name=WAITING, daemon=True
@@ -80,10 +80,10 @@ def team(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         ]
         for other in others:
             other.start()
-        with rank_group.connected(**settings, rank=0):
-            assert rank_group.world_size() == size
+        with executors.connected(**settings, rank=0):
+            assert executors.world_size() == size
             yield size
-            rank_group.broadcast(executors._End())
+            executors.broadcast(executors._End())
         for other in others:
             other.join(240)
             assert other.exitcode == 0
@@ -137,8 +137,8 @@ def _trained(name: str) -> tuple[torch.Tensor, Any, Diary, Run]:
 @pytest.fixture(scope="module")
 def alone() -> dict[str, tuple[torch.Tensor, Any, Diary, Run]]:
     """Trainings of one process."""
-    with rank_group.alone():  # tests that run in another order have a team already
-        assert rank_group.world_size() == 1
+    with executors.alone():  # tests that run in another order have a team already
+        assert executors.world_size() == 1
         return {name: _trained(name) for name in TRAININGS}
 
 

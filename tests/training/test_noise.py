@@ -20,7 +20,7 @@ from uedp_bench.accounting.events import Gaussian, NonPrivate, PoissonSampled, R
 from uedp_bench.accounting.guarantee import NoiseSource
 from uedp_bench.corpus import Index
 from uedp_bench.errors import PrivacyError
-from uedp_bench.randomness.streams import Stream
+from uedp_bench.randomness import Stream
 from uedp_bench.training import noise as noise_module
 from uedp_bench.training.bounds import FlatBound
 from uedp_bench.training.federated import train_federated

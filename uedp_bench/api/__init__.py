@@ -79,8 +79,8 @@ from uedp_bench.errors import PluginError as PluginError
 from uedp_bench.errors import PrivacyError as PrivacyError
 from uedp_bench.errors import UedpBenchError as UedpBenchError
 from uedp_bench.errors import nearest as _nearest
-from uedp_bench.randomness.streams import Name as Name
-from uedp_bench.randomness.streams import Stream as Stream
+from uedp_bench.randomness import Name as Name
+from uedp_bench.randomness import Stream as Stream
 
 __all__ = sorted(name for name in globals() if not name.startswith("_"))
 

@@ -24,8 +24,8 @@ from uedp_bench.io.files import open_text as open_text
 from uedp_bench.tasks.sources.reading.splits import SplitParams as SplitParams
 from uedp_bench.tasks.sources.reading.splits import cut_missing_splits as cut_missing_splits
 from uedp_bench.text.automatic_annotation import AnnotationParams as AnnotationParams
+from uedp_bench.text.automatic_annotation import RecordTag as RecordTag
 from uedp_bench.text.automatic_annotation import annotate as annotate
 from uedp_bench.text.entities import add_entities as add_entities
-from uedp_bench.text.register_values import RecordTag as RecordTag
 
 __all__ = sorted(name for name in globals() if not name.startswith("_"))

@@ -240,7 +240,7 @@ def _result(run: str, out: Path) -> Result:
         InputError: if none, or several, are called so.
     """
     from uedp_bench.contracts.results import read_result
-    from uedp_bench.store.result_files import result_of_text
+    from uedp_bench.one_run.stored_run import result_of_text
 
     named = Path(run)
     for file in (named, named / "result.json"):

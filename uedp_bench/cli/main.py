@@ -22,9 +22,8 @@ from uedp_bench.cli.account import account_command, calibrate_command
 from uedp_bench.cli.advise import advise_command
 from uedp_bench.cli.check import check_command, doctor_command, new_command
 from uedp_bench.cli.data import init_command, plant_command
-from uedp_bench.cli.gate import gate_command
+from uedp_bench.cli.gate import gate_command, report_command
 from uedp_bench.cli.listing import show_command
-from uedp_bench.cli.report import report_command
 from uedp_bench.cli.run import quickstart_command, run_command
 from uedp_bench.errors import (
     InputError,

@@ -1,7 +1,7 @@
 """Checkpoints of a run: a training that was interrupted goes on from the last one.
 
 A killed run starts again from its beginning: it plants, publishes and chooses a vocabulary as it
-did before, to the bit, for every draw is keyed (`randomness.streams`). Only loops are not repeated.
+did before, to the bit, for every draw is keyed (`randomness`). Only loops are not repeated.
 `Run.checkpointed` numbers them in their order, writes their state between steps, and in the next
 attempt puts it back and goes on with the step that follows. Steps that were done after the last
 checkpoint are repeated with the same draws, so that nothing is released or spent twice.
@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pydantic import BaseModel, ConfigDict, Field
 
 from uedp_bench.contracts.saved_state import StateError, digest_of, load_state, state_of
+from uedp_bench.io.files import FormError, file_text
 from uedp_bench.io.folders import private_folder, write_json
-from uedp_bench.io.json_files import FormError, file_text
 from uedp_bench.io.sealed_files import sealed_file, unsealed
-from uedp_bench.randomness.streams import Name, Stream
+from uedp_bench.randomness import Name, Stream
 
 if TYPE_CHECKING:
     from torch import Tensor

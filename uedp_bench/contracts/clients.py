@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from uedp_bench.corpus import Corpus, FloatArray, Index, IntArray, owner_numbers, row_numbers
 from uedp_bench.errors import InputError
-from uedp_bench.randomness.streams import shared_stream
+from uedp_bench.randomness import shared_stream
 
 CLIENT = "client"
 """Name of the group of a corpus that holds each row's client."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from uedp_bench.contracts.source import CorpusStats
     from uedp_bench.contracts.task import Task, WordCounts
     from uedp_bench.corpus import Corpus
-    from uedp_bench.randomness.streams import Stream
+    from uedp_bench.randomness import Stream
     from uedp_bench.text.word_occurrences import WordChannel
 
 Events = tuple[PrivacyEvent, ...]

@@ -33,9 +33,16 @@ from uedp_bench.components.component import Number, equals
 from uedp_bench.components.metric import Declared
 from uedp_bench.contracts.clients import Clients
 from uedp_bench.errors import InputError, is_input_error, plain
-from uedp_bench.io.files import MOST_PATH_SHOWN, shown_path
+from uedp_bench.io.files import (
+    MOST_PATH_SHOWN,
+    MOST_SHOWN,
+    FormError,
+    faults,
+    file_text,
+    parse,
+    shown_path,
+)
 from uedp_bench.io.folders import write_atomically
-from uedp_bench.io.json_files import MOST_SHOWN, FormError, faults, file_text, parse
 
 SCHEMA_VERSION = 2
 

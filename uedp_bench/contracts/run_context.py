@@ -16,7 +16,7 @@ from uedp_bench.contracts.checkpoints import Checkpoints
 from uedp_bench.contracts.saved_state import AttributeState
 from uedp_bench.contracts.transcript import Message, MessageLog, Sent
 from uedp_bench.corpus import SPLITS
-from uedp_bench.randomness.streams import Name, Stream, shared_stream
+from uedp_bench.randomness import Name, Stream, shared_stream
 
 if TYPE_CHECKING:
     from uedp_bench.contracts.checkpoints import PublicStages

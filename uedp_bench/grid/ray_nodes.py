@@ -40,8 +40,8 @@ from uedp_bench.grid.scheduler import Job, default_workers, run_jobs
 from uedp_bench.io.folders import CHECKPOINT, private_folder
 from uedp_bench.io.fresh_processes import hide_main
 from uedp_bench.one_run.preparing import Execution
+from uedp_bench.one_run.stored_run import code_digest
 from uedp_bench.spec.identity import RELEASE, RESULT, content_of, path_mark
-from uedp_bench.store.run_files import code_digest
 from uedp_bench.version import __version__
 
 LOCAL, AUTO = "ray", "auto"

@@ -29,9 +29,8 @@ from uedp_bench.one_run.components import Components, build
 from uedp_bench.one_run.planting import forget_corpora, left_out
 from uedp_bench.one_run.preparing import Execution, PlantedCounts, check_read, unit_sizes
 from uedp_bench.one_run.private_data import keep_result
+from uedp_bench.one_run.stored_run import after_failure, failed, forget, result_of_run
 from uedp_bench.spec.identity import Identity, check_files
-from uedp_bench.store.result_files import failed, result_of_run
-from uedp_bench.store.run_files import after_failure, forget
 
 MOST_FAILURES = 3
 """A run that failed so often, and not on bad input, is left out until it is asked for."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from uedp_bench.accounting.event_contract import COMPUTATION
@@ -127,28 +128,28 @@ class Pipeline:
         names = numbered([trainer.name for trainer in trainers])
         return Pipeline(tuple(parts), tuple(map(TrainingStage, names, trainers, stages)))
 
-    @property
+    @cached_property
     def vocabulary(self) -> VocabularyMechanism[Any] | None:
         """The mechanism that chooses the vocabulary, if one does."""
         choosers = [part for part in self.parts if isinstance(part, VocabularyMechanism)]
         return choosers[0] if choosers else None
 
-    @property
+    @cached_property
     def publishers(self) -> tuple[PublishingMechanism[Any], ...]:
         """The mechanisms that publish text or vectors."""
         return tuple(part for part in self.parts if isinstance(part, PublishingMechanism))
 
-    @property
+    @cached_property
     def servers(self) -> tuple[ServingMechanism[Any], ...]:
         """The mechanisms at inference."""
         return tuple(part for part in self.parts if isinstance(part, ServingMechanism))
 
-    @property
+    @cached_property
     def trainers(self) -> tuple[TrainingMechanism[Any], ...]:
         """The mechanism of each private stage; one that trains several stands there as often."""
         return tuple(stage.trainer for stage in self.training)
 
-    @property
+    @cached_property
     def elsewhere(self) -> Elsewhere | None:
         """Declaration of training that happened before the run, where it did."""
         declared = [one.elsewhere for one in self.trainers if one.elsewhere is not None]

@@ -38,7 +38,7 @@ from uedp_bench.one_run.planting import (
     public_sizes,
     withdrawn,
 )
-from uedp_bench.randomness.streams import shared_stream
+from uedp_bench.randomness import shared_stream
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.spec import Ref, Spec
 from uedp_bench.version import __version__

@@ -32,7 +32,7 @@ from uedp_bench.contracts.transcript import Transcript
 from uedp_bench.corpus import BoolArray, Corpus, distinct
 from uedp_bench.errors import InputError, PluginError, described
 from uedp_bench.one_run.components import Sources
-from uedp_bench.randomness.streams import shared_stream
+from uedp_bench.randomness import shared_stream
 from uedp_bench.spec.identity import fingerprint_of
 
 if TYPE_CHECKING:

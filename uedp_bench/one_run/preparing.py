@@ -28,14 +28,14 @@ from uedp_bench.contracts.run_context import (
 from uedp_bench.contracts.source import CorpusStats, second_source
 from uedp_bench.contracts.transcript import MessageLog
 from uedp_bench.corpus import distinct
-from uedp_bench.errors import InputError
+from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.one_run.components import Components, Sources, build
 from uedp_bench.one_run.planted_elsewhere import planted_for
 from uedp_bench.one_run.planting import Data, PlantedCorpus, load_data
-from uedp_bench.one_run.publishing import check_there
-from uedp_bench.randomness.streams import scope_of
+from uedp_bench.one_run.publishing import not_there
+from uedp_bench.one_run.stored_run import checkpoints_beside, checkpoints_in
+from uedp_bench.randomness import scope_of
 from uedp_bench.spec.identity import Identity
-from uedp_bench.store.run_files import checkpoints_beside, checkpoints_in
 
 if TYPE_CHECKING:
     from uedp_bench.contracts.mechanism import Mechanism
@@ -322,8 +322,10 @@ def check_read(parts: Components, data: Data) -> None:
     Raises:
         CapabilityError: naming the part and the column that it reads.
     """
-    check_there(parts.pipeline.parts, data.corpus)
-    check_there([parts.task], data.scored(data.corpus))
+    readers = [(part, data.corpus) for part in parts.pipeline.parts]
+    for reader, corpus in (*readers, (parts.task, data.scored(data.corpus))):
+        if (reason := not_there(reader, corpus)) is not None:
+            raise CapabilityError(reason)
 
 
 def prepare(
@@ -352,6 +354,7 @@ def prepare(
     device = choose_device(execution.device, execution.speed.threads)
     with planting(device):
         planted_corpus = planted_for(parts, data, spec)
+    injected = planted_corpus.injected
     cache = execution.state_folder / "cache"
     folder = execution.state_folder / identity.id
     checkpoints = checkpoints_in(folder, identity.id, device, execution.speed, execution.pace)
@@ -366,10 +369,10 @@ def prepare(
         planted_corpus.stats,
         device,
         execution.speed,
-        planted_corpus.injected,
+        injected,
         spec.delta,
         progress=execution.progress,
-        scope=scope_of(identity.parts, planted_corpus.corpus.fingerprint, planted_corpus.injected),
+        scope=scope_of(identity.parts, planted_corpus.corpus.fingerprint, injected),
         noise_source=spec.noise_source,
         public_stages=stages,
         downstream=planted_corpus.data.visible_downstream,

@@ -30,7 +30,7 @@ from uedp_bench.io.folders import (
     sync_files,
     write_json,
 )
-from uedp_bench.store.run_files import check_saved, save_release
+from uedp_bench.one_run.stored_run import check_saved, save_release
 
 if TYPE_CHECKING:
     from uedp_bench.contracts.source import CorpusStats

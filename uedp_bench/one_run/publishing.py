@@ -7,7 +7,7 @@ refused by name, before training where it says so (`Component.reads`), else when
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -116,17 +116,6 @@ def check_carried(pipeline: Pipeline, task: Component[Any]) -> None:
             raise CapabilityError(why)
     for why in _missing(task, pipeline.publishers):
         raise CapabilityError(f"the task {why}")
-
-
-def check_there(readers: Iterable[Component[Any]], corpus: Corpus) -> None:
-    """Refuse before training what reads a column that the source does not fill.
-
-    Raises:
-        CapabilityError: naming who reads what, and the layers that there are.
-    """
-    for reader in readers:
-        if (reason := not_there(reader, corpus)) is not None:
-            raise CapabilityError(reason)
 
 
 def not_there(reader: Component[Any], corpus: Corpus) -> str | None:

@@ -31,9 +31,8 @@ from uedp_bench.one_run.planting import Data, load_data
 from uedp_bench.one_run.preparing import Execution, Prepared, prepare
 from uedp_bench.one_run.private_data import Keeper, keep_result, marked
 from uedp_bench.one_run.protecting import Protected, Retraining, protect
+from uedp_bench.one_run.stored_run import after_failure, failed, forget, provenance, reason_of
 from uedp_bench.spec.identity import Identity
-from uedp_bench.store.result_files import failed, provenance, reason_of
-from uedp_bench.store.run_files import after_failure, forget
 
 
 @dataclass(frozen=True)
@@ -216,8 +215,8 @@ def _finished(ready: Prepared, keeper: Keeper, meter: Meter) -> Result:
     base = protected.trained.floor
     protected = protected.seen_as(with_messages(scored.release, ready.run))
     with meter("attack"):
-        retraining = Retraining(ready, protected.vocabulary, base)
-        attacked = attack_all(ready, protected.release, retraining.bound())
+        retraining = Retraining(ready, protected.vocabulary, base).bound()
+        attacked = attack_all(ready, protected.release, retraining)
     meter.add("attack", ready.run.checkpoints.earlier_seconds - before)
     with meter("account"):
         run_guarantees, selection = guarantees(ready, protected, attacked.lower_bounds)

@@ -136,7 +136,7 @@ def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
     from uedp_bench.spec.grid import expand
     from uedp_bench.spec.spec import parse_spec
     from uedp_bench.training.device import choose_device
-    from uedp_bench.training.rank_group import world_size
+    from uedp_bench.training.executors import world_size
 
     every = expand(parse_spec(data), options.max_runs)
     runs = options.select(every)
@@ -197,8 +197,6 @@ def cluster_of(options: Options) -> OnRay | None:
     Raises:
         InputError: for options that do not fit together.
     """
-    from uedp_bench.training.rank_group import world_size
-
     if options.on is None:
         for name in ("cpus", "gpus"):
             if getattr(options, f"{name}_per_run") is not None:
@@ -209,6 +207,8 @@ def cluster_of(options: Options) -> OnRay | None:
             f"--workers {options.workers} with --on: Ray decides how many runs are side by side, "
             "by what each takes (--cpus-per-run, --gpus-per-run)"
         )
+    from uedp_bench.training.executors import world_size
+
     if world_size() > 1:
         raise InputError(f"--on {options.on}: the ranks of torchrun compute one run; start alone")
     from uedp_bench.grid.grid_on_ray import OnRay

@@ -18,7 +18,7 @@ from uedp_bench.contracts.clients import CLIENT
 from uedp_bench.contracts.learner import Learner
 from uedp_bench.corpus import FloatArray, Index, IntArray
 from uedp_bench.errors import PrivacyError
-from uedp_bench.randomness.streams import Stream
+from uedp_bench.randomness import Stream
 from uedp_bench.training.bounds import Bound, Limits, NetworkLayer, Seen, check_limits
 from uedp_bench.training.local import LocalTraining, LocalWork
 from uedp_bench.training.noise import Noise

@@ -19,8 +19,7 @@ from uedp_bench.accounting.sampler_end_delta import check_coordinates
 from uedp_bench.contracts.saved_state import AttributeState
 from uedp_bench.corpus import FloatArray
 from uedp_bench.errors import PrivacyError
-from uedp_bench.randomness.noise_checks import check_normal
-from uedp_bench.randomness.streams import streams_of_parts
+from uedp_bench.randomness import check_normal, streams_of_parts
 from uedp_bench.training.sampling import Participation, RoundSampling
 
 MEASURED = 2**16

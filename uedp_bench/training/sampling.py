@@ -12,7 +12,7 @@ from uedp_bench.accounting.events import FixedSizeSampled, Gaussian, PoissonSamp
 from uedp_bench.contracts.learner import row_seeds
 from uedp_bench.corpus import FloatArray, IntArray
 from uedp_bench.errors import InputError, PrivacyError
-from uedp_bench.randomness.streams import Stream
+from uedp_bench.randomness import Stream
 
 Sampled = Gaussian | PoissonSampled | FixedSizeSampled
 """Privacy event of a round: the sampling of its units, and the noise that hides them."""

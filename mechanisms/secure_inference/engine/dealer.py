@@ -21,8 +21,7 @@ from torch import Tensor
 
 from uedp_bench.api import Name, PrivacyError, Stream
 from uedp_bench.mechanisms.secure_inference.engine import RING_BITS
-from uedp_bench.randomness.noise_checks import check_bits
-from uedp_bench.randomness.streams import Keystream
+from uedp_bench.randomness import Keystream, check_bits
 
 SERVER, CLIENT = 0, 1
 """The parties: who has the network, and who has the inputs."""

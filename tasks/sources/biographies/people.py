@@ -12,7 +12,7 @@ import numpy as np
 from rapidfuzz import fuzz, process
 
 from uedp_bench.api import Facts
-from uedp_bench.text.register_values import words_of_name
+from uedp_bench.text.automatic_annotation import words_of_name
 
 LOCALES: tuple[str, ...] = ("en_US", "de_DE", "fr_FR", "es_ES", "cs_CZ", "tr_TR", "sv_SE", "el_GR")
 """Locales of Faker's lists of names; half of all pages take the first."""

@@ -16,7 +16,7 @@ from uedp_bench.api import SPLITS, Corpus, Facts, Layer, SourceParams, Spans
 from uedp_bench.api.text import AnnotationParams
 from uedp_bench.tasks.sources.biographies.people import Subject, make_subject, written
 from uedp_bench.tasks.sources.generated import GeneratedSource
-from uedp_bench.text.register_values import WIKIPII
+from uedp_bench.text.automatic_annotation import WIKIPII
 
 Mark = tuple[int, int, str]
 """Start and end of the characters that are marked, and the tag."""

@@ -16,7 +16,7 @@ from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.secure_inference.engine import compile as compiling
 from uedp_bench.mechanisms.secure_inference.engine import dealer
 from uedp_bench.mechanisms.secure_inference.engine.dealer import Expansion
-from uedp_bench.randomness.streams import Stream
+from uedp_bench.randomness import Stream
 
 STATS = CorpusStats(20, 20, 0, 0, public=True)
 

@@ -34,7 +34,7 @@ from uedp_bench.one_run.planning.calibration import Target, solve
 from uedp_bench.one_run.planning.planned_mechanisms import PlannedMechanism
 from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
-from uedp_bench.randomness.streams import shared_stream
+from uedp_bench.randomness import shared_stream
 from uedp_bench.training.noise import BandedNoise
 from uedp_bench.training.sampling import CyclicCohorts, Guarded, TakingPart
 

@@ -30,7 +30,7 @@ from uedp_bench.mechanisms.private_training.uedp_group import UeDPGroup
 from uedp_bench.mechanisms.private_training.uedp_spread import UeDPSpread
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
 from uedp_bench.mechanisms.private_training.users import capped_units
-from uedp_bench.randomness.streams import Stream
+from uedp_bench.randomness import Stream
 
 CLIP, SENTENCE_CLIP, USERS = 0.7, 0.2, 5
 ROUNDING = 3e-6

@@ -29,10 +29,10 @@ from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.one_run.components import build
 from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
+from uedp_bench.one_run.stored_run import load_release
 from uedp_bench.one_run.training_stages import _check_served
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.spec import parse_spec
-from uedp_bench.store.run_files import load_release
 
 ROWS = 40
 STATS = CorpusStats(ROWS, ROWS, 0, 0, public=True)

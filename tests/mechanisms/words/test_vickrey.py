@@ -14,7 +14,7 @@ from uedp_bench.mechanisms.words.metric_dp import MetricDP
 from uedp_bench.mechanisms.words.noise import WordNoise
 from uedp_bench.mechanisms.words.vickrey import Vickrey
 from uedp_bench.one_run.planning.planned_mechanisms import PlannedMechanism
-from uedp_bench.text.nearest import Nearest
+from uedp_bench.text.word_vectors import Nearest
 
 STATS = CorpusStats(users=2, rows=3, sensitive_rows=2, entities=3, public=True)
 WORDS = {"red": (0, 0), "green": (0.5, 0), "blue": (0, 0.8), "grey": (1.0, 1.0)}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from same_numbers import check, entries
 
-from uedp_bench.store.result_files import provenance
+from uedp_bench.one_run.stored_run import provenance
 
 GOLDEN = Path(__file__).parents[2] / "one_run" / "same_numbers"
 

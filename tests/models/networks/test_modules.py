@@ -15,7 +15,7 @@ from uedp_bench.models.networks.modules import ModuleSet, load_modules, modules_
 from uedp_bench.one_run.components import build
 from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
-from uedp_bench.store.run_files import load_release
+from uedp_bench.one_run.stored_run import load_release
 
 ENSEMBLE = '''
 from dataclasses import replace

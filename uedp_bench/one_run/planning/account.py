@@ -19,8 +19,7 @@ from uedp_bench.accounting.events import (
 from uedp_bench.accounting.guarantee import SPREADS, Guarantee, NoiseSource, Sizes
 from uedp_bench.accounting.ledger import claimed, proven
 from uedp_bench.errors import MOST_SHOWN, InputError, plain, shown
-from uedp_bench.io.files import read_text, shown_path
-from uedp_bench.io.json_files import MOST_BYTES, FormError, faults, parse
+from uedp_bench.io.files import MOST_BYTES, FormError, faults, parse, read_text, shown_path
 from uedp_bench.one_run.planning.planned_mechanisms import (
     SIZES,
     MissingSizeError,

@@ -20,7 +20,7 @@ from uedp_bench.mechanisms.secure_inference.engine.compile import (
 from uedp_bench.mechanisms.secure_inference.engine.dealer import CLIENT, SERVER
 from uedp_bench.mechanisms.secure_inference.engine.program import Program
 from uedp_bench.mechanisms.secure_inference.engine.protocol import Party
-from uedp_bench.randomness.streams import Stream
+from uedp_bench.randomness import Stream
 
 STREAM = Stream(b"s" * 32)
 INPUTS = torch.linspace(-2.0, 2.0, 23)[None, None].repeat(5, 1, 1)

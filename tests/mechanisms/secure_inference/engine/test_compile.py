@@ -17,7 +17,7 @@ from uedp_bench.mechanisms.secure_inference.engine.compile import (
     SecureConfig,
     compile_network,
 )
-from uedp_bench.randomness.streams import Stream
+from uedp_bench.randomness import Stream
 
 CONFIGS = [
     {},

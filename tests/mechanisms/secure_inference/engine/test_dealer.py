@@ -22,7 +22,7 @@ from uedp_bench.mechanisms.secure_inference.engine.dealer import (
     unpack,
 )
 from uedp_bench.mechanisms.secure_inference.engine.layers import product
-from uedp_bench.randomness.streams import Stream
+from uedp_bench.randomness import Stream
 
 STREAM = Stream(b"s" * 32)
 

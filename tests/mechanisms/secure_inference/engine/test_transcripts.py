@@ -16,7 +16,7 @@ from uedp_bench.mechanisms.secure_inference.engine.compile import SecureConfig, 
 from uedp_bench.mechanisms.secure_inference.engine.dealer import CLIENT, SERVER, seeds_of
 from uedp_bench.mechanisms.secure_inference.engine.layers import encode
 from uedp_bench.mechanisms.secure_inference.engine.program import Program
-from uedp_bench.randomness.streams import Stream
+from uedp_bench.randomness import Stream
 
 STREAM = Stream(b"t" * 32)
 

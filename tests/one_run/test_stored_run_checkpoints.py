@@ -13,10 +13,10 @@ from uedp_bench.contracts.run_context import Speed
 from uedp_bench.grid.scheduler import Job, result_after
 from uedp_bench.grid.workers import DIED, Crash
 from uedp_bench.io.folders import only_process, refuse_links
+from uedp_bench.one_run import stored_run
 from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 from uedp_bench.spec.identity import Identity
-from uedp_bench.store import run_files
 
 LONG = {**USER_DP, "params": {**USER_DP["params"], "rounds": 6}}
 PRETRAINED = {"name": "next-word", "params": {"pretraining_epochs": 2}}
@@ -129,16 +129,16 @@ def test_noise_of_the_system_goes_on_and_its_key_goes_with_the_run(tmp_path):
 
 
 def test_another_number_of_ranks_or_units_at_once_starts_anew(monkeypatch):
-    one = run_files.made_by("x", "cpu", Speed())
-    assert one != run_files.made_by("x", "cpu", Speed(chunk=3))
-    monkeypatch.setattr("uedp_bench.training.rank_group.world_size", lambda: 2)
-    assert one != run_files.made_by("x", "cpu", Speed())
+    one = stored_run.made_by("x", "cpu", Speed())
+    assert one != stored_run.made_by("x", "cpu", Speed(chunk=3))
+    monkeypatch.setattr("uedp_bench.training.executors.world_size", lambda: 2)
+    assert one != stored_run.made_by("x", "cpu", Speed())
 
 
 def test_other_code_or_threads_start_anew_and_say_so(whole, tmp_path, monkeypatch):
     spec, expected, _, watch = whole
     killed(spec, tmp_path, "train", 3)
-    monkeypatch.setattr(run_files, "code_digest", lambda: "another")
+    monkeypatch.setattr(stored_run, "code_digest", lambda: "another")
     last = Watch()
     result = execute(spec, execution(tmp_path, last))
     assert ("starts anew, without the checkpoint: code changed since it was written", 0) in (
@@ -192,7 +192,7 @@ def test_a_link_in_its_place_is_refused(tmp_path):
 
 
 def test_other_kernels_start_anew(monkeypatch):
-    fast = run_files.made_by("x", "cpu", Speed())
+    fast = stored_run.made_by("x", "cpu", Speed())
     monkeypatch.setenv("UEDP_BENCH_FAST", "0")
-    assert {**fast, "kernels": "torch"} == run_files.made_by("x", "cpu", Speed())
+    assert {**fast, "kernels": "torch"} == stored_run.made_by("x", "cpu", Speed())
     assert fast["kernels"] == "fast"

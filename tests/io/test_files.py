@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from uedp_bench.io.json_files import (
+from uedp_bench.io.files import (
     MOST_BYTES,
     MOST_DEPTH,
     FormError,

@@ -1,1 +1,0 @@
-"""Streams of random numbers: secret and shared ones, and the source of their bits."""

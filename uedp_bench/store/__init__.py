@@ -1,1 +1,0 @@
-"""Folders of results, releases and checkpoints."""
