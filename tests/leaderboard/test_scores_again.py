@@ -15,7 +15,9 @@ from tests.support import checkpoints
 from uedp_bench.cli.leaderboard import _computed_again
 from uedp_bench.cli.main import run_cli
 from uedp_bench.contracts.results import Result, write_result
+from uedp_bench.errors import InputError
 from uedp_bench.leaderboard.validate import check
+from uedp_bench.leaderboard.validation.receipts import check_scores
 from uedp_bench.leaderboard.validation.report import Report
 from uedp_bench.one_run import planted_elsewhere
 
@@ -141,6 +143,42 @@ def test_left_out_numbers_are_missed(where: Path, honest: Result, own: Any, fiel
     empty: Any = () if field == "lower_bounds" else {}
     report = checked(where, honest.model_copy(update={field: empty}), own)
     assert any(each.where.startswith(field) for each in report.errors)
+
+
+@pytest.mark.parametrize(("name", "by"), [("delta", 5e-4), ("confidence", 5e-4)])
+def test_levels_of_bounds_are_compared_exactly(
+    where: Path, honest: Result, own: Any, name: str, by: float
+) -> None:
+    first, *rest = honest.lower_bounds
+    other = first.model_copy(update={name: getattr(first, name) + by})
+    report = checked(where, honest.model_copy(update={"lower_bounds": (other, *rest)}), own)
+    assert f"lower_bounds.0.{name}" in {each.where for each in report.errors}
+    assert "lower_bounds" not in messages(report)["spec.model"].replace("leakage", "")
+
+
+def test_parts_without_numbers_do_not_agree(honest: Result) -> None:
+    empty = {"details": {}, "leakage": {"audit": {}}, "lower_bounds": (), "utility": {}}
+    bare = honest.model_copy(update=empty)
+    (only,) = check_scores(bare, bare)
+    assert only.what.startswith("no numbers agree")
+
+
+def test_attacks_that_the_spec_leaves_out_are_not_compared(honest: Result) -> None:
+    spec = honest.spec.model_copy(update={"attacks": ()})
+    fewer = honest.model_copy(update={"spec": spec, "details": {}, "leakage": {}})
+    notes = {each.where: each for each in check_scores(fewer, honest)}
+    assert {each.severity for each in notes.values()} == {"note"}
+    assert "not compared" in notes["leakage.audit"].what
+    assert "audit" not in notes["spec.model"].what
+
+
+def test_other_mechanisms_of_the_spec_are_not_dropped(where: Path) -> None:
+    spec, settings = spec_of(where)
+    data = yaml.safe_load(Path(spec).read_text())
+    data["mechanisms"] = [["deidentify", *data["mechanisms"]]]
+    (where / "changed.yaml").write_text(yaml.safe_dump(data))
+    with pytest.raises(InputError, match="deidentify"):
+        _computed_again(str(where / "changed.yaml"), settings, where / "planted/coins.json", ())
 
 
 def test_the_command_scores_again_and_exits_by_the_verdict(

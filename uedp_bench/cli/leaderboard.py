@@ -168,7 +168,12 @@ def _computed_again(
     if model is None or model.name != MODEL or model.params.get("pretrained") == NO_MODEL_YET:
         return one_run(wanted)
     released = Ref(name="trained-elsewhere", params={"coins": str(coins.resolve())})
-    wanted = wanted.model_copy(update={"mechanisms": [[released]]})
+    parts = next(
+        (each for each in wanted.mechanisms if any(ref.name == released.name for ref in each)),
+        [released],
+    )
+    mechanisms = [[released if ref.name == released.name else ref for ref in parts]]
+    wanted = wanted.model_copy(update={"mechanisms": mechanisms})
     if (count := len(expand(wanted))) > 1:
         raise InputError(f"--spec {spec} stands for {count} runs: give one value a parameter")
     with TemporaryDirectory() as folder:
