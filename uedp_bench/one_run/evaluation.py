@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from uedp_bench.components.metric import refuse_undeclared
 from uedp_bench.contracts.leakage import Attack, Leakage
-from uedp_bench.contracts.release import Release
+from uedp_bench.contracts.release import Release, protected_rows
 from uedp_bench.contracts.results import (
     MOST_SAMPLES,
     Estimate,
@@ -29,14 +30,14 @@ from uedp_bench.contracts.results import (
 )
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.contracts.task import Task, Utility
-from uedp_bench.corpus import Corpus
-from uedp_bench.errors import PluginError, PrivacyError, UedpBenchError
+from uedp_bench.corpus import Corpus, concatenate
+from uedp_bench.errors import CapabilityError, PluginError, PrivacyError, UedpBenchError
 from uedp_bench.io.folders import disk_is_full
 from uedp_bench.one_run.components import Components, Sources, scored_rows
 from uedp_bench.one_run.planting import lacks, withheld
 from uedp_bench.one_run.preparing import Prepared
-from uedp_bench.one_run.protecting import Protected, with_inputs
-from uedp_bench.one_run.publishing import not_carried, not_there
+from uedp_bench.one_run.protecting import Protected
+from uedp_bench.one_run.publishing import not_carried, not_there, publish, wanted
 
 
 @dataclass(frozen=True)
@@ -64,10 +65,40 @@ def score(ready: Prepared, protected: Protected) -> Scored:
     if parts.pipeline.elsewhere is not None:
         run.note(scored_split="test" if rows.where("test").any() else "held_out")
         rows = scored_rows(rows)
-    release, rows = with_inputs(parts, protected.release, rows, run)
+    release, rows = _with_inputs(parts, protected.release, rows, run)
     task_utility = utility_of(parts.task, release, rows)
     floor = _public_only(parts, protected.trained.floor, rows, run)
     return Scored(release, task_utility.metrics, task_utility.details, floor)
+
+
+def _with_inputs(
+    parts: Components, release: Release, corpus: Corpus, run: Run
+) -> tuple[Release, Corpus]:
+    """The release as it is asked about test rows, and these rows.
+
+    Test text is the original, except for mechanisms that perturb inputs at inference: their test
+    rows are published as well. All else stays original, unless it became vectors.
+    """
+    pipeline = parts.pipeline
+    publishers = [part for part in pipeline.publishers if part.at_inference]
+    if not publishers:
+        return release, corpus
+    # Public rows are there for what mechanisms make of them; they were published before.
+    test = corpus.only("test", "public")
+    for publisher in publishers:
+        within = run.within(pipeline.stage_of(publisher))
+        test, _ = publish(publisher, test, within, wanted(pipeline, publisher, parts.task))
+    test = test.only("test")
+    trained_on = protected_rows(release)
+    if trained_on is None:
+        raise CapabilityError("the release shows no rows, though a mechanism perturbs its inputs")
+    shown = concatenate(trained_on, test)
+    release = release.showing(**{"published" if pipeline.shows_published else "inputs": shown})
+    if parts.task.scores_original:
+        return release, corpus
+    if test.vectors is not None:
+        return release, shown
+    return release, concatenate(corpus.take(np.flatnonzero(~corpus.where("test"))), test)
 
 
 def utility_of(task: Task[Any], release: Release, rows: Corpus) -> Utility:

@@ -17,11 +17,11 @@ from filelock import FileLock
 from uedp_bench.components import registry
 from uedp_bench.contracts.capabilities import Vocabulary
 from uedp_bench.contracts.mechanism import Events, TrainingMechanism, VocabularyMechanism
-from uedp_bench.contracts.release import PublishedOnly, Release, protected_rows
+from uedp_bench.contracts.release import PublishedOnly, Release
 from uedp_bench.contracts.results import ComponentSpec, RunSpec
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.contracts.task import WordCounts
-from uedp_bench.corpus import SPLITS, BoolArray, Corpus, concatenate
+from uedp_bench.corpus import SPLITS, BoolArray, Corpus
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.io.folders import private_folder, write_json
 from uedp_bench.io.sealed_files import DamagedFileError
@@ -29,7 +29,7 @@ from uedp_bench.one_run.components import Components, spec_of
 from uedp_bench.one_run.pipeline import Pipeline
 from uedp_bench.one_run.planting import expected, lacks
 from uedp_bench.one_run.preparing import Prepared
-from uedp_bench.one_run.publishing import publish, publish_all, wanted
+from uedp_bench.one_run.publishing import publish_all
 from uedp_bench.one_run.stored_run import load_release, save_release
 from uedp_bench.one_run.training_stages import TrainedStages, train_stages
 from uedp_bench.spec.identity import component_identity
@@ -140,36 +140,6 @@ def _published_only(parts: Components) -> Release:
             f"the task {parts.task.name} trains nothing and needs a mechanism that publishes"
         )
     return PublishedOnly()
-
-
-def with_inputs(
-    parts: Components, release: Release, corpus: Corpus, run: Run
-) -> tuple[Release, Corpus]:
-    """The release as it is asked about test rows, and these rows.
-
-    Test text is the original, except for mechanisms that perturb inputs at inference: their test
-    rows are published as well. All else stays original, unless it became vectors.
-    """
-    pipeline = parts.pipeline
-    publishers = [part for part in pipeline.publishers if part.at_inference]
-    if not publishers:
-        return release, corpus
-    # Public rows are there for what mechanisms make of them; they were published before.
-    test = corpus.only("test", "public")
-    for publisher in publishers:
-        within = run.within(pipeline.stage_of(publisher))
-        test, _ = publish(publisher, test, within, wanted(pipeline, publisher, parts.task))
-    test = test.only("test")
-    trained_on = protected_rows(release)
-    if trained_on is None:
-        raise CapabilityError("the release shows no rows, though a mechanism perturbs its inputs")
-    shown = concatenate(trained_on, test)
-    release = release.showing(**{"published" if pipeline.shows_published else "inputs": shown})
-    if parts.task.scores_original:
-        return release, corpus
-    if test.vectors is not None:
-        return release, shown
-    return release, concatenate(corpus.take(np.flatnonzero(~corpus.where("test"))), test)
 
 
 class Retraining:

@@ -215,8 +215,8 @@ def _finished(ready: Prepared, keeper: Keeper, meter: Meter) -> Result:
     base = protected.trained.floor
     protected = protected.seen_as(with_messages(scored.release, ready.run))
     with meter("attack"):
-        retraining = Retraining(ready, protected.vocabulary, base).bound()
-        attacked = attack_all(ready, protected.release, retraining)
+        retraining = Retraining(ready, protected.vocabulary, base)
+        attacked = attack_all(ready, protected.release, retraining.bound())
     meter.add("attack", ready.run.checkpoints.earlier_seconds - before)
     with meter("account"):
         run_guarantees, selection = guarantees(ready, protected, attacked.lower_bounds)
