@@ -255,16 +255,28 @@ def test_thresholds_that_say_nothing_are_refused(
     assert message in capsys.readouterr().err
 
 
-def test_a_spec_runs_first_and_its_audit_stops_at_the_threshold(tmp_path: Path, capsys) -> None:
-    spec = {
-        **yaml.safe_load(TINY),
-        "attacks": [{"name": "audit", "params": {"retrainings": 4, "stop": "early"}}],
-    }
-    file = tmp_path / "spec.yaml"
-    file.write_text(yaml.safe_dump(spec))
+@pytest.mark.parametrize(
+    ("params", "target"),
+    [
+        ({}, 0.5),
+        ({"target_epsilon": 0.1}, 0.5),
+        ({"target_epsilon": [0.1, 2.0]}, 2.0),
+        ({"stop": ["early", "never"]}, None),
+    ],
+)
+def test_an_audit_stops_where_every_threshold_is_decided(
+    params: dict[str, Any], target: float | None
+) -> None:
+    audit = {"name": "audit", "params": {"retrainings": 4, "stop": "early", **params}}
+    runs = expand(parse_spec({**yaml.safe_load(TINY), "attacks": [audit]}))
     thresholds = Thresholds(max={"audited": 0.5, "strict.user": 0.25, "perplexity": 0.1})
-    assert decisive_settings(file, thresholds) == {"attack.audit.target_epsilon": 0.5}
-    assert decisive_settings(file, Thresholds(max={"proven": 1})) == {}
+    settings = {} if target is None else {"attack.audit.target_epsilon": target}
+    assert decisive_settings(runs, thresholds) == settings
+    assert decisive_settings(runs, Thresholds(max={"proven": 1})) == {}
+
+
+def test_a_spec_runs_first(tmp_path: Path, capsys) -> None:
+    file = tmp_path / "spec.yaml"
     file.write_text(TINY)
     command = ("gate", str(file), "--max", "perplexity=1e9", "--out", str(tmp_path / "out"))
     assert run_cli(command) == 0

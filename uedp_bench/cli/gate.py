@@ -6,11 +6,11 @@ import math
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,7 +18,7 @@ from uedp_bench.cli.console import AsJson, PluginFiles, console, echo, print_jso
 from uedp_bench.errors import InputError, UedpBenchError
 
 if TYPE_CHECKING:
-    from uedp_bench.contracts.results import Result
+    from uedp_bench.contracts.results import Result, RunSpec
     from uedp_bench.leaderboard.evidence import Section
     from uedp_bench.leaderboard.gate import Check, Thresholds
 
@@ -165,10 +165,10 @@ def _results(
 
     if not target.is_file():
         raise InputError(f"{target}: no such spec")
-    check_names(expand(parse_spec(read_spec(str(target)))), thresholds)
-    results = list(
-        run(target, out=out, plugins=plugins, settings=decisive_settings(target, thresholds))
-    )
+    runs = expand(parse_spec(read_spec(str(target))))
+    check_names(runs, thresholds)
+    settings = decisive_settings(runs, thresholds)
+    results = list(run(target, out=out, plugins=plugins, settings=settings))
     failures = [result.error for result in results if result.error]
     if failures:
         raise UedpBenchError(f"{len(failures)} runs failed: {failures[0].message}")
@@ -184,21 +184,24 @@ def _holds_bundle(target: Path) -> bool:
     return any(location.name.endswith(SUFFIX) for location in Folder(target).find())
 
 
-def decisive_settings(spec: Path, thresholds: Thresholds) -> dict[str, float]:
+def decisive_settings(runs: Iterable[RunSpec], thresholds: Thresholds) -> dict[str, float]:
     """Settings with which an audit stops retraining once a threshold is exceeded."""
-    from uedp_bench.spec.spec import parse_spec, read_spec
-
     limits = [
         limit
         for name, limit in thresholds.max.items()
         if name.partition(".")[0] in ("audited", "strict") and limit > 0
     ]
-    attacks = parse_spec(read_spec(str(spec))).attacks
-    stops = [one for one in attacks if one.params.get("stop") == "early"]
+    params_by_name: dict[str, list[Mapping[str, Any]]] = {}
+    for ref in (ref for run in runs for ref in run.attacks):
+        params_by_name.setdefault(ref.name, []).append(ref.params)
     # The largest: a smaller one could end retrainings before another limit is decided.
-    if not limits or not stops or (stops[0].params.get("target_epsilon") or 0.0) > max(limits):
-        return {}
-    return {f"attack.{stops[0].name}.target_epsilon": max(limits)}
+    return {
+        f"attack.{name}.target_epsilon": max(
+            *limits, *(each.get("target_epsilon") or 0.0 for each in every)
+        )
+        for name, every in params_by_name.items()
+        if limits and all(each.get("stop") == "early" for each in every)
+    }
 
 
 def _write(file: Path, text: str) -> None:
