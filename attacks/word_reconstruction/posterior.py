@@ -152,12 +152,12 @@ def masked_guesses(model: str, cases: Sequence[Case], device: str, field: str) -
 
 
 def _load(model: str, field: str) -> tuple[Any, Any]:
-    from transformers import AutoModelForMaskedLM, AutoTokenizer
+    from transformers import AutoModelForMaskedLM
 
-    from uedp_bench.text.pretrained import readable
+    from uedp_bench.text.pretrained import readable, tokenizer_of
 
+    tokenizer = tokenizer_of(model, field)
     with readable(model, field):
-        tokenizer = AutoTokenizer.from_pretrained(model)
         network = AutoModelForMaskedLM.from_pretrained(model)
     if tokenizer.mask_token is None:
         raise InputError(f"{field} {model!r} has no mask token; use a masked language model")

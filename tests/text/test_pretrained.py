@@ -9,7 +9,10 @@ from filelock import FileLock
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support import checkpoints
+from uedp_bench.components.registry import models
 from uedp_bench.corpus import FeatureArray
+from uedp_bench.errors import InputError
 from uedp_bench.io.sealed_files import load_arrays, save_arrays
 from uedp_bench.text import pretrained
 from uedp_bench.text.pretrained import cached_vectors, full_batches
@@ -153,3 +156,18 @@ def test_names_of_a_part_are_read_once(
     assert cached_vectors(["k"], ["b", "e"], compute, cache=True).tolist() == [[1, 0], [1, 0]]
     assert compute.computed == list("abcde")
     assert len(opened) == 4  # names of the newest part, and the vectors of two
+
+
+@pytest.mark.parametrize(
+    ("model", "kind"), [("gpt2", ""), ("checkpoint", ""), ("bert", "MaskedLM"),
+                        ("checkpoint", "MaskedLM"), ("checkpoint", "SequenceClassification")],
+)  # fmt: skip
+def test_a_model_without_its_tokenizer_is_refused(model: str, kind: str, tmp_path: Path) -> None:
+    if kind:
+        checkpoints.encoder(tmp_path, kind)
+    else:
+        checkpoints.causal(tmp_path)
+    for file in tmp_path.glob("tokenizer*"):
+        file.unlink()
+    with pytest.raises(InputError, match=rf"^{model}\.pretrained .*tokenizer"):
+        models.create(model, {"pretrained": str(tmp_path)}).vocabulary((), origin="", private=False)

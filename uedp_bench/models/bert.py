@@ -22,7 +22,14 @@ from uedp_bench.io.files import state_of
 from uedp_bench.models.adapters import configured, load_adapted, save_adapted, whole
 from uedp_bench.models.bert_params import SIZES, TOKENS, BERTParams
 from uedp_bench.models.tokenizers import TokenizerVocabulary
-from uedp_bench.text.pretrained import SHAPES, cached_vectors, model_identity, readable, revision
+from uedp_bench.text.pretrained import (
+    SHAPES,
+    cached_vectors,
+    model_identity,
+    readable,
+    revision,
+    tokenizer_of,
+)
 
 if TYPE_CHECKING:
     from torch import nn
@@ -371,10 +378,7 @@ def _tokenizer(where: str) -> Any:
 @lru_cache(maxsize=4)
 def _tokenizer_of(where: str, states: object) -> Any:
     # States are an argument so that files that were written anew are read anew.
-    from transformers import AutoTokenizer
-
-    with readable(where, _FIELD):
-        tokenizer = AutoTokenizer.from_pretrained(where)
+    tokenizer = tokenizer_of(where, _FIELD)
     if tokenizer.mask_token is None:
         raise InputError(f"{_FIELD} {where!r} is no encoder of BERT's kind: it has no mask token")
     return tokenizer

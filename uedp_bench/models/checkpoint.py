@@ -22,7 +22,7 @@ from uedp_bench.api.networks import (
     save_weights,
 )
 from uedp_bench.models.tokenizers import ChatVocabulary, TokenizerVocabulary
-from uedp_bench.text.pretrained import readable, snapshot
+from uedp_bench.text.pretrained import snapshot, tokenizer_of
 
 if TYPE_CHECKING:
     from torch import nn
@@ -327,8 +327,6 @@ class Checkpoint(
 
     @cached_property
     def _tokenizer(self) -> Any:
-        from transformers import AutoTokenizer
-
         from uedp_bench.models.adapters import base_folder
 
         where, field = self._where, "checkpoint.pretrained"
@@ -336,8 +334,7 @@ class Checkpoint(
             where, field = adapter, "checkpoint.adapter"
         elif (base := base_folder(where, field)) and not (Path(where) / _TOKENIZER).is_file():
             where = base
-        with readable(where, field):
-            return AutoTokenizer.from_pretrained(where, trust_remote_code=False)
+        return tokenizer_of(where, field)
 
     @cached_property
     def _configuration(self) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,14 +12,14 @@ from uedp_bench.api import InputError, MayBePath
 from uedp_bench.api.networks import LanguageModel, Vocabulary
 from uedp_bench.models.adapters import LoraParams, configured, load_adapted, save_adapted, whole
 from uedp_bench.models.tokenizers import TokenizerVocabulary, words_of_bytes
+from uedp_bench.text.pretrained import no_progress_bars, readable, tokenizer_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from torch import nn
 
     from uedp_bench.models.networks.causal_transformer import TransformerNetwork
 
+_FIELD = "gpt2.pretrained"
 _SIZE_NAMES = ("n_layer", "n_embd", "n_head", "n_positions", "vocab_size")
 _SIZES: dict[str, dict[str, int]] = {
     "tiny": dict(zip(_SIZE_NAMES, (4, 128, 4, 256, 2_000), strict=True)),
@@ -82,10 +81,7 @@ class GPT2(LanguageModel[GPT2Params]):
         if where is None:
             size = self.params.vocabulary_size or _SIZES[self.params.configuration]["vocab_size"]
             return TokenizerVocabulary.train(texts, size, origin=origin, private=private)
-        from transformers import AutoTokenizer
-
-        with _readable(where):
-            tokenizer = AutoTokenizer.from_pretrained(where)
+        tokenizer = tokenizer_of(where, _FIELD)
         size = int(self._configuration(where).vocab_size)
         return TokenizerVocabulary(tokenizer, origin=f"tokenizer of {where}", size=size)
 
@@ -107,11 +103,9 @@ class GPT2(LanguageModel[GPT2Params]):
         import torch
         from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel
 
-        from uedp_bench.text.pretrained import no_progress_bars
-
         where = self.params.pretrained
         if where is not None:
-            with _readable(where), no_progress_bars():
+            with readable(where, _FIELD), no_progress_bars():
                 network = AutoModelForCausalLM.from_pretrained(where, dtype=torch.float32)
             if network.config.vocab_size < vocabulary.size:
                 raise InputError(
@@ -156,7 +150,6 @@ class GPT2(LanguageModel[GPT2Params]):
         from transformers import AutoModelForCausalLM
 
         from uedp_bench.models.networks.causal_transformer import TransformerNetwork
-        from uedp_bench.text.pretrained import no_progress_bars
 
         if self.params.lora_rank is not None:
             module = self._adapted(configured(AutoModelForCausalLM, folder / "network"), seed=0)
@@ -179,18 +172,5 @@ class GPT2(LanguageModel[GPT2Params]):
     def _configuration(where: str) -> Any:
         from transformers import AutoConfig
 
-        with _readable(where):
+        with readable(where, _FIELD):
             return AutoConfig.from_pretrained(where)
-
-
-@contextmanager
-def _readable(where: str) -> Iterator[None]:
-    """Turn what the library raises for an unknown or broken model into one line."""
-    try:
-        yield
-    except (OSError, ValueError) as error:
-        first = str(error).strip().splitlines()[0]
-        raise InputError(
-            f"gpt2.pretrained {where!r} is neither a readable local directory nor a model that "
-            f"the hub gives: {first}"
-        ) from error

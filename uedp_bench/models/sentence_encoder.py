@@ -12,7 +12,7 @@ from pydantic import Field
 
 from uedp_bench.api import FeatureArray, MayBePath, Params, Requirement
 from uedp_bench.api.networks import TextEncoder, Vocabulary
-from uedp_bench.text.pretrained import PretrainedModel, cached_vectors, readable
+from uedp_bench.text.pretrained import PretrainedModel, cached_vectors, tokenizer_of
 from uedp_bench.text.sentences import SentenceEmbedder, document_means, split_sentences
 
 if TYPE_CHECKING:
@@ -62,10 +62,7 @@ class FrozenSentences(TextEncoder[S]):
     @cached_property
     def mask(self) -> str:
         """The tokenizer's mask, where it has one."""
-        from transformers import AutoTokenizer
-
-        with readable(self.params.pretrained, self._field):
-            tokenizer = AutoTokenizer.from_pretrained(self.params.pretrained)
+        tokenizer = tokenizer_of(self.params.pretrained, self._field)
         return str(tokenizer.mask_token or "[MASK]")
 
     def frozen(self) -> bool:

@@ -62,7 +62,7 @@ def readable(where: str, field: str) -> Iterator[None]:
     """
     try:
         yield
-    except InputError:
+    except (InputError, MemoryError):
         raise
     except Exception as error:  # each library has types of its own for a damaged file
         if (base := adapter_base(Path(where))) not in (None, where):
@@ -75,6 +75,29 @@ def readable(where: str, field: str) -> Iterator[None]:
             f"{field} {where!r} is neither a readable local directory nor a model that the hub "
             f"gives: {lines[0]}"
         ) from error
+
+
+def tokenizer_of(where: str, field: str) -> Any:
+    """Tokenizer of a model, without code of its own.
+
+    Args:
+        where: hub id or local directory.
+        field: the parameter that names it.
+
+    Raises:
+        InputError: if it cannot be read, or there is none: the library then makes an empty one, to
+            which all texts are alike, and a model that reads so seems to leak nothing.
+    """
+    from transformers import AutoTokenizer
+
+    with readable(where, field):
+        tokenizer = AutoTokenizer.from_pretrained(where, trust_remote_code=False)
+    if len(tokenizer) <= len(tokenizer.all_special_tokens):
+        raise InputError(
+            f"{field} {where!r} has no tokenizer; save it beside the model: "
+            "tokenizer.save_pretrained(FOLDER)"
+        )
+    return tokenizer
 
 
 def model_identity(where: str, field: str) -> str:
