@@ -20,7 +20,7 @@ from uedp_bench.leaderboard.gate import with_mechanisms
 from uedp_bench.leaderboard.glossary import UNITS
 from uedp_bench.leaderboard.installed import OLDER
 from uedp_bench.leaderboard.rows import Row, aggregate, guarantees, headline
-from uedp_bench.leaderboard.run_pages.detail_tables import text
+from uedp_bench.leaderboard.run_pages.detail_tables import ROWS, text
 from uedp_bench.leaderboard.run_pages.in_words import no_leak_value, promise
 from uedp_bench.leaderboard.run_pages.least_protected import (
     HEAD,
@@ -222,7 +222,7 @@ def _least_protected(entries: Sequence[_Entry]) -> Section:
             details = [result.details.get(attack, {}) for result in one.results]
             groups = exposure_groups(details, one.row.guarantees)
             canaries += [(one.label, attack, *cells) for cells in group_cells(groups)]
-            users += [(one.label, attack, *cells) for cells in user_group_cells(details)]
+            users += [(one.label, attack, *cells) for cells in user_group_cells(details)[:ROWS]]
     return _section(
         "Least protected",
         [("row", "attack", *HEAD), *canaries],

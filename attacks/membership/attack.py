@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from uedp_bench.api import Attack, CapabilityError, Estimate, InputError, Leakage, Params, equals
 from uedp_bench.api.capabilities import Classifier, LabelOnly, RowScorer, Scorer, published_of
 from uedp_bench.api.text import user_numbers
-from uedp_bench.attacks.membership.groups import auc_of_most_records, user_groups
+from uedp_bench.attacks.membership.groups import LEAST_USERS, auc_of_most_records, user_groups
 from uedp_bench.attacks.membership.questions import (
     ClassesQuestion,
     LabelsQuestion,
@@ -66,11 +66,19 @@ class _Score(_Loose):
     roc: Points
 
 
+class _Group(_Loose):
+    name: str
+    members: int = Field(ge=LEAST_USERS)
+    non_members: int = Field(ge=LEAST_USERS)
+    p_value: float | None = Field(ge=0.0, le=1.0)
+
+
 class _Membership(_Loose):
     main_score: str
     strongest_score: str
     scores: dict[str, _Score]
     roc_user: Points
+    groups: tuple[_Group, ...] = ()
 
 
 def contradictions(
@@ -83,6 +91,8 @@ def contradictions(
             what = f"{shown(getattr(details, name))} is none of its scores"
             yield f"details.{name}", what
             return
+    if len({group.name for group in details.groups}) < len(details.groups):
+        yield "details.groups", "has several groups of one name"
     main = details.scores[details.main_score]
     for name, value in (("auc", main.auc.value), ("auc_user", main.auc_user.value)):
         if name in metrics and not _close(metrics[name].value, value):
@@ -247,7 +257,7 @@ class Membership(Attack[MembershipParams]):
                     f"membership: no user has rows in the split {split}, or none has rows there "
                     "alone; rows of members are in train, those of non-members in held_out"
                 )
-        return _judged(corpus, (members, others), train | out)
+        return _judged(corpus, (members, others), train | out, by_splits=True)
 
     def retrainings(self, offers: tuple[type, ...]) -> Mapping[str, int]:
         """Shadow models; a language model may need a reference model where there are none."""
@@ -294,7 +304,7 @@ class Membership(Attack[MembershipParams]):
                 **score_details,
                 "notes": notes,
                 "users": users,
-                "groups": user_groups(records, of_users, corpus, rng),
+                "groups": user_groups(records, of_users, corpus, planted, rng),
                 "judged": judged_users(records, planted, corpus).model_dump(),
                 "records_replaced_by_other_attacks": replaced,
             },
@@ -313,7 +323,11 @@ class Membership(Attack[MembershipParams]):
 
 
 def _judged(
-    corpus: Corpus, sides: tuple[IntArray, IntArray], records: BoolArray
+    corpus: Corpus,
+    sides: tuple[IntArray, IntArray],
+    records: BoolArray,
+    *,
+    by_splits: bool = False,
 ) -> PlantedMembership:
     """Members and non-members (user ids), judged by their rows among the records (rows,)."""
     rows = np.flatnonzero(records & np.isin(corpus.users, np.concatenate(sides))).tolist()
@@ -323,6 +337,7 @@ def _judged(
         non_members=tuple(others.tolist()),
         rows=tuple(rows),
         digests=tuple(digest(corpus.texts[row]) for row in rows),
+        by_splits=by_splits,
     )
 
 

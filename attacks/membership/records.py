@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from pydantic import Field
 
-from uedp_bench.api import Estimate, InputError, Metric, Planted
+from uedp_bench.api import Estimate, InputError, Metric, Planted, equals
 from uedp_bench.api.statistics import (
     Scores,
     auc,
@@ -38,12 +39,14 @@ class PlantedMembership(Planted):
         rows: the records that are scored: training rows of members, and what were training rows
             of non-members.
         digests: CRC-32 of the text of each, to recognise records that were replaced afterwards.
+        by_splits: True if the splits of the data say who is a member, and no draw.
     """
 
     members: tuple[int, ...]
     non_members: tuple[int, ...]
     rows: tuple[int, ...]
     digests: tuple[int, ...]
+    by_splits: bool = Field(default=False, exclude_if=equals(False))
 
 
 class Score(NamedTuple):

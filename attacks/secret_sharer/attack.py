@@ -189,6 +189,14 @@ def _words_of(layout: str, first: str, drawn: list[str]) -> tuple[str, str, str]
     return " ".join([*ahead, first]), secret, " ".join(behind)
 
 
+WORST_DECILE = NULL_MEAN * math.fsum(1.0 / at for at in range(1, 20))
+"""Mean worst decile, in bits, of 19 canaries that nobody memorised; of others it is smaller.
+
+The mean of the k largest of n exponential variables is 1 + H(n) - H(k) times theirs, with the
+harmonic numbers H (Renyi 1953); the tenth is rounded down.
+"""
+
+
 def _exposure(
     name: str, label: str, about: str, *, no_leak: float = NULL_MEAN, main: bool = False
 ) -> Metric:
@@ -221,8 +229,8 @@ class SecretSharer(Attack[SecretSharerParams]):
                   "canaries that so many other users mention", main=True),
         _exposure("exposure_mean", "exposure, all", "mean bits of all canaries"),
         _exposure("exposure_worst_decile", "exposure, worst decile", "mean bits of the most "
-                  "exposed tenth of ten canaries or more; 4.76 where nothing leaks",
-                  no_leak=NULL_MEAN * (1.0 + math.log(10.0))),
+                  "exposed tenth of ten canaries or more; at most 5.12 where nothing leaks",
+                  no_leak=WORST_DECILE),
         Metric("exposure_limit", "exposure limit", "what exposure by rank can reach at most",
                unit="bits", low=0.0, main=True),
         *(_exposure(f"exposure_{layout}_*", f"exposure, {layout}", "mean bits of secret words of "

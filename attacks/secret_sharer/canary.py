@@ -283,6 +283,8 @@ def contradictions(
                 what = f"{shown(canary.exposure)} does not follow from rank {canary.rank}"
                 yield f"details.canaries.{at}.exposure", what
     ordered = sorted(canary.exposure for canary in details.canaries)
+    if "exposure_worst_decile" in metrics and len(ordered) < 10:
+        yield "leakage.exposure_worst_decile", f"is of {len(ordered)} canaries, fewer than ten"
     words = [canary for canary in details.canaries if canary.kind == "word"]
     names = [canary for canary in details.canaries if canary.kind != "word"]
     expected = {

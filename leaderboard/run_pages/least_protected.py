@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Annotated
 
 import numpy as np
 from pydantic import BaseModel, Field, TypeAdapter
@@ -19,7 +20,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.contracts.results import Estimate
 from uedp_bench.leaderboard.cell_text import number
-from uedp_bench.leaderboard.run_pages.detail_tables import Details, shaped, table
+from uedp_bench.leaderboard.run_pages.detail_tables import ROWS, Details, shaped, table
 from uedp_bench.leaderboard.run_pages.figures import Figure, Interval, intervals
 from uedp_bench.statistics.exposure import NULL_MEAN, exposure_ceiling
 from uedp_bench.statistics.intervals import mean_estimate, seed_estimate, size_range
@@ -98,7 +99,7 @@ def exposure_groups(
     if not canaries or not all(one.is_ranked for one in canaries):
         return []
     groups = {"all canaries": canaries, **_parts(canaries)}
-    tail = max(1, len(canaries) // 10) if len(canaries) >= 10 else 0
+    tail = len(canaries) // 10 if len(canaries) >= 10 else 0
     level = 1.0 - ERROR / (len(groups) + (tail > 0))
     out = [_group(name, members, level) for name, members in groups.items()]
     out = [
@@ -121,6 +122,8 @@ def _parts(canaries: Sequence[_Canary]) -> _Groups:
         for one in canaries:
             if name := _name(by, one):
                 groups.setdefault(name, []).append(one)
+        if len(groups) > ROWS:  # no run plants so, and every group is compared with all others
+            continue
         held = [*parts.values(), list(canaries)]
         parts |= {name: members for name, members in groups.items() if members not in held}
     return parts
@@ -236,17 +239,36 @@ def group_cells(groups: Iterable[Group]) -> Iterator[tuple[object, ...]]:
 # ------------------------------------------------------------------------------------------- users
 
 
+_Share = Annotated[float, Field(ge=0.0, le=1.0)]
+_Count = Annotated[int, Field(ge=1, le=2**53)]
+
+
+class _Area(BaseModel):
+    value: _Share
+    low: _Share | None = None
+    high: _Share | None = None
+
+
 class _UserGroup(BaseModel):
-    name: str = Field(max_length=200)
-    members: int = Field(ge=1)
-    non_members: int = Field(ge=1)
-    auc_user: Estimate
-    p_value: float = Field(ge=0.0, le=1.0)
+    name: str
+    members: _Count
+    non_members: _Count
+    auc_user: _Area
+    p_value: _Share | None = None
 
 
 _USER_GROUPS = TypeAdapter(list[_UserGroup])
 
 USER_HEAD = ("group", "members", "non-members", "user AUC", "beyond chance")
+
+_DRAWN, _NAME = 40, 80
+"""Groups of a figure, and characters of a name, at most."""
+
+
+def _user_groups(details: Details) -> Sequence[_UserGroup]:
+    """Groups of one run; none where they have no shape, or several have one name."""
+    groups = shaped(_USER_GROUPS, details.get("groups")) or ()
+    return groups if len({one.name for one in groups}) == len(groups) else ()
 
 
 def user_group_cells(details: Iterable[Details]) -> list[tuple[object, ...]]:
@@ -254,24 +276,30 @@ def user_group_cells(details: Iterable[Details]) -> list[tuple[object, ...]]:
 
     Args:
         details: details of a membership attack in each run. Several have means over runs, of
-            numbers of users too, and the smallest p-value times their number.
+            numbers of users too, and the smallest p-value times their number. Without p-values,
+            as of fixed splits, nothing is compared with chance.
     """
     groups: dict[str, list[_UserGroup]] = {}
     for each in details:
-        for one in shaped(_USER_GROUPS, each.get("groups")) or ():
+        for one in _user_groups(each):
             groups.setdefault(one.name, []).append(one)
     rows = list[tuple[float, tuple[object, ...]]]()
     for name, runs in groups.items():
-        area = runs[0].auc_user
+        area = Estimate.model_validate(runs[0].auc_user.model_dump())
         if len(runs) > 1:
-            area = seed_estimate([one.auc_user.value for one in runs])
+            mean = seed_estimate([one.auc_user.value for one in runs])
+            low, high = max(mean.low or 0.0, 0.0), min(mean.high or 0.0, 1.0)
+            area = Estimate(value=mean.value, low=low, high=high)
         sizes = (
             round(float(np.mean(side)))
             for side in zip(*((one.members, one.non_members) for one in runs), strict=True)
         )
-        chance = len(runs) * min(one.p_value for one in runs)
-        cells = (name, *sizes, area.model_dump(), chance <= ERROR / len(groups))
-        rows.append((area.value, cells))
+        chances = [one.p_value for one in runs if one.p_value is not None]
+        is_marked = (
+            len(runs) * min(chances) <= ERROR / len(groups) if len(chances) == len(runs) else None
+        )
+        label = name if len(name) <= _NAME else f"{name[:_NAME]} …"
+        rows.append((area.value, (label, *sizes, area.model_dump(), is_marked)))
     return [cells for _, cells in sorted(rows, key=lambda row: -row[0])]
 
 
@@ -280,14 +308,21 @@ def least_protected_users(details: Details) -> list[Figure]:
     rows = user_group_cells([details])
     if not rows:
         return []
-    areas = [(str(cells[0]), Estimate.model_validate(cells[3])) for cells in rows]
+    areas = [(str(cells[0]), Estimate.model_validate(cells[3])) for cells in rows[:_DRAWN]]
     marks = [Interval(name, area.value, area.low, area.high) for name, area in areas]
+    chance = (
+        "0.5 where nothing leaks. The table marks groups that chance alone puts as far above 0.5 "
+        "in 5 % of the runs at most, all groups together (Mann-Whitney, one-sided)."
+    )
+    if any(cells[-1] is None for cells in rows):
+        chance = (
+            "the splits of the data say who is a member, and no draw: groups may be told apart by "
+            "their words alone, and none is compared with chance."
+        )
     return [Figure(
         "Least protected users",
-        "User AUC of the main score within users who have as many records, or most records of a "
-        "class, with its 95 % interval; 0.5 where nothing leaks. The table marks groups that "
-        "chance alone puts as far above 0.5 in 5 % of the runs at most, all groups together "
-        "(Mann-Whitney, one-sided).",
+        "User AUC of the main score within users who train with as many records, or have most of "
+        f"them in a class, with its 95 % interval; {chance}",
         intervals({"user AUC": marks}, "user AUC"),
         table("least protected users", USER_HEAD, rows), draws=("groups",),
     )]  # fmt: skip

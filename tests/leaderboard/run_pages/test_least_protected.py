@@ -60,6 +60,12 @@ def test_the_limit_of_the_worst_decile_is_that_of_simulated_ranks() -> None:
     assert _tail_limit(1, 1, 0.95) == pytest.approx(-math.log2(0.05), rel=0.02)
 
 
+def test_thousands_of_spreads_of_a_stranger_are_no_groups() -> None:
+    flood = [canary(2, "word", spread, 1) for spread in range(3000)]
+    names = by_name(exposure_groups([{"canaries": flood}])).keys()
+    assert not any(name.startswith("spread") for name in names)
+
+
 def test_a_leak_of_one_spread_is_found_there_alone() -> None:
     ranks = np.random.default_rng(7).integers(300, REFERENCES, size=5 * len(KINDS))
     ranks[-5:] = [1, 2, 1, 3, 1]
