@@ -189,8 +189,8 @@ def _words_of(layout: str, first: str, drawn: list[str]) -> tuple[str, str, str]
     return " ".join([*ahead, first]), secret, " ".join(behind)
 
 
-WORST_DECILE = NULL_MEAN * math.fsum(1.0 / at for at in range(1, 20))
-"""Mean worst decile, in bits, of 19 canaries that nobody memorised; of others it is smaller.
+WORST_DECILE = NULL_MEAN * (1.0 + math.log(10.0))
+"""Mean worst decile, in bits, of many canaries that nobody memorised; of 19 it is 5.12.
 
 The mean of the k largest of n exponential variables is 1 + H(n) - H(k) times theirs, with the
 harmonic numbers H (Renyi 1953); the tenth is rounded down.
@@ -229,7 +229,7 @@ class SecretSharer(Attack[SecretSharerParams]):
                   "canaries that so many other users mention", main=True),
         _exposure("exposure_mean", "exposure, all", "mean bits of all canaries"),
         _exposure("exposure_worst_decile", "exposure, worst decile", "mean bits of the most "
-                  "exposed tenth of ten canaries or more; at most 5.12 where nothing leaks",
+                  "exposed tenth of ten canaries or more; 4.76 where nothing leaks",
                   no_leak=WORST_DECILE),
         Metric("exposure_limit", "exposure limit", "what exposure by rank can reach at most",
                unit="bits", low=0.0, main=True),

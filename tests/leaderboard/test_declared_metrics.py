@@ -119,6 +119,17 @@ def test_an_entry_that_is_left_out_is_that_of_the_component(path):
     assert forged(path, lambda metrics: metrics["leakage"].pop("membership")) == set()
 
 
+def test_a_result_may_lack_a_metric_that_its_component_learned_later(path):
+    data = json.loads(path.read_text())
+    lost = data["metrics"]["leakage"]["membership"].pop()["name"]
+    other = path.with_name("older.json")
+    other.write_text(json.dumps(data))
+    assert OURS in {problem.where for problem in check(other).errors}
+    del data["leakage"]["membership"][lost]
+    other.write_text(json.dumps(data))
+    assert OURS not in {problem.where for problem in check(other).errors}
+
+
 def test_html_in_a_declaration_is_text(path):
     data = json.loads(path.read_text())
     payload = "<img src=x onerror=alert(1)>"
