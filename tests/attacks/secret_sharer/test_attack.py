@@ -13,9 +13,7 @@ import pytest
 
 from uedp_bench.attacks._planting import unused_name
 from uedp_bench.attacks.secret_sharer.attack import PlantedCanaries, SecretSharer
-from uedp_bench.attacks.secret_sharer.canary import contradictions
 from uedp_bench.contracts.release import Release
-from uedp_bench.contracts.results import Estimate
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import Corpus, Spans
 from uedp_bench.corpus.entity_detection import DetectionParams
@@ -397,22 +395,6 @@ def test_exposure_under_the_null_is_that_of_chance(
     (worst,) = (m.no_leak for m in SecretSharer.metrics if m.name == "exposure_worst_decile")
     assert np.mean(tails) == pytest.approx(worst, abs=1.0)
     assert np.mean(bits) == pytest.approx(NULL_MEAN, abs=4 * 1.44 / math.sqrt(len(bits)))
-
-
-@pytest.mark.parametrize(("count", "most"), [(10, 4.3), (19, 5.12), (25, 4.79), (1000, 4.77)])
-def test_worst_deciles_of_chance_are_near_their_value_of_no_leak(count: int, most: float) -> None:
-    tail = count // 10
-    harmonic = sum(1.0 / at for at in range(tail + 1, count + 1))
-    (no_leak,) = (m.no_leak for m in SecretSharer.metrics if m.name == "exposure_worst_decile")
-    assert NULL_MEAN * (1.0 + harmonic) == pytest.approx(no_leak, rel=0.12)
-    assert NULL_MEAN * (1.0 + harmonic) <= most
-
-
-def test_worst_deciles_of_few_canaries_are_contradictions() -> None:
-    canaries = [{"kind": "word", "rank": 1, "exposure": 8.0}] * 9
-    metrics = {"exposure_worst_decile": Estimate(value=8.0)}
-    places = [place for place, _ in contradictions(metrics, {"canaries": canaries})]
-    assert places == ["leakage.exposure_worst_decile"]
 
 
 def test_a_release_that_does_not_generate_has_no_beam_search(
