@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -293,17 +293,21 @@ def check_declarations(result: Result) -> Iterator[Problem]:
     task, _, _, *others = components(result.spec)
     mechanisms = [each for each in others if each.where.startswith("spec.mechanism")]
     attacks = {each.ref.name: each for each in others if each.where.startswith("spec.attacks")}
-    lists = [("metrics.utility", own.utility, [task]), ("metrics.cost", own.cost, mechanisms)]
+    lists: list[tuple[str, tuple[Metric, ...], Mapping[str, Any], list[Named]]] = [
+        ("metrics.utility", own.utility, result.utility, [task]),
+        ("metrics.cost", own.cost, result.cost.model_dump(exclude_none=True), mechanisms),
+    ]
     for name in dict.fromkeys([*result.leakage, *own.leakage]):
         where = f"metrics.leakage.{name}"
         if name not in result.leakage:
             yield error(where, "is of no attack that ran")
         elif name in attacks:
-            lists.append((where, own.leakage.get(name, ()), [attacks[name]]))
-    for where, listed, parts in lists:
+            listed = own.leakage.get(name, ())
+            lists.append((where, listed, result.leakage[name], [attacks[name]]))
+    for where, listed, measured, parts in lists:
         yield from _form(where, listed)
         if listed and all(each.component is not None for each in parts):
-            yield from _compared(where, listed, parts, result)
+            yield from _compared(where, listed, measured, parts, result)
     if result.headline is not None:
         ranks = "higher" if result.headline.larger_is_better else "lower"
         for at, one in enumerate(own.utility):
@@ -323,9 +327,21 @@ def _form(where: str, listed: Sequence[Metric]) -> Iterator[Problem]:
 
 
 def _compared(
-    where: str, listed: Sequence[Metric], parts: Sequence[Named], result: Result
+    where: str,
+    listed: Sequence[Metric],
+    measured: Iterable[str],
+    parts: Sequence[Named],
+    result: Result,
 ) -> Iterator[Problem]:
-    """Problems where declarations are not those of the components, which are installed."""
+    """Problems where declarations are not those of the components, which are installed.
+
+    Args:
+        where: place of the declarations in the result.
+        listed: declarations of the result.
+        measured: names of what the result measured, for which these declarations stand.
+        parts: components whose declarations they are.
+        result: the result.
+    """
     declared: dict[str, Metric] = {}
     for each in parts:
         declared |= {one.name: one for one in each.component.metrics} if each.component else {}
@@ -334,10 +350,7 @@ def _compared(
     names = [one.name for one in listed]
     # A metric that a component learned to compute later is in no older result of its version.
     later = [one for one in declared.values() if one.name not in names]
-    values = {"metrics.utility": result.utility, "metrics.cost": {}}.get(where)
-    if values is None:
-        values = result.leakage[where.rpartition(".")[2]]
-    hidden = any(one.reads(name) for one in later for name in values)
+    hidden = any(one.reads(name) for one in later for name in measured)
     if same and (hidden or names != [name for name in declared if name in names]):
         yield error(where, f"does not declare the metrics that {who} declares: {_MEND}")
         return

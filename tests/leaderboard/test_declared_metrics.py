@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from html import unescape
+from pathlib import Path
 
 import pytest
 from tiny import NOISELESS, SPIES, plugged, runs
@@ -19,6 +21,7 @@ from uedp_bench.leaderboard.validate import check
 from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 
+ROOT = Path(__file__).resolve().parents[2]
 MEMBERSHIP = {"name": "membership", "params": {"held_out_users": 10}}
 
 
@@ -128,6 +131,15 @@ def test_a_result_may_lack_a_metric_that_its_component_learned_later(path):
     del data["leakage"]["membership"][lost]
     other.write_text(json.dumps(data))
     assert OURS not in {problem.where for problem in check(other).errors}
+
+
+def test_a_cost_keeps_its_declaration(tmp_path):
+    bundle = ROOT / "leaderboard/results/reproductions/secure-inference-linear.jsonl.gz"
+    with gzip.open(bundle, "rt", encoding="utf-8") as lines:
+        data = next(one for one in map(json.loads, lines) if one["metrics"]["cost"])
+    stored = tmp_path / "result.json"
+    stored.write_text(json.dumps(data))
+    assert "metrics.cost" in forged(stored, lambda metrics: metrics["cost"].pop())
 
 
 def test_html_in_a_declaration_is_text(path):

@@ -60,7 +60,7 @@ def honest(where: Path) -> Result:
 
 @pytest.fixture(scope="module")
 def own(where: Path) -> Any:
-    """What the owner of the model computes again."""
+    """Result that the owner of the model computes again."""
     return _computed_again(*spec_of(where), where / "planted/coins.json", ())
 
 

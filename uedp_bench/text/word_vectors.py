@@ -349,7 +349,7 @@ class Nearest:
         error += self._half_residual
         # Sums of products in float32, in any order.
         error += (dimension + 8) * _UNIT * (_norms(cast) + self._largest) * (2 * self._largest)
-        # What the move lost, and what comparing in float64 loses.
+        # Errors of the move, and of comparing in float64.
         error += (dimension + 8) * 2.0**-51 * reach * (reach + far)
         return scores, error
 
