@@ -249,8 +249,8 @@ def test_a_server_that_returns_gets_all_while_runs_train(server, tmp_path, monke
         until(lambda: tracked.error)
         server.gone = False
         log(tracked, tmp_path, result_of("ab"))
+        until(lambda: sorted(server.took) == ["aa", "ab"])
         until(lambda: tracked.error is None)
-        assert sorted(server.took) == ["aa", "ab"]
     assert len(warnings) == 1
 
 
