@@ -18,7 +18,12 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from uedp_bench.api import Attack, CapabilityError, Estimate, InputError, Leakage, Params, equals
 from uedp_bench.api.capabilities import Classifier, LabelOnly, RowScorer, Scorer, published_of
 from uedp_bench.api.text import user_numbers
-from uedp_bench.attacks.membership.groups import LEAST_USERS, auc_of_most_records, user_groups
+from uedp_bench.attacks.membership.groups import (
+    LEAST_USERS,
+    UserScores,
+    auc_of_most_records,
+    user_groups,
+)
 from uedp_bench.attacks.membership.questions import (
     ClassesQuestion,
     LabelsQuestion,
@@ -291,8 +296,9 @@ class Membership(Attack[MembershipParams]):
             metrics["loss_gap"] = loss_gap(mine.logp, mine.sizes, records, run)
         if not isinstance(release, Scorer):
             details[f"records_without_{questions.truth}"] = int((~has_truth).sum())
-        rng, of_users = run.shared("membership", "groups"), scores[main].users
-        if (most := auc_of_most_records(records, of_users, rng)) is not None:
+        rng = run.shared("membership", "groups")
+        judged = UserScores.from_records(records, scores[main].users)
+        if (most := auc_of_most_records(judged, rng)) is not None:
             metrics["auc_user_most_records"] = most
         notes = [*details["notes"], *about["notes"], *score_details["notes"]]
         users = {"members": len(planted.members), "non_members": len(planted.non_members)}
@@ -304,7 +310,7 @@ class Membership(Attack[MembershipParams]):
                 **score_details,
                 "notes": notes,
                 "users": users,
-                "groups": user_groups(records, of_users, corpus, planted, rng),
+                "groups": user_groups(judged, records, corpus, planted, rng),
                 "judged": judged_users(records, planted, corpus).model_dump(),
                 "records_replaced_by_other_attacks": replaced,
             },

@@ -8,6 +8,7 @@ chance of a Mann-Whitney test is that of an attack that finds nothing. Fixed spl
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -24,28 +25,60 @@ LEAST_USERS = 5
 groups, or all users, differ by fewer: the difference of their numbers would name them too."""
 
 
-def auc_of_most_records(
-    records: Records, scores: FloatArray, rng: np.random.Generator
-) -> Estimate | None:
+@dataclass(frozen=True, eq=False)
+class UserScores:
+    """Scores of the users that were judged, in the order of their numbers.
+
+    Attributes:
+        numbers: (users,) numbers of the users.
+        member: (users,) True for members.
+        scores: (users,) high for members.
+        most_records: (users,) True for the tenth with the most records that were scored, and for
+            users with as many records as the last of it.
+    """
+
+    numbers: IntArray
+    member: BoolArray
+    scores: FloatArray
+    most_records: BoolArray
+
+    @classmethod
+    def from_records(cls, records: Records, scores: FloatArray) -> UserScores:
+        """Join the users' scores (users,) with the records that were scored."""
+        numbers, first, counts = np.unique(records.users, return_index=True, return_counts=True)
+        least = np.sort(counts)[-max(1, len(counts) // 10)]
+        return cls(numbers, records.member[first], scores, counts >= least)
+
+    def is_large(self, chosen: BoolArray) -> bool:
+        """True if enough of the chosen users (users,) stand on either side."""
+        members, others = chosen & self.member, chosen & ~self.member
+        return min(int(members.sum()), int(others.sum())) >= LEAST_USERS
+
+    def sides(self, chosen: BoolArray) -> tuple[Scores, Scores]:
+        """Scores of the chosen users (users,), members and non-members."""
+        ours, others = chosen & self.member, chosen & ~self.member
+        return (
+            Scores(self.scores[ours], self.numbers[ours]),
+            Scores(self.scores[others], self.numbers[others]),
+        )
+
+
+def auc_of_most_records(users: UserScores, rng: np.random.Generator) -> Estimate | None:
     """AUC of the tenth of the users with the most records; None if all users have as many.
 
-    Users with as many records as the last of the tenth count too.
-
     Args:
-        records: records that were scored.
-        scores: (users,) scores in the order of the users' numbers, high for members.
+        users: users with their scores.
         rng: random generator of the interval.
     """
-    tenth = _most_records(records)
-    users, member = _users(records)
-    if tenth.all() or not _is_large(tenth, member):
+    tenth = users.most_records
+    if tenth.all() or not users.is_large(tenth):
         return None
-    return auc_estimate(*_sides(users, member, scores, tenth), rng)
+    return auc_estimate(*users.sides(tenth), rng)
 
 
 def user_groups(
+    users: UserScores,
     records: Records,
-    scores: FloatArray,
     corpus: Corpus,
     planted: PlantedMembership,
     rng: np.random.Generator,
@@ -53,25 +86,23 @@ def user_groups(
     """Groups of users with AUC, interval and p-value, as JSON values.
 
     Args:
+        users: users with their scores.
         records: records that were scored.
-        scores: (users,) scores in the order of the users' numbers, high for members.
         corpus: corpus of the records.
         planted: members and non-members, with all records of each.
         rng: random generator of the intervals.
     """
-    users, member = _users(records)
-    counts = _counts(records, corpus, planted)
-    published = [np.ones(len(users), dtype=bool)]
-    if _is_large(tenth := _most_records(records), member):
-        published.append(tenth)
+    published = [np.ones(len(users.numbers), dtype=bool)]
+    if users.is_large(users.most_records):
+        published.append(users.most_records)
     out = []
-    for column in _columns(records, corpus, counts):
-        for name, chosen in _large_groups(column, member):
+    for column in _columns(records, corpus, _counts(users, corpus, planted)):
+        for name, chosen in _large_groups(column, users):
             differences = [chosen ^ other for other in published]
-            if not all(_is_large(each, member) or not each.any() for each in differences):
+            if not all(users.is_large(each) or not each.any() for each in differences):
                 continue
             published.append(chosen)
-            members, others = _sides(users, member, scores, chosen)
+            members, others = users.sides(chosen)
             chance = None if planted.by_splits else _p_value(members.values, others.values)
             out.append({
                 "name": name,
@@ -83,46 +114,20 @@ def user_groups(
     return out
 
 
-def _users(records: Records) -> tuple[IntArray, BoolArray]:
-    """Numbers of the users (users,), and which are members."""
-    users, first = np.unique(records.users, return_index=True)
-    return users, records.member[first]
-
-
-def _counts(records: Records, corpus: Corpus, planted: PlantedMembership) -> IntArray:
+def _counts(users: UserScores, corpus: Corpus, planted: PlantedMembership) -> IntArray:
     """(users,) records that each trains with; other attacks replaced some of members alone."""
     owners = corpus.users[np.array(planted.rows, dtype=np.int64)]
-    return np.bincount(owners)[np.unique(records.users)]
-
-
-def _most_records(records: Records) -> BoolArray:
-    """(users,) the tenth with the most records that were scored."""
-    counts = records.by_user(np.ones(len(records.users)))
-    least = np.sort(counts)[-max(1, len(counts) // 10)]
-    return np.asarray(counts >= least)
-
-
-def _sides(
-    users: IntArray, member: BoolArray, scores: FloatArray, chosen: BoolArray
-) -> tuple[Scores, Scores]:
-    """Scores of the chosen users, members and non-members; all arrays are (users,)."""
-    ours, others = chosen & member, chosen & ~member
-    return Scores(scores[ours], users[ours]), Scores(scores[others], users[others])
-
-
-def _is_large(chosen: BoolArray, member: BoolArray) -> bool:
-    """True if enough of the chosen users (users,) stand on either side."""
-    return min(int((chosen & member).sum()), int((chosen & ~member).sum())) >= LEAST_USERS
+    return np.bincount(owners)[users.numbers]
 
 
 def _large_groups(
-    column: Sequence[tuple[str, BoolArray]], member: BoolArray
+    column: Sequence[tuple[str, BoolArray]], users: UserScores
 ) -> list[tuple[str, BoolArray]]:
     """Groups of a column that are large, but for all users; so are those in none of them."""
-    groups = [(name, some) for name, some in column if _is_large(some, member) and not some.all()]
+    groups = [(name, some) for name, some in column if users.is_large(some) and not some.all()]
     while groups:
         rest = ~np.any([some for _, some in groups], axis=0)
-        if not rest.any() or _is_large(rest, member):
+        if not rest.any() or users.is_large(rest):
             break
         groups.remove(min(groups, key=lambda group: group[1].sum()))
     return groups

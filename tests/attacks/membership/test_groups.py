@@ -12,6 +12,7 @@ import pytest
 from scipy.stats import hypergeom
 
 from uedp_bench.attacks.membership.groups import (
+    UserScores,
     _p_value,
     auc_of_most_records,
     user_groups,
@@ -63,7 +64,8 @@ def groups_of(
 ) -> list[dict[str, Any]]:
     planted = planted_of(corpus, member, by_splits=by_splits)
     records = records_of(corpus, member)
-    return user_groups(records, scores, corpus, planted, np.random.default_rng(0))
+    users = UserScores.from_records(records, scores)
+    return user_groups(users, records, corpus, planted, np.random.default_rng(0))
 
 
 def test_the_class_that_leaks_is_marked_alone() -> None:
@@ -149,8 +151,9 @@ def test_records_are_those_of_the_training_data() -> None:
     kept = np.ones(len(corpus.texts), dtype=bool)
     kept[first[member]] = kept[first[member] + 1] = False
     records = records_of(corpus, member).only(kept, "replaced")
+    users = UserScores.from_records(records, np.zeros(80))
     groups = user_groups(
-        records, np.zeros(80), corpus, planted_of(corpus, member), np.random.default_rng(0)
+        users, records, corpus, planted_of(corpus, member), np.random.default_rng(0)
     )
     sizes = {group["name"]: (group["members"], group["non_members"]) for group in groups}
     assert {name: size for name, size in sizes.items() if name.startswith("records")} == {
@@ -228,14 +231,16 @@ def test_the_tenth_with_the_most_records_is_judged_by_itself() -> None:
     member = np.arange(USERS) // 10 % 2 == 0
     scores = rng.normal(size=USERS) + 9.0 * (member & (counts == 9))
     records = records_of(corpus_of(counts), member)
-    area = auc_of_most_records(records, scores, np.random.default_rng(0))
+    users = UserScores.from_records(records, scores)
+    area = auc_of_most_records(users, np.random.default_rng(0))
     assert area is not None
     assert area.value == 1.0
     # Five on either side whom chance might put in order: an exact interval.
     assert area.low is not None
     assert area.low < 1.0
     alike = records_of(corpus_of(np.full(USERS, 2)), member)
-    assert auc_of_most_records(alike, scores, np.random.default_rng(0)) is None
+    users = UserScores.from_records(alike, scores)
+    assert auc_of_most_records(users, np.random.default_rng(0)) is None
 
 
 def test_users_without_a_class_are_in_no_class() -> None:
