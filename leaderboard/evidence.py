@@ -16,7 +16,7 @@ from uedp_bench.leaderboard.board_cells import Sheet, sheets, shown
 from uedp_bench.leaderboard.boards import boards, is_unprotected, labels, title
 from uedp_bench.leaderboard.cell_text import seeds_text
 from uedp_bench.leaderboard.comparisons import contradicts_proof, warnings
-from uedp_bench.leaderboard.gate import with_mechanisms
+from uedp_bench.leaderboard.gate import PACKED, with_mechanisms
 from uedp_bench.leaderboard.glossary import UNITS
 from uedp_bench.leaderboard.installed import OLDER
 from uedp_bench.leaderboard.rows import Row, aggregate, guarantees, headline
@@ -59,12 +59,15 @@ class _Entry:
     results: tuple[Result, ...]
 
 
-def evidence(results: Sequence[Result], mechanisms: Sequence[str] = ()) -> tuple[Section, ...]:
+def evidence(
+    results: Sequence[Result], mechanisms: Sequence[str] = (), *, packed: bool = False
+) -> tuple[Section, ...]:
     """Sections of a report, without a time or a path: the same results make the same ones.
 
     Args:
         results: results of any rows, the unprotected ones among them.
         mechanisms: mechanisms of the rows to report; all where empty.
+        packed: True for results of a bundle, which holds no failed runs.
 
     Raises:
         UnknownNameError: if no row has a mechanism.
@@ -83,12 +86,12 @@ def evidence(results: Sequence[Result], mechanisms: Sequence[str] = ()) -> tuple
         for row, label in zip(board, labels(board), strict=True)
     ]
     reported = [one for one in entries if one.row.group in groups]
-    makers = (_verdict, _units, _guarantees, _measurements, _least_protected, _data)
-    sections = [make(reported) for make in makers]
+    makers = (_units, _guarantees, _measurements, _least_protected, _data)
+    sections = [_verdict(reported, packed), *(make(reported) for make in makers)]
     return (*sections, _hashes(entries), _standards(reported))
 
 
-def _verdict(entries: Sequence[_Entry]) -> Section:
+def _verdict(entries: Sequence[_Entry], packed: bool) -> Section:
     warned = warnings(_rows_beside(entries))
     cells = [
         (one.label, seeds_text(one.row),
@@ -99,7 +102,8 @@ def _verdict(entries: Sequence[_Entry]) -> Section:
         "Verdict",
         [("row", "seeds", "verdict"), *cells],
         sentences=("All numbers are those of the results: uedp-bench leaderboard validate computes "
-                   "guarantees and lower bounds again, from events and scores.",),
+                   "guarantees and lower bounds again, from events and scores.",
+                   *([f"Of failed runs, {PACKED}."] if packed else [])),
     )  # fmt: skip
 
 

@@ -29,7 +29,7 @@ FAILURES = "runs and attacks that failed"
 """Names of the checks that every gate has."""
 
 PACKED = "none is known: bundles leave failed runs out, and the folder of the runs has them"
-"""Reason of `FAILURES` where results were read from a bundle."""
+"""Sentence on failed runs where results were read from a bundle."""
 
 
 def _no_truth_value(value: object) -> object:

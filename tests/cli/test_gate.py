@@ -8,6 +8,7 @@ import pytest
 from board_results import seeds
 
 from uedp_bench.cli.main import run_cli
+from uedp_bench.leaderboard.gate import PACKED
 from uedp_bench.leaderboard.sources import write_bundle
 
 
@@ -35,6 +36,20 @@ def test_unusable_files_are_refused_by_name(
     bundle.write_bytes(b"none")
     assert "all.jsonl.gz" in refusal(capsys, bundle, "--out", tmp_path / "r.md")
     assert not (tmp_path / "r.md").exists()
+
+
+def test_a_report_of_a_bundle_says_that_failed_runs_are_missing(
+    bundle: Path, tmp_path: Path
+) -> None:
+    folder, out = tmp_path / "runs", tmp_path / "report.md"
+    for run in seeds("user-dp", 80.0):
+        (folder / run.id).mkdir(parents=True)
+        (folder / run.id / "result.json").write_text(run.model_dump_json())
+    texts = []
+    for target in (bundle, folder):
+        assert run_cli(["report", str(target), "--out", str(out)]) == 0
+        texts.append(out.read_text())
+    assert [PACKED in text for text in texts] == [True, False]
 
 
 def test_a_missing_browser_is_named_before_any_work(

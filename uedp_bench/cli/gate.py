@@ -270,7 +270,7 @@ def report_command(
     load_plugins(plugin or [])
     if not (results := load_results([runs])):
         raise InputError(f"no results in {runs}; make some with: uedp-bench quickstart")
-    sections = evidence(results, mechanism or ())
+    sections = evidence(results, mechanism or (), packed=_holds_bundle(runs))
     text = _markdown(sections) if out.suffix == ".md" else _html(sections)
     try:
         if browser:
