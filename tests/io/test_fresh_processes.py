@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import UserDict
 from multiprocessing import Pipe
 
 import pytest
@@ -40,6 +41,22 @@ def test_environment_is_that_of_now_and_memory_is_not(monkeypatch):
     assert [each[1] for each in (first, second, third)] == ["first", "second", None]
     assert len({os.getpid(), first[0], second[0], third[0]}) == 4
     assert not any(each[3] for each in (first, second, third))
+
+
+class Changing(UserDict):
+    """Environment that another thread takes a variable from while it is copied."""
+
+    def __iter__(self):
+        names = [*self.data]
+        self.data.pop("UEDP_BENCH_TEST", None)
+        return iter(names)
+
+
+def test_a_variable_that_goes_while_a_process_starts_stops_nothing(monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "environ", Changing({**os.environ, "UEDP_BENCH_TEST": "gone"}))
+        state = child_state("UEDP_BENCH_TEST")
+    assert state[1] is None
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the server is for Linux")

@@ -37,11 +37,18 @@ def start_fresh(
     context = multiprocessing.get_context("forkserver" if sys.platform == "linux" else "spawn")
     context.set_forkserver_preload(list(imports))
     process: BaseProcess = context.Process(  # type: ignore[attr-defined]
-        target=_begin, args=(dict(os.environ), target, args), daemon=daemon
+        target=_begin, args=(_environment(), target, args), daemon=daemon
     )
     with _without_ctrl_c():
         process.start()
     return process
+
+
+def _environment() -> dict[str, str]:
+    """Environment variables of this process, without those that another thread takes away now."""
+    # Tracking sets MLflow's limits and takes them back in a thread: dict(os.environ), which looks
+    # up names that it has listed before, would raise KeyError.
+    return {name: value for name in os.environ if (value := os.environ.get(name)) is not None}
 
 
 @contextmanager
