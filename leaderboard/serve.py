@@ -66,7 +66,8 @@ class SiteOnDemand:
 
     def is_made(self, name: str) -> bool:
         """True if a file need not be made to be read."""
-        return name in self._versions and self._versions[name][:16] == self.version(name)
+        # One look: `update` may remove the name meanwhile, in the thread that follows results.
+        return self._versions.get(name, "")[:16] == self.version(name)
 
     def make(self, name: str) -> None:
         """Makes a file of the site, unless it is made already."""

@@ -121,14 +121,19 @@
     summary.replaceChildren(element("p", {}, tally(now)), now.length ? comparable(now) : elsewhere(found));
   }
 
+  /** Searches for what is in the box. */
+  function find() {
+    set({ q: search.value.trim() });
+    waiting = 0; // only now: `draw` leaves the box alone while somebody types
+  }
+
   selects.forEach((select, name) => select.addEventListener("change", () => set({ [name]: select.value })));
   search.addEventListener("input", () => {
     window.clearTimeout(waiting);
-    waiting = window.setTimeout(() => {
-      set({ q: search.value.trim() });
-      waiting = 0;
-    }, 150); // milliseconds without a key
+    waiting = window.setTimeout(find, 150); // milliseconds without a key
   });
+  // A page that loads itself again reads from the link what was typed a moment before.
+  document.addEventListener("uedp:reload", () => waiting && find());
   document.getElementById("everything").addEventListener("click", () => {
     window.clearTimeout(waiting);
     waiting = 0;

@@ -21,6 +21,7 @@
     message.textContent = !answer ? "The server does not answer." : answer.ok ? "" : "This page is gone: its run has no result any more.";
     if (answer?.ok && answer.headers.get("ETag") !== version) {
       kept("uedp-focus", document.activeElement ? document.activeElement.id : "");
+      document.dispatchEvent(new CustomEvent("uedp:reload"));
       window.location.reload();
     }
   }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import monotonic
+
 import pytest
 
 from uedp_bench.contracts.results import ComponentSpec, Estimate, Result, RunSpec, write_result
@@ -40,6 +42,42 @@ def server(runs):
         yield started
 
 
+class Gate:
+    """Stands before the server, and keeps a page's question for its version while it is shut.
+
+    Args:
+        page: open page; it asks no other question before the last one is answered.
+    """
+
+    def __init__(self, page):
+        self._page, self._is_open, self._kept = page, True, []
+        page.route("**/*", self._pass)
+
+    def _pass(self, route):
+        if self._is_open or route.request.method != "HEAD":
+            route.continue_()
+        else:
+            self._kept.append(route)
+
+    def shut(self):
+        """Returns when a question is kept."""
+        self._is_open = False
+        until(self._page, lambda: self._kept)
+
+    def open(self):
+        """Passes the question on."""
+        self._is_open = True
+        self._kept.pop().continue_()
+
+
+def until(page, condition):
+    """Waits until something is true of what Playwright has told."""
+    end = monotonic() + 60
+    while not condition():
+        assert monotonic() < end
+        page.wait_for_timeout(20)
+
+
 def test_an_open_page_follows_results_and_keeps_its_view(
     server, runs, visit, accessible, monkeypatch
 ):
@@ -58,12 +96,15 @@ def test_an_open_page_follows_results_and_keeps_its_view(
     assert page.locator("#q").input_value() == "uedp"
     assert page.evaluate("[uedp.shown().length, uedp.rows.length]") == [1, 2]
     accessible(page, within="#view-table")
-    # Somebody types on while a result arrives.
-    page.locator("#q").press("End")
-    page.keyboard.type("-group")
-    page.evaluate("window.before = true")
+    # Somebody types on while a result arrives, and the page loads again at the last key.
+    gate = Gate(page)
+    gate.shut()
     put(runs, "uedp-group")
     server.site.refresh()
+    page.locator("#q").press("End")
+    page.evaluate("window.before = true")
+    page.keyboard.type("-group")
+    gate.open()
     page.wait_for_function("window.before === undefined && window.uedp")
     page.wait_for_function("document.activeElement.id === 'q'")
     page.keyboard.type("s")
@@ -79,20 +120,23 @@ def test_a_page_loads_again_only_when_it_changes_and_not_while_paused(server, ru
     page = visit(server.url + "table.html")
     page.goto(f"{server.url}runs/uedp1.html")
     page.evaluate("window.before = true")
-    answers = []
-    page.on("response", lambda answer: answer.request.method == "HEAD" and answers.append(answer))
+    gate = Gate(page)
+    gate.shut()
     put(runs, "user-dp", perplexity=3.0)
     server.site.refresh()
-    with page.expect_response(lambda answer: answer.request.method == "HEAD"):
-        pass
-    page.wait_for_timeout(300)
+    asked = []
+    page.on("request", lambda request: request.method == "HEAD" and asked.append(request))
+    gate.open()
+    until(page, lambda: asked)  # the next question: the answer to the one before is in
     assert page.evaluate("window.before") is True  # another run's change
+    gate.shut()
     page.get_by_role("button", name="Pause updates").click()
     put(runs, "uedp", perplexity=4.0)
     server.site.refresh()
-    answers.clear()
+    gate.open()  # a question from before the pause loads no page either
+    asked.clear()
     page.wait_for_timeout(2500)
-    assert answers == []
+    assert asked == []
     assert page.evaluate("window.before") is True
     assert page.get_by_text("Updates are paused.").is_visible()
     page.reload()
@@ -101,7 +145,7 @@ def test_a_page_loads_again_only_when_it_changes_and_not_while_paused(server, ru
     put(runs, "uedp", perplexity=5.0)
     server.site.refresh()
     page.get_by_role("button", name="Resume updates").click()
-    page.wait_for_function("window.before === undefined")
+    page.wait_for_function("window.before === undefined && document.readyState === 'complete'")
     assert "5.00" in page.locator("main").inner_text()
 
 
