@@ -198,7 +198,7 @@ def test_serve_starts_without_results_follows_them_and_cleans_up(serve, tmp_path
     assert "noiseless" in page(f"{url}runs/aa01.html")
     assert list((tmp_path / "temporary").iterdir())
     process.send_signal(end)
-    assert process.communicate(timeout=20)[0] == "stopped\n"
+    assert process.communicate(timeout=120)[0] == "stopped\n"
     assert process.returncode == 0
     assert not list((tmp_path / "temporary").iterdir())
 

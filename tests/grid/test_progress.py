@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 import time
 
@@ -66,7 +67,7 @@ def test_a_notebook_has_one_line_that_changes(jobs, monkeypatch):
     with OneLine(Console(file=io.StringIO()), seconds=60.0) as line:
         line.checking(2)
         line.begin(jobs)
-        line._before = 0.0
+        line._before = -math.inf
         line.update(JobProgress(jobs[0].id, "train", 3, 36))
         line.update(JobProgress(jobs[0].id, "train", 4, 36))  # a moment later: not shown
         line.finish(jobs[0], result(jobs[0]))
@@ -113,13 +114,14 @@ def test_lines_are_not_wrapped_and_nobody_writes_markup(jobs):
 
 
 def test_bars_show_the_time_that_is_left(jobs):
-    screen = io.StringIO()
+    screen, clock = io.StringIO(), [0.0]
     with Bars(Console(file=screen, force_terminal=True, width=120)) as bars:
+        bars._progress.get_time = lambda: clock[0]
         bars.checking(2)
         bars.begin(jobs)
         for done in range(1, 6):
             bars.update(JobProgress(jobs[0].id, "train", done, 50))
-            time.sleep(0.05)
+            clock[0] += 0.05
         bars._progress.refresh()
         left = screen.getvalue()
         bars.finish(jobs[0], result(jobs[0]))

@@ -10,6 +10,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tiny import NOISELESS, SPIES, USER_DP, flags, plugged, runs
@@ -17,6 +18,7 @@ from tiny import NOISELESS, SPIES, USER_DP, flags, plugged, runs
 from uedp_bench.cli.main import run_cli
 from uedp_bench.contracts.results import read_result
 from uedp_bench.errors import InputError, is_input_error
+from uedp_bench.grid import scheduler
 from uedp_bench.grid.scheduler import (
     MOST_FAILURES,
     Job,
@@ -282,7 +284,8 @@ def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(tmp_path, mo
     assert len(list(out.glob("*/result.json"))) == 2
 
 
-def test_a_run_tells_its_points_with_its_progress():
+def test_a_run_tells_its_points_with_its_progress(monkeypatch):
+    monkeypatch.setattr(scheduler, "time", SimpleNamespace(monotonic=lambda: 1000.0))
     messages = []
     telling = _Telling(messages.append)
     telling.progress("train", 0, 9)

@@ -50,7 +50,7 @@ def ask(server):
 
     def ask(path, method="GET", **headers):
         port = int(server.url.rpartition(":")[2].strip("/"))
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
         connection.putrequest(method, path, skip_host="Host" in headers)
         for name, value in headers.items():
             if value is not None:
@@ -159,7 +159,7 @@ def test_following_survives_servers_and_folders_that_go_away(server, runs, monke
     notes = []
     follower = Thread(target=server.follow, args=(notes.append, 0.01), daemon=True)
     follower.start()
-    follower.join(timeout=20)
+    follower.join(timeout=120)
     assert not follower.is_alive()
     assert notes == ["one", "cannot read", "a b", "two", "cannot read"]
 

@@ -51,7 +51,7 @@ def killed(tmp_path_factory):
     at = command.index("--out")
     command = [part for part in command[:at] + command[at + 2 :] if part != "--no-tracking"]
     script = [sys.executable, str(SCRIPT), str(folder), str(KILLS), str(SEED), *command]
-    done = subprocess.run(script, capture_output=True, text=True, check=False, timeout=600)
+    done = subprocess.run(script, capture_output=True, text=True, check=False, timeout=3600)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout), folder
 

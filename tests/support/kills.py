@@ -93,12 +93,12 @@ def commands(folder: Path, wanted: int, rng: random.Random, arguments: list[str]
     """Kills the command anywhere; every grid that was killed ends before the next begins."""
     empty, modules = folder / "mlflow.db", folder / "modules.txt"
     load(OF_COMMANDS)
-    ended(started_store(empty), 120)
+    ended(started_store(empty), 600)
     undisturbed = folder / "undisturbed"
     undisturbed.mkdir()
     shutil.copy(empty, undisturbed)
     begun = time.monotonic()
-    code = ended(started([*arguments, "--out", str(undisturbed)], modules), 120)
+    code = ended(started([*arguments, "--out", str(undisturbed)], modules), 600)
     whole = time.monotonic() - begun
     load(modules.read_text())  # and whatever else it took
     kills: list[str] = []
@@ -120,7 +120,7 @@ def commands(folder: Path, wanted: int, rng: random.Random, arguments: list[str]
             os.kill(pid, kind)
             kills.append(f"{kind.name}: {ended(pid, 60)}")
             if len(kills) == wanted:
-                code = ended(started([*arguments, "--out", str(out)]), 120)
+                code = ended(started([*arguments, "--out", str(out)]), 600)
                 break
     return {"code": code, "kills": kills, "grids": grids}
 
@@ -170,18 +170,18 @@ def trainings(folder: Path, wanted: int, rng: random.Random) -> dict[str, Any]:
     load_data(build_sources(spec))  # for all tries
     code_digest()
     begun = time.monotonic()
-    code = ended(training_begun(spec, folder / "whole", 0), 120)
+    code = ended(training_begun(spec, folder / "whole", 0), 600)
     whole = time.monotonic() - begun
     kills = finished = 0
     while code == 0 and kills < wanted:
         out = folder / f"training-{finished}"
         while kills < wanted:
-            code = ended(training_begun(spec, out, rng.uniform(0.001, whole / 8)), 120)
+            code = ended(training_begun(spec, out, rng.uniform(0.001, whole / 8)), 600)
             if code is None or code >= 0:
                 break
             kills += 1
         else:
-            code = ended(training_begun(spec, out, 0), 120)
+            code = ended(training_begun(spec, out, 0), 600)
         finished += 1
     return {"code": code, "kills": kills, "finished": finished}
 

@@ -253,9 +253,12 @@ def test_ranks_that_wait_take_no_processor_time(team: int) -> None:
         stats = (Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2] for pid in others)
         return sum(int(ticks) for stat in stats for ticks in stat.split()[11:13])
 
-    before = ticks()
-    time.sleep(1.0)  # as rank 0 attacks
-    assert ticks() - before <= 0.1 * os.sysconf("SC_CLK_TCK") * len(others)
+    most, spent = 0.1 * os.sysconf("SC_CLK_TCK") * len(others), []
+    while not spent or spent[-1] > most:  # the first seconds may be of what they did before
+        assert len(spent) < 30, spent
+        before = ticks()
+        time.sleep(1.0)  # as rank 0 attacks
+        spent.append(ticks() - before)
 
 
 @pytest.mark.parametrize("model", ["awd-lstm", "bilstm"])
