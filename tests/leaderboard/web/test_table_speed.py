@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from machine_pace import browser_pace
 from references import reference_results, shown_results
 
 from uedp_bench.leaderboard import index_page
@@ -54,23 +55,26 @@ def test_first_rows_are_there_before_two_thousand_are_read(many, browser):
         with browser.new_context() as context:
             context.add_init_script(FIRST_ROW)
             page = context.new_page()
+            pace = browser_pace(page)
             page.goto(many.as_uri() + link, wait_until="commit")
             page.locator("#leaderboard tbody a").first.wait_for()
+            pace = max(pace, browser_pace(page))
             paints.append(page.evaluate(
                 "performance.getEntriesByName('first-contentful-paint')[0].startTime"
-            ))  # fmt: skip
-            rows.append(page.evaluate("window.firstRow"))
-            tables.append(page.evaluate("window.wholeTable"))
+            ) / pace)  # fmt: skip
+            rows.append(page.evaluate("window.firstRow") / pace)
+            tables.append(page.evaluate("window.wholeTable") / pace)
             assert page.locator("#first-rows").count() == 0  # the table has taken its place
             assert page.evaluate("uedp.rows.length") == 2000
-    # 300 ms on a machine that does nothing else: as little as 80; here others run, too.
+    # 300 ms on a machine that does nothing else: as little as 80.
     assert min(rows) < 1000, rows
     assert min(paints) < 1000, paints
     assert min(tables) < 3000, tables
     with browser.new_context() as context:
         page = context.new_page()
         page.goto(many.as_uri() + "#view=table")
-        # Far above what it takes: the machine may be busy.
+        pace = browser_pace(page)
+        # Far above what it takes.
         spent = page.evaluate("""
             [{ q: "uedp copy=1" }, { q: "" }, { metric: "utility.error" }].map(changes => {
                 const start = performance.now();
@@ -78,7 +82,8 @@ def test_first_rows_are_there_before_two_thousand_are_read(many, browser):
                 return performance.now() - start;
             })
         """)
-        assert sorted(spent)[1] < 500, spent
+        pace = max(pace, browser_pace(page))
+        assert sorted(spent)[1] / pace < 500, (spent, pace)
 
 
 def test_rows_in_pieces_are_the_rows_of_the_table(tmp_path, visit, monkeypatch):
