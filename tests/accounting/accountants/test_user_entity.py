@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import binom, norm
 
-from uedp_bench.accounting.accountants import user_entity
+from uedp_bench.accounting.accountants import privacy_loss_grid, user_entity
 from uedp_bench.accounting.accountants.dominating_pairs import Pair, binomial_mixture
 from uedp_bench.accounting.accountants.privacy_loss_grid import (
     STEPS,
@@ -21,6 +21,7 @@ from uedp_bench.accounting.accountants.privacy_loss_grid import (
     compose,
     discretise,
     epsilon_of,
+    gaussian_epsilon,
 )
 from uedp_bench.accounting.accountants.user_entity import (
     COARSE,
@@ -277,3 +278,12 @@ def test_the_direction_that_a_coarse_grid_leaves_out_is_the_smaller_one(
         assert epsilon == max(epsilon_of(side, DELTA) for side in both)
         if not spread:
             assert grids == [COARSE, COARSE, STEPS]  # whoever is alone costs more to remove
+
+
+def test_rounds_so_many_that_rounding_drowns_them_are_not_transformed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(privacy_loss_grid, "_convolved", None)
+    event = UserEntityGaussian(rate=0.05, noise_multiplier=4e4, users=946)
+    everybody = gaussian_epsilon(7 * math.sqrt(2**31) / 4e4, DELTA)
+    assert _epsilon(event, 2**31, 3) == pytest.approx(everybody, rel=1e-9)

@@ -124,7 +124,8 @@ def epsilon_of(rounds: Sequence[Round], delta: float, *, steps: int = STEPS) -> 
         parts = [discretise(part, each, step) for part, each in zip(rounds, windows, strict=True)]
         points = _composed_points(parts, counts)
         if points <= _LARGEST:
-            return min(losses.epsilon(delta) for losses in compositions(parts, counts, delta))
+            bounds = compositions(parts, counts, delta, finite=True)
+            return min((losses.epsilon(delta) for losses in bounds), default=math.inf)
         # Rare, large losses spread over more of the line than their deviation says.
         step *= max(2.0, points / _LARGEST)
     return math.inf
@@ -184,7 +185,9 @@ def compose(parts: Sequence[Losses], counts: Sequence[int]) -> Losses:
     return next(compositions(parts, counts, 1.0))
 
 
-def compositions(parts: Sequence[Losses], counts: Sequence[int], delta: float) -> Iterator[Losses]:
+def compositions(
+    parts: Sequence[Losses], counts: Sequence[int], delta: float, *, finite: bool = False
+) -> Iterator[Losses]:
     """All parts, each so many times: one, or where rounding shows two, upper bounds.
 
     Args:
@@ -192,6 +195,7 @@ def compositions(parts: Sequence[Losses], counts: Sequence[int], delta: float) -
         counts: of each part.
         delta: of interest. The first bound may say infinity for it where rounding drowns it; the
             second is for deltas near it, and loose where losses have a heavy tail.
+        finite: True to leave bounds out that say infinity for `delta`, before they are computed.
     """
     low, high, order, top = _chernoff(parts, counts, delta)
     first = sum(part.first * count for part, count in zip(parts, counts, strict=True))
@@ -200,56 +204,91 @@ def compositions(parts: Sequence[Losses], counts: Sequence[int], delta: float) -
         for part, count in zip(parts, counts, strict=True)
     )
     infinite = -math.expm1(survive) + 2.0 * _TAIL
-    masses, rounding = _convolved(parts, counts, (low, high), 0.0)
-    yield Losses(parts[0].step, first + low, masses, infinite + rounding)
-    if rounding > 1e-4 * delta and top > low:
+    most = delta if finite else math.inf
+    rounding = _rounding(parts, counts, (low, high), 0.0)
+    drowned = rounding > 1e-4 * delta and top > low
+    if infinite + rounding < most:
+        masses = _convolved(parts, counts, (low, high), 0.0)
+        yield Losses(parts[0].step, first + low, masses, infinite + rounding)
+    rounding = _rounding(parts, counts, (low, high), order, top) if drowned else math.inf
+    if infinite + rounding < most:
         # Masses weighted by e^(order * index) keep the far tail above the rounding. Errors grow
         # downwards, so whatever lies below `top` counts as if it lay there.
-        masses, rounding = _convolved(parts, counts, (low, high), order, top)
-        masses, low = masses[top - low :], top
+        masses, low = _convolved(parts, counts, (low, high), order)[top - low :], top
         masses[0] += max(0.0, 1.0 - float(masses.sum()))
         yield Losses(parts[0].step, first + low, masses, infinite + rounding)
 
 
 def _convolved(
-    parts: Sequence[Losses],
-    counts: Sequence[int],
-    bounds: tuple[int, int],
-    order: float,
-    worst: int = 0,
-) -> tuple[Array, float]:
-    """Masses of the composition between two indices, and how much rounding may have moved.
+    parts: Sequence[Losses], counts: Sequence[int], bounds: tuple[int, int], order: float
+) -> Array:
+    """Masses of the composition between two indices.
 
     Args:
         parts: on one grid.
         counts: of each part.
         bounds: first and last index, from the sum of the parts' first ones.
         order: masses are weighted by e^(order * index) while they are transformed.
-        worst: index up from which the error is wanted, which falls with the index.
     """
-    from scipy.fft import irfft, next_fast_len, rfft
+    from scipy.fft import irfft, rfft
 
     low, high = bounds
-    longest = max(part.masses.size for part in parts)
-    size = next_fast_len(max(high - low + 1, longest), real=True)
-    product, norms, log_moment = np.ones(size // 2 + 1, dtype=np.complex128), 0.0, 0.0
-    for part, count in zip(parts, counts, strict=True):
-        moment = _log_moment(_log_masses(part.masses), order)
-        weighted = part.masses * np.exp(order * np.arange(part.masses.size) - moment)
-        transformed = rfft(weighted, size)
+    size = _transform_size(parts, bounds)
+    product = np.ones(size // 2 + 1, dtype=np.complex128)
+    weighted, log_moment = _weighted(parts, counts, order)
+    for masses, count in zip(weighted, counts, strict=True):
+        transformed = rfft(masses, size)
         # A power of the others is 0 in double precision, and takes as long to compute.
         lasting = np.abs(transformed) > math.exp(_VANISHED / count)
         product[lasting] *= transformed[lasting] ** count
         product[~lasting] = 0.0
-        norms += count * float(np.linalg.norm(weighted))
-        log_moment += count * moment
-    masses = np.roll(irfft(product, size), -(low % size))[: high - low + 1]
-    masses = np.maximum(masses, 0.0) * np.exp(
-        np.minimum(log_moment - order * np.arange(low, high + 1), 700.0)
-    )
-    # Cauchy-Schwarz and Parseval: what rounding can have moved, in total.
+    composed = np.roll(irfft(product, size), -(low % size))[: high - low + 1]
+    scales = np.minimum(log_moment - order * np.arange(low, high + 1), 700.0)
+    return np.asarray(np.maximum(composed, 0.0) * np.exp(scales))
+
+
+def _rounding(
+    parts: Sequence[Losses],
+    counts: Sequence[int],
+    bounds: tuple[int, int],
+    order: float,
+    worst: int = 0,
+) -> float:
+    """Mass that rounding can have moved in `_convolved`, by Cauchy-Schwarz and Parseval.
+
+    Args:
+        parts: as there.
+        counts: as there.
+        bounds: as there.
+        order: as there.
+        worst: index up from which the error is wanted, which falls with the index.
+    """
+    size = _transform_size(parts, bounds)
+    weighted, log_moment = _weighted(parts, counts, order)
+    norms = 0.0
+    for masses, count in zip(weighted, counts, strict=True):
+        norms += count * float(np.linalg.norm(masses))
     rounding = np.finfo(float).eps * math.log2(size) * math.sqrt(size) * (norms + 1.0)
-    return masses, rounding * math.exp(min(log_moment - order * worst, 700.0))
+    return float(rounding * math.exp(min(log_moment - order * worst, 700.0)))
+
+
+def _transform_size(parts: Sequence[Losses], bounds: tuple[int, int]) -> int:
+    from scipy.fft import next_fast_len
+
+    longest = max(part.masses.size for part in parts)
+    return int(next_fast_len(max(bounds[1] - bounds[0] + 1, longest), real=True))
+
+
+def _weighted(
+    parts: Sequence[Losses], counts: Sequence[int], order: float
+) -> tuple[list[Array], float]:
+    """Masses times e^(order * index), each part's adding up to 1, and ln of what was divided by."""
+    weighted, log_moment = [], 0.0
+    for part, count in zip(parts, counts, strict=True):
+        moment = _log_moment(_log_masses(part.masses), order)
+        weighted.append(part.masses * np.exp(order * np.arange(part.masses.size) - moment))
+        log_moment += count * moment
+    return weighted, log_moment
 
 
 def _chernoff(
