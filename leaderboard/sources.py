@@ -25,6 +25,9 @@ SUFFIX = ".jsonl.gz"
 HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\xff"
 """First bytes of a packed file without a time and a name, at the highest level."""
 
+MOST_RESULTS, MOST_CHARACTERS = 10_000, 2**28
+"""Results of a bundle and characters of all, at most: each is checked alone, all stay in memory."""
+
 _START = re.compile(r'\{"schema_version":[0-9]{1,4},"id":"([A-Za-z0-9_-]{1,64})",')
 """Start of every line: tables of data are such files too, and none begins so."""
 
@@ -65,12 +68,18 @@ def read_lines(path: Path) -> Iterator[Line]:
     """The lines of a bundle of anybody, one after the other.
 
     Raises:
-        InputError: if it is no regular file, is damaged, unpacks to more than text does, or has a
-            line that begins as none of a bundle.
+        InputError: if it is no regular file, is damaged, unpacks to more than text does, holds more
+            than `MOST_RESULTS` or `MOST_CHARACTERS`, or has a line that begins as none of a bundle.
     """
-    number = 0
+    number = characters = 0
     with open_text(path, "bundle") as text:
         for number, line in enumerate(text, start=1):
+            characters += len(line)
+            if number > MOST_RESULTS or characters > MOST_CHARACTERS:
+                raise InputError(
+                    f"{shown_path(path)} holds more than {MOST_RESULTS:,} results or "
+                    f"{MOST_CHARACTERS:,} characters: share them out over several bundles"
+                )
             start = _START.match(line)
             if start is None:
                 raise InputError(
@@ -198,11 +207,14 @@ class Folder:
             raise InputError(f"{self.path}: no such bundle of results")
         locations = []
         for path in self._files() if bundle is None else [bundle]:
+            signature: tuple[int, ...] = ()
             try:
                 stat = path.stat()
+                signature = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
             except FileNotFoundError:  # replaced or removed in this moment
                 continue
-            signature = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+            except OSError:  # links in a ring: reading says so, and reads the others
+                pass
             locations.append(Location(str(path), str(path), signature))
         return locations
 

@@ -13,8 +13,16 @@ from references import REFERENCE, bundle_lines, bundle_names, bundle_results
 
 from uedp_bench.contracts.results import Result, parse_result, write_result
 from uedp_bench.errors import InputError
+from uedp_bench.leaderboard import sources
 from uedp_bench.leaderboard.loading import Loader, load_results
-from uedp_bench.leaderboard.sources import HEADER, MOST_FAULTY, Folder, line_of, write_bundle
+from uedp_bench.leaderboard.sources import (
+    HEADER,
+    MOST_FAULTY,
+    MOST_RESULTS,
+    Folder,
+    line_of,
+    write_bundle,
+)
 from uedp_bench.leaderboard.validate import check, find, without_twins
 from uedp_bench.leaderboard.validation.report import Report
 
@@ -106,6 +114,7 @@ BROKEN: dict[str, Callable[[Path], object]] = {
     "cut short": cut_short,
     "a folder": lambda path: path.mkdir(),
     "a pipe": os.mkfifo,
+    "a ring of links": lambda path: path.symlink_to(path.name),
     "endless": lambda path: path.symlink_to("/dev/zero"),
     "nothing": lambda path: packed(path, ""),
     "an empty line": lambda path: packed(path, "\n"),
@@ -131,13 +140,29 @@ def test_a_broken_bundle_is_named_and_the_others_are_read(
         return
     assert 1 <= len(loaded.problems) <= MOST_FAULTY + 1
     assert all("broken.jsonl.gz" in problem for problem in loaded.problems)
-    reports = [file if isinstance(file, Report) else check(file) for file in _few(find([path]))]
+    found = list(find([path]))
+    assert len(found) <= 2 * MOST_RESULTS + 1  # a report on the order of two lines beside each
+    few = (*found[:30], found[-1])
+    reports = [file if isinstance(file, Report) else check(file) for file in few]
     assert not all(report.valid for report in reports)
 
 
-def _few(numbered):
-    """The first of a million lines."""
-    return [one for one, _ in zip(numbered, range(30), strict=False)]
+def test_a_bundle_of_more_than_memory_holds_is_refused_by_its_limit(
+    results: list[Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "many.jsonl.gz"
+    write_bundle(results[:3], path)
+    size = sum(len(line_of(result)) + 1 for result in results[:3])
+    for limit, most in (("MOST_RESULTS", 3), ("MOST_CHARACTERS", size)):
+        with monkeypatch.context() as limits:
+            limits.setattr(sources, limit, most)
+            assert len(Loader([Folder(path)]).load().copies) == 3
+            limits.setattr(sources, limit, most - 1)
+            (problem,) = Loader([Folder(path)]).load().problems
+            *_, last = find([path])
+        assert f"{most - 1:,}" in problem
+        assert isinstance(last, Report)
+        assert f"{most - 1:,}" in last.problems[0].what
 
 
 def test_a_line_that_is_no_result_is_named_with_its_id(
