@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -26,9 +26,20 @@ from uedp_bench.api import (
     tasks,
 )
 from uedp_bench.api.capabilities import RowScorer
-from uedp_bench.api.events import NonPrivate, PrivacyEvent, PureDP
+from uedp_bench.api.events import (
+    DiscretePair,
+    Event,
+    NonPrivate,
+    PrivacyEvent,
+    Promise,
+    PureDP,
+    events,
+    loss_pairs,
+    promises,
+)
 from uedp_bench.api.networks import Learner, Losses
 from uedp_bench.components.registry import tasks as known_tasks
+from uedp_bench.mechanisms.private_training.uedp_group import UeDPGroup
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
 
 NOTHING = (PrivacyEvent(unit="user", event=NonPrivate(reason="nothing is hidden")),)
@@ -97,6 +108,45 @@ class ReadsValid(UserDP):
         everything = corpus.with_split(corpus.where("valid"), "train")
         learner.corpus = everything
         return super().train(learner, everything, run)
+
+
+@events.register
+class Bit(Event):
+    """A bit that is flipped in one unit of four, and promises that it tells less."""
+
+    kind: Literal["optimistic-bit"] = "optimistic-bit"
+
+
+@promises.register(Bit)
+def _promise(event, adjacency):
+    return Promise(0.5, 1e-6)
+
+
+@loss_pairs.register(Bit)
+def _pair(event, neighbours):
+    pair = DiscretePair([0.75, 0.25], [0.25, 0.75])
+    return pair, pair
+
+
+@mechanisms.register
+class PromisesLess(Shuffles):
+    """Emits an event whose promise is smaller than what its pair of distributions allows."""
+
+    name = "promises-less"
+    unit = "record"
+
+    def plan(self, stats):
+        return (PrivacyEvent(unit="record", event=Bit()),)
+
+
+@mechanisms.register
+class MissesTarget(UeDPGroup):
+    """Plans half of the noise that its target takes."""
+
+    name = "misses-target"
+
+    def noise(self, stats):
+        return super().noise(stats) / 2.0
 
 
 class MutableParams(Params):

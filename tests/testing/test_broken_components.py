@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
@@ -25,6 +26,8 @@ from uedp_bench.training.noise import GaussianNoise
 BROKEN = Path(__file__).parents[1] / "support" / "broken_components.py"
 CAUGHT = {
     "mechanism/other-events": {"check_events_as_planned"},
+    "mechanism/promises-less": {"check_promises_agree"},
+    "mechanism/misses-target": {"check_promises_agree"},
     "mechanism/shuffles": {"check_published_corpus", "check_deterministic"},
     "mechanism/keeps-words": {"check_word_law"},
     "mechanism/reads-valid": {"check_trains_on_training_rows"},
@@ -53,6 +56,17 @@ def test_a_broken_promise_is_caught(name: str) -> None:
     checks = [one for one in checks_for(subject) if one.name in CAUGHT[name]]
     outcomes = [run_check(one, subject) for one in checks]
     assert {one.check for one in outcomes if one.state == "failed"} == CAUGHT[name], outcomes
+
+
+@pytest.mark.usefixtures("broken")
+@pytest.mark.parametrize(
+    ("name", "pairs"),
+    [("promises-less", r"\(0\.5, 1e-06\).*\(0\.5, 0\.338\)"),
+     ("misses-target", r"\(8, 1e-05\).*\([0-9.]+, 1e-05\)")],
+)  # fmt: skip
+def test_a_smaller_promise_is_named_with_what_it_is_worth(name: str, pairs: str) -> None:
+    (subject,) = subjects_of(name)
+    assert re.search(pairs, outcome("check_promises_agree", subject).reason)
 
 
 def outcome(check: str, subject: Subject) -> Outcome:

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from uedp_bench.accounting.event_contract import UnknownEvent
-from uedp_bench.accounting.events import NonPrivate, PrivacyEvent
+from uedp_bench.accounting.accountants.basic_composition import promises
+from uedp_bench.accounting.accountants.loss_pairs import loss_pairs
+from uedp_bench.accounting.event_contract import ALONE, Neighbours, UnknownEvent
+from uedp_bench.accounting.events import NonPrivate, PrivacyEvent, one_and_count
 from uedp_bench.accounting.ledger import check_plan, proven
 from uedp_bench.contracts.mechanism import (
     Events,
@@ -71,6 +73,52 @@ def check_plan_is_accounted(subject: Subject) -> None:
         assert math.isfinite(guarantee.epsilon) or is_explained, (
             f"no epsilon and no reason: {guarantee}"
         )
+
+
+ROUNDED = 1e-6
+"""Relative error of epsilons and deltas that are compared; a thousandth of it is added to delta."""
+
+
+@check("mechanism")
+def check_promises_agree(subject: Subject) -> None:
+    """A promise that is smaller than the event's own pair allows is printed, and does not hold.
+
+    The divergence of an event's pair at the promised epsilon is at most the promised delta. A
+    mechanism whose noise is chosen for (epsilon, delta) is proven to keep that target.
+    """
+    mechanism = subject.create()
+    planned = mechanism.plan(STATS)
+    compared = [_check_promise(event) for event in planned]
+    target = mechanism.params
+    chooses = mechanism.takes_delta and getattr(target, "noise_multiplier", None) is None
+    if chooses and target.epsilon is not None:
+        delta = DELTA if target.delta is None else target.delta
+        for g in proven(planned, delta=delta, refusals=mechanism.refusals(STATS)):
+            if g.unit == mechanism.protects and math.isfinite(g.epsilon):
+                compared.append(True)
+                assert g.epsilon <= target.epsilon * (1 + ROUNDED), (
+                    f"its parameters promise (epsilon, delta) = ({target.epsilon:g}, {delta:g}), "
+                    f"and its events are worth ({g.epsilon:.6g}, {g.delta:g})"
+                )
+    if not any(compared):
+        raise NotApplicable("no event has a promise and a pair, and it takes no target")
+
+
+def _check_promise(event: PrivacyEvent) -> bool:
+    """Compare the promises of an event and of its parts with their pairs; True if one has both."""
+    one, _ = one_and_count(event.event)
+    if parts := [part for sequence in one.disjoint() for part in sequence]:
+        return max(_check_promise(event.model_copy(update={"event": part})) for part in parts)
+    promise = promises(one, event.adjacency)
+    pair = loss_pairs(one, Neighbours(event.adjacency, event.protected or ALONE))
+    if promise is None or pair is None:
+        return False
+    worth = max(float(side.deltas(np.array([promise.epsilon]))[0]) for side in pair)
+    assert worth <= promise.delta * (1 + ROUNDED) + 1e-3 * ROUNDED, (
+        f"{one.kind} promises (epsilon, delta) = ({promise.epsilon:.6g}, {promise.delta:.3g}), and "
+        f"its pair is worth ({promise.epsilon:.6g}, {worth:.3g}): one of them is wrong, or loose"
+    )
+    return True
 
 
 @check("mechanism")
