@@ -13,6 +13,8 @@ from unittest.mock import patch
 import pytest
 from tiny import plugged
 
+from uedp_bench.accounting.accountants.composing import compose
+from uedp_bench.accounting.events import Repeated
 from uedp_bench.cli.check import write_component
 from uedp_bench.cli.main import run_cli
 from uedp_bench.components import registry
@@ -112,6 +114,33 @@ def test_a_package_registers_by_an_entry_point(kind: str, tmp_path: Path) -> Non
     assert "register" not in text
     assert f"{kind}s," not in text.partition("class ")[0]
     compile(text, "brand_new.py", "exec")
+
+
+def test_a_new_event_is_accounted_for_and_its_test_passes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert run_cli(["new", "event", "brand-new-event", "--out", str(tmp_path)]) == 0
+    file = tmp_path / "brand_new_event.py"
+    command = f"describe event/brand-new-event --plugin {file}"
+    assert f"uedp-bench {command};" in capsys.readouterr().out
+    with plugged(file):
+        assert run_cli(command.split()) == 0
+        event = registry.events.create("brand-new-event", {"sensitivity": 8, "scale": 40.0})
+        fifty = compose([Repeated(count=50, event=event)], "replace-one", 1e-5)
+        assert fifty.epsilon == pytest.approx(6.08, abs=0.005)  # docs/registry/event.md
+        sys.modules[file.stem] = sys.modules[f"uedp_bench_plugin_{file.stem}"]
+        test = importlib.import_module("test_brand_new_event")
+        test.test_pair_and_promise_dominate_what_is_drawn()
+    for name in (file.stem, test.__name__):
+        sys.modules.pop(name)
+    module, _, project, readme = write_component("event", "packed", tmp_path, package=True)
+    assert tomllib.loads(project.read_text())["project"]["entry-points"] == {
+        "uedp_bench.events": {"packed": "packed:Packed"}
+    }
+    assert "events.register" not in module.read_text()
+    assert "uedp-bench check" not in readme.read_text()
+    compile(module.read_text(), "packed.py", "exec")
 
 
 def test_nothing_is_overwritten_and_names_are_checked(tmp_path: Path) -> None:

@@ -258,7 +258,7 @@ def _store(out: Path) -> list[Finding]:
 
 
 Kind = Annotated[
-    str, typer.Argument(metavar="mechanism|attack|task|source|model", help="What to write.")
+    str, typer.Argument(metavar="mechanism|attack|task|source|model|event", help="What to write.")
 ]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Lower-case words joined by hyphens.")]
 Destination = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where to write it.")]
@@ -281,7 +281,11 @@ def new_command(
     for file in written:
         echo(f"wrote {file}")
     file, test = written[0], written[1]
-    if package:
+    if kind == "event":
+        loaded = "" if package else f" --plugin {file}"
+        install = f"pip install -e {file.parent}, then " if package else ""
+        echo(f"next: {install}uedp-bench describe event/{name}{loaded}; pytest {test}")
+    elif package:
         echo(f"next: pip install -e {file.parent}, then uedp-bench check {kind}/{name}")
     else:
         example = f" --set path={written[-1]}" if kind == "source" else ""
@@ -302,7 +306,8 @@ def write_component(kind: str, name: str, folder: Path, *, package: bool = False
     """Write a component and its test; nothing that exists is overwritten.
 
     Args:
-        kind: kind of the component: "mechanism", "attack", "task", "source" or "model".
+        kind: kind of the component: "mechanism", "attack", "task", "source" or "model"; or "event",
+            which is written with its accountants.
         name: name of the component: lower-case words joined by hyphens.
         folder: folder of the files, or of the package.
         package: True to write a package that registers by an entry point, not a lone file.
@@ -316,8 +321,8 @@ def write_component(kind: str, name: str, folder: Path, *, package: bool = False
     """
     from uedp_bench.testing.checks import KINDS
 
-    if kind not in KINDS:
-        raise UnknownNameError("kind of component", kind, KINDS)
+    if kind not in (*KINDS, "event"):
+        raise UnknownNameError("kind of component", kind, (*KINDS, "event"))
     if not NAME.fullmatch(name):
         raise InputError(f"the name {shown(name)} is not lower-case words joined by hyphens")
     if name in registry.REGISTRIES[f"{kind}s"]:
@@ -337,6 +342,9 @@ def write_component(kind: str, name: str, folder: Path, *, package: bool = False
     files = {target / file: _filled(text, words) for file, text in texts.items()}
     if package:
         files[target / f"{module}.py"] = _by_entry_point(files[target / f"{module}.py"], kind)
+        if kind == "event":  # which the kit checks in plans of mechanisms alone
+            readme = files[target / "README.md"]
+            files[target / "README.md"] = readme.replace(f"uedp-bench check event/{name}\n", "")
     if kind == "source":
         files[target / f"{module}_example.csv"] = EXAMPLE
     for file in files:
