@@ -17,13 +17,7 @@ from uedp_bench.api import (
     equals,
 )
 from uedp_bench.api.events import AnyEvent, Claim, Gaussian, PoissonSampled, PrivacyEvent, Repeated
-from uedp_bench.mechanisms.private_training.parameters import (
-    CLIPPED,
-    DECAY_TAKES,
-    ClipParams,
-    check_decay,
-    decay_of,
-)
+from uedp_bench.mechanisms.private_training.parameters import CLIPPED, WEIGHT_DECAY, ClipParams
 from uedp_bench.mechanisms.private_training.target import TargetMechanism, TargetParams
 
 if TYPE_CHECKING:
@@ -58,20 +52,26 @@ class DPSGDParams(ClipParams, TargetParams):
     )
     weight_decay: float | None = Field(
         default=None, ge=0,
-        description=DECAY_TAKES,
+        description="part of each weight, times the learning rate, that a step of adamw takes off "
+        "it, or that lamb takes off before it scales a layer's step; default: 0.01 of both",
         exclude_if=equals(None),
     )  # fmt: skip
 
     @model_validator(mode="after")
     def _decay_is_of_the_optimizer(self) -> DPSGDParams:
-        check_decay("weight_decay", self.weight_decay, self.optimizer)
+        if self.weight_decay is not None and self.optimizer not in ("adamw", "lamb"):
+            raise ValueError(
+                f"weight_decay is {self.weight_decay:g}, but it is that of adamw and lamb, and the "
+                f"optimizer is {self.optimizer!r}; leave it out"
+            )
         return self
 
     def server(self) -> ServerStep:
         """The step along the noisy mean gradient."""
         from uedp_bench.api.training import AdamServer, LambServer, SgdServer
 
-        rate, decay = self.learning_rate, decay_of(self.weight_decay)
+        rate = self.learning_rate
+        decay = WEIGHT_DECAY if self.weight_decay is None else self.weight_decay
         if self.optimizer == "lamb":
             return LambServer(rate, weight_decay=decay)
         if self.optimizer == "adamw":

@@ -116,31 +116,7 @@ class ClipParams(Params):
 ServerOptimizer = Literal["sgd", "adam", "yogi", "adagrad", "adamw", "lamb"]
 
 WEIGHT_DECAY = 0.01
-"""Weight decay of adamw and lamb where none is given (torch's default)."""
-
-DECAY_TAKES = (
-    "part of each weight, times the learning rate, that a step of adamw takes off it, or that lamb "
-    "takes off before it scales a layer's step; default: 0.01 of both"
-)
-"""Description of parameters that set it."""
-
-
-def check_decay(name: str, value: float | None, optimizer: str) -> None:
-    """Refuses weight decay of an optimiser that has none.
-
-    Raises:
-        ValueError: naming the parameter and what has weight decay.
-    """
-    if value is not None and optimizer not in ("adamw", "lamb"):
-        raise ValueError(
-            f"{name} is {value:g}, but it is that of adamw and lamb, and the optimizer is "
-            f"{optimizer!r}; leave it out"
-        )
-
-
-def decay_of(value: float | None) -> float:
-    """The weight decay of adamw and lamb, as given or by default."""
-    return WEIGHT_DECAY if value is None else value
+"""Weight decay of adamw and lamb where none is set (torch's default)."""
 
 
 class ServerParams(Params):
@@ -165,11 +141,6 @@ class ServerParams(Params):
         "and adagrad",
         exclude_if=equals(None),
     )  # fmt: skip
-    server_weight_decay: float | None = Field(
-        default=None, ge=0,
-        description=DECAY_TAKES,
-        exclude_if=equals(None),
-    )  # fmt: skip
 
     @model_validator(mode="after")
     def _of_the_optimizer(self) -> ServerParams:
@@ -182,7 +153,6 @@ class ServerParams(Params):
                 f"server_momentum is {self.server_momentum:g}, but it is that of sgd, and "
                 f"server_optimizer is {self.server_optimizer!r}; leave it out"
             )
-        check_decay("server_weight_decay", self.server_weight_decay, self.server_optimizer)
         return self
 
     def server(self) -> ServerStep:
@@ -197,7 +167,7 @@ class ServerParams(Params):
         if self.server_tau is not None:
             options["tau"] = self.server_tau
         if self.server_optimizer in ("adamw", "lamb"):
-            options["weight_decay"] = decay_of(self.server_weight_decay)
+            options["weight_decay"] = WEIGHT_DECAY
         kinds: dict[str, Callable[..., ServerStep]] = {
             "adam": server.AdamServer,
             "adamw": server.AdamServer,
