@@ -31,9 +31,8 @@ SIZES = {
 }
 SMALL: dict[str, dict[str, Any]] = {
     "bilstm": {"embedding_size": 6, "units": 5, "dropout": 0.4},
-    "bilstm words": {"embedding_size": 6, "units": 5, "character_filters": 0, "case_size": 0},
+    "bilstm case": {"embedding_size": 6, "units": 5, "character_filters": 0},
     "bilstm table": {"embedding_size": 6, "units": 5, "frozen_embedding": True},
-    "bilstm case": {"embedding_size": 6, "units": 5, "character_filters": 0, "case_size": 3},
     "bert": {"configuration": "tiny", "projection": 7},
     "bert local": {},
     "bert adapters": {"lora_rank": 2},
@@ -281,11 +280,10 @@ def test_a_word_is_looked_up_as_written_and_then_in_lower_case(folder: Path) -> 
     assert ([the], [upper], [cat], dog) == (ids["The"], ids["the"], ids["cat"], vocabulary.unknown)
 
 
-@pytest.mark.parametrize("field", ["character_filters", "case_size"])
-def test_features_of_words_are_refused_where_a_text_is_one_vector(field: str) -> None:
-    model = models.create("bilstm", {field: 4})
+def test_features_of_words_are_refused_where_a_text_is_one_vector() -> None:
+    model = models.create("bilstm", {"character_filters": 4})
     vocabulary = model.vocabulary(TEXTS, origin="test", private=False)
-    with pytest.raises(InputError, match=rf"bilstm\.{field} is 4"):
+    with pytest.raises(InputError, match=r"bilstm\.character_filters is 4"):
         model.build_encoder(vocabulary, seed=0)
 
 
@@ -317,4 +315,4 @@ def test_vectors_from_a_file_start_a_network_of_words(tmp_path: Path, frozen: bo
 
 def test_results_from_before_keep_their_parameters() -> None:
     params = models.create("bilstm", {"units": 3}).params.model_dump()
-    assert not {"character_filters", "case_size", "frozen_embedding"} & {*params}
+    assert not {"character_filters", "frozen_embedding"} & {*params}

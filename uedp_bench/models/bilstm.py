@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     N = TypeVar("N", BidirectionalNetwork, WordEncoder)
 
 _SIZE = 100  # of word vectors, where neither a number nor a file says otherwise
-_FILTERS, _CASE = 32, 8  # in token form, where nothing else is said
+_FILTERS = 32  # in token form, where nothing else is said
 
 
 class BiLSTMParams(WordParams):
@@ -65,13 +65,6 @@ class BiLSTMParams(WordParams):
         description="in token form, filters of a convolution over the characters of each word "
         "(default 32; 0 for none); a text as one vector has none",
     )
-    case_size: int | None = Field(
-        default=None,
-        ge=0,
-        exclude_if=equals(None),
-        description="in token form, size of a vector for the case of each word (default 8; 0 for "
-        "none); a text as one vector has none",
-    )
 
     def requires(self) -> tuple[Requirement, ...]:
         """Packages of the reader of word vectors."""
@@ -107,12 +100,11 @@ class BiLSTM(WordText[BiLSTMParams], TextEncoder[BiLSTMParams], TokenEncoder[BiL
             InputError: if the file of vectors cannot be read, or has none of the words; if features
                 of words are asked for.
         """
-        for field in ("character_filters", "case_size"):
-            if getattr(self.params, field):
-                raise InputError(
-                    f"bilstm.{field} is {getattr(self.params, field)}: only tasks that label words "
-                    "read features of words; leave it out"
-                )
+        if self.params.character_filters:
+            raise InputError(
+                f"bilstm.character_filters is {self.params.character_filters}: only tasks that "
+                "label words read features of words; leave it out"
+            )
         words = _words(vocabulary)
         return self._started(words, lambda size: self._network(words.size, size, seed))
 
@@ -135,11 +127,9 @@ class BiLSTM(WordText[BiLSTMParams], TextEncoder[BiLSTMParams], TokenEncoder[BiL
         """
         from uedp_bench.models.word_rows import read_features
 
-        filters, case = self._features()
+        filters = self._filters
         widest = max(4 * self.params.units, 22 * max(48, filters) if filters else 0)
-        return read_features(
-            words, _words(vocabulary), max_tokens, features=filters + case > 0, numbers=widest
-        )
+        return read_features(words, _words(vocabulary), max_tokens, widest)
 
     def build_token_encoder(self, vocabulary: Vocabulary | None, seed: int) -> nn.Module:
         """See `TokenEncoder`.
@@ -155,13 +145,11 @@ class BiLSTM(WordText[BiLSTMParams], TextEncoder[BiLSTMParams], TokenEncoder[BiL
         file = folder / "token_encoder.pt"
         return _loaded(file, lambda words, size: self._word_encoder(words, size, 0))
 
-    def _features(self) -> tuple[int, int]:
-        """Filters over characters, and size of the vectors of cases, in token form."""
-        p = self.params
-        return (
-            _FILTERS if p.character_filters is None else p.character_filters,
-            _CASE if p.case_size is None else p.case_size,
-        )
+    @property
+    def _filters(self) -> int:
+        """Filters over characters in token form."""
+        filters = self.params.character_filters
+        return _FILTERS if filters is None else filters
 
     def _started(self, words: WordVocabulary, build: Callable[[int], N]) -> N:
         """A network built for a size of word vectors, which start from the file if there is one."""
@@ -196,8 +184,8 @@ class BiLSTM(WordText[BiLSTMParams], TextEncoder[BiLSTMParams], TokenEncoder[BiL
     def _word_encoder(self, words: int, size: int, seed: int) -> WordEncoder:
         from uedp_bench.models.networks.recurrent_encoders import WordEncoder, WordShape
 
-        p, (filters, case) = self.params, self._features()
-        shape = WordShape(words, size, filters, case, p.units, p.dropout)
+        p = self.params
+        shape = WordShape(words, size, self._filters, p.units, p.dropout)
         return self._held(WordEncoder(shape, seed))
 
     def _held(self, network: N) -> N:

@@ -108,19 +108,19 @@ def padded(items: NDArray[Any], at: IntArray, inside: BoolArray) -> NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class FeatureRows:
-    """Word ids, and the features of words where they are asked for; see `WordRows`.
+    """Word ids, and the features of words; see `WordRows`.
 
     Attributes:
         tokens: (words of all rows,) ids in the vocabulary.
         which: (words of all rows,) numbers in the table of features.
-        features: features of different words; None for ids alone.
+        features: features of different words.
         padding: padding of the rows.
         truncated, row_size: see `WordRows`.
     """
 
     tokens: IntArray
     which: IntArray
-    features: WordFeatures | None
+    features: WordFeatures
     padding: Padding
     truncated: int
     row_size: int
@@ -135,13 +135,15 @@ class FeatureRows:
         import torch
 
         at, inside = self.padding.table(rows)
-        arrays = {"tokens": padded(self.tokens, at, inside), "lengths": self.lengths[rows]}
-        if self.features is not None:
-            which = padded(self.which, at, inside)
-            characters = padded(self.features.characters, which, inside)
-            longest = int((characters > 0).sum(axis=2).max(initial=1))
-            arrays["characters"] = np.ascontiguousarray(characters[:, :, :longest])
-            arrays["cases"] = padded(self.features.cases, which, inside)
+        which = padded(self.which, at, inside)
+        characters = padded(self.features.characters, which, inside)
+        longest = int((characters > 0).sum(axis=2).max(initial=1))
+        arrays = {
+            "tokens": padded(self.tokens, at, inside),
+            "lengths": self.lengths[rows],
+            "characters": np.ascontiguousarray(characters[:, :, :longest]),
+            "cases": padded(self.features.cases, which, inside),
+        }
         return {name: torch.from_numpy(value) for name, value in arrays.items()}
 
 
@@ -149,8 +151,6 @@ def read_features(
     words: Sequence[Sequence[str]],
     vocabulary: WordVocabulary,
     max_tokens: int,
-    *,
-    features: bool,
     numbers: int,
 ) -> FeatureRows:
     """Rows of ids, each of the word as it is written, else in lower case, else unknown.
@@ -159,7 +159,6 @@ def read_features(
         words: words of each row.
         vocabulary: gives the ids.
         max_tokens: words of a row past this many are left out.
-        features: characters and case are read too.
         numbers: count of numbers that a network needs for a word.
     """
     kept = [row[:max_tokens] for row in words]
@@ -173,7 +172,7 @@ def read_features(
     return FeatureRows(
         tokens=ids[which],
         which=which,
-        features=features_of(list(numbered)) if features else None,
+        features=features_of(list(numbered)),
         padding=Padding(lengths),
         truncated=sum(len(row) > max_tokens for row in words),
         row_size=max(int(lengths.max(initial=1)), 1) * numbers,

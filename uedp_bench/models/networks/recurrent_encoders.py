@@ -129,6 +129,7 @@ def _vectors_at(outputs: Tensor, position: Tensor) -> Tensor:
 
 
 _CHARACTER = 16  # size of the vectors of characters
+_CASE = 8  # size of the vectors of cases
 _WINDOW = 3
 _WORDS_AT_ONCE = 4096  # whose responses are computed side by side where no gradient is wanted
 
@@ -140,7 +141,6 @@ class WordShape:
     Attributes:
         vocabulary, embedding: number of words, and size of their vectors.
         filters: filters of the convolution over characters; 0 for none.
-        cases: size of the vectors of cases; 0 for none.
         units: memory cells of each direction.
         dropout: fraction of words, and of the numbers of their vectors, that are dropped.
     """
@@ -148,7 +148,6 @@ class WordShape:
     vocabulary: int
     embedding: int
     filters: int
-    cases: int
     units: int
     dropout: float
 
@@ -207,7 +206,7 @@ class WordEncoder(nn.Module):
         self.width, self.dropout = 2 * shape.units, shape.dropout
         generator = torch.Generator().manual_seed(seed)
         self.embedding = nn.Parameter(torch.empty(shape.vocabulary, shape.embedding))
-        inputs = shape.embedding + shape.filters + shape.cases
+        inputs = shape.embedding + shape.filters + _CASE
         layer = LayerShape(inputs, shape.units, projection=None, coupled=False)
         self.onward, self.backward_layer = RecurrentLayer(layer), RecurrentLayer(layer)
         with torch.no_grad():
@@ -215,11 +214,9 @@ class WordEncoder(nn.Module):
         self.onward.initialise(generator)
         self.backward_layer.initialise(generator)
         self.characters = CharacterCNN(shape.filters, generator) if shape.filters else None
-        self.cases: nn.Parameter | None = None
-        if shape.cases:
-            bound = math.sqrt(3.0 / shape.cases)
-            drawn = torch.empty(CASES, shape.cases).uniform_(-bound, bound, generator=generator)
-            self.cases = nn.Parameter(drawn)
+        bound = math.sqrt(3.0 / _CASE)
+        drawn = torch.empty(CASES, _CASE).uniform_(-bound, bound, generator=generator)
+        self.cases = nn.Parameter(drawn)
 
     def token_embedding(self) -> Tensor:
         """See `EmbedsTokens`."""
@@ -238,8 +235,7 @@ class WordEncoder(nn.Module):
         parts = [values if words is None else values * words]
         if self.characters is not None:
             parts.append(self.characters(batch["characters"]))
-        if self.cases is not None:
-            parts.append(nn.functional.embedding(batch["cases"], self.cases))
+        parts.append(nn.functional.embedding(batch["cases"], self.cases))
         order = _turning(lengths, tokens.shape[1])
         onward, turned = _both_directions(
             self.onward, self.backward_layer, torch.cat(parts, dim=2), order
