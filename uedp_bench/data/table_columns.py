@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uedp_bench.data.stored_rows import StoredTexts
-from uedp_bench.errors import InputError, MissingExtraError, plain, shown
+from uedp_bench.errors import InputError, plain, shown
 from uedp_bench.io.files import open_regular, shown_path
 
 NOT_TEXT = re.compile("[\0\ud800-\udfff]")
@@ -305,13 +305,10 @@ def read_parquet(
 
     Raises:
         InputError: if the file is missing or malformed, or names a column twice.
-        MissingExtraError: if `pyarrow` is not installed.
     """
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise MissingExtraError("pyarrow (reads parquet)", "pip install pyarrow") from None
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     where = f"{parameter}: {shown_path(path)}"
     try:
         with open_regular(path, parameter) as file, pq.ParquetFile(file) as parquet:
