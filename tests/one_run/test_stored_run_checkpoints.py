@@ -138,7 +138,7 @@ def test_another_number_of_ranks_or_units_at_once_starts_anew(monkeypatch):
 def test_other_code_or_threads_start_anew_and_say_so(whole, tmp_path, monkeypatch):
     spec, expected, _, watch = whole
     killed(spec, tmp_path, "train", 3)
-    monkeypatch.setattr(stored_run, "code_digest", lambda: "another")
+    monkeypatch.setattr(stored_run, "package_digest", lambda: "another")
     last = Watch()
     result = execute(spec, execution(tmp_path, last))
     assert ("starts anew, without the checkpoint: code changed since it was written", 0) in (

@@ -162,13 +162,13 @@ def trainings(folder: Path, wanted: int, rng: random.Random) -> dict[str, Any]:
     """Kills one run while it trains, on public text and on private text."""
     from tiny import runs
 
+    from uedp_bench.io.sealed_files import package_digest
     from uedp_bench.one_run.components import build_sources
     from uedp_bench.one_run.planting import load_data
-    from uedp_bench.one_run.stored_run import code_digest
 
     (spec,) = runs(TRAINS, task=PRETRAINS)
     load_data(build_sources(spec))  # for all tries
-    code_digest()
+    package_digest()
     begun = time.monotonic()
     code = ended(training_begun(spec, folder / "whole", 0), 600)
     whole = time.monotonic() - begun

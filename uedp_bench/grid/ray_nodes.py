@@ -39,8 +39,8 @@ from uedp_bench.errors import InputError, UedpBenchError, shown
 from uedp_bench.grid.scheduler import Job, default_workers, run_jobs
 from uedp_bench.io.folders import CHECKPOINT, private_folder
 from uedp_bench.io.fresh_processes import hide_main
+from uedp_bench.io.sealed_files import package_digest
 from uedp_bench.one_run.preparing import Execution
-from uedp_bench.one_run.stored_run import code_digest
 from uedp_bench.spec.identity import RELEASE, RESULT, content_of, path_mark
 from uedp_bench.version import __version__
 
@@ -283,7 +283,7 @@ def with_paths(spec: RunSpec, change: Callable[[str, MayBePath], str]) -> RunSpe
 
 def package() -> tuple[str, str]:
     """Version of the package that is installed here, and digest of its code."""
-    return __version__, code_digest()
+    return __version__, package_digest()
 
 
 def difference(node: tuple[str, str], wanted: tuple[str, str]) -> str:

@@ -34,7 +34,7 @@ from uedp_bench.contracts.run_context import Speed
 from uedp_bench.errors import InputError, PluginError, UedpBenchError, described, plain
 from uedp_bench.io.files import MOST_SHOWN
 from uedp_bench.io.folders import CHECKPOINT
-from uedp_bench.io.sealed_files import check_folder, seal_folder
+from uedp_bench.io.sealed_files import check_folder, package_digest, seal_folder
 from uedp_bench.spec.identity import Identity
 from uedp_bench.version import __version__
 
@@ -287,7 +287,7 @@ def made_by(name: str, device: str, speed: Speed) -> dict[str, str]:
     several = {"ranks": str(world_size())} if world_size() > 1 else {}
     return several | {
         "run": name,
-        "code": code_digest(),
+        "code": package_digest(),  # a commit does not know what was edited since
         "plug-ins": _digest(sorted(loaded_plugins())),
         "python": platform.python_version(),
         **library_versions(),
@@ -312,15 +312,6 @@ def after_failure(folder: Path, *, goes_on: bool) -> dict[str, str]:
 def forget(folder: Path) -> None:
     """Remove the checkpoints in a run's folder."""
     remove(folder / CHECKPOINT)
-
-
-@cache
-def code_digest() -> str:
-    """Digest of this package's own modules: a commit does not know what was edited since."""
-    root = Path(__file__).parents[1]
-    # Folders of components are links in a checkout.
-    folders = [root, *(path.resolve() for path in sorted(root.iterdir()) if path.is_symlink())]
-    return _digest(sorted(file for folder in folders for file in folder.rglob("*.py")))
 
 
 def _digest(files: list[Path]) -> str:
