@@ -157,12 +157,13 @@ def bound_text(bound: LowerBound, guarantees: Sequence[Guarantee] = ()) -> str:
     confidence = f"{100.0 * bound.confidence:.6g} %"
     text = f"{number(bound.epsilon)} {bound.unit} ({point}{confidence}{assumed})"
     strict = bound.strict_epsilon
-    if strict is None or confidence == _SURE or not any(_refuted(g, bound) for g in guarantees):
+    if strict is None or confidence == SURE or not any(_refuted(g, bound) for g in guarantees):
         return text
-    return f"{text}, {number(strict)} ({_SURE})"
+    return f"{text}, {number(strict)} ({SURE})"
 
 
-_SURE = f"{100.0 * (1.0 - STRICT_ERROR):.6g} %"
+SURE = f"{100.0 * (1.0 - STRICT_ERROR):.6g} %"
+"""Confidence of what refutes claims."""
 
 
 def _refuted(claim: Guarantee, bound: LowerBound) -> bool:
@@ -185,7 +186,3 @@ def strictest_against(claim: Guarantee, bounds: Sequence[LowerBound]) -> LowerBo
         and (bound.unit == claim.unit or (bound.unit, claim.unit) == ("user", "user-entity"))
     ]
     return max(refuting, key=lambda bound: bound.strict_epsilon or 0.0, default=None)
-
-
-SURE = _SURE
-"""The confidence of what refutes claims."""

@@ -134,8 +134,6 @@ def _close(value: float, expected: float) -> bool:
     return math.isclose(value, expected, rel_tol=1e-6, abs_tol=SLACK)
 
 
-__all__ = ["Membership", "MembershipParams", "PlantedMembership"]
-
 MAIN = ("lira_shrunk", "ez", "ratio")
 """Scores of the metrics, from the strongest: the first that can be computed, whatever it finds."""
 

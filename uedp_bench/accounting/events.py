@@ -19,20 +19,18 @@ from uedp_bench.accounting.event_contract import (
     Count,
     Event,
     Frozen,
-    Neighbours,
     Notion,
     PrivacyUnit,
-    Promise,
     Protected,
     Rate,
 )
 from uedp_bench.components.component import equals
 
 __all__ = [
-    "Adjacency", "AnyEvent", "ApproximateDP", "Claim", "Event", "FixedSizeSampled", "Gaussian",
-    "GroupRound", "LaplaceVector", "MetricPrivacy", "Neighbours", "NonPrivate", "PoissonSampled",
-    "PrivacyEvent", "PrivacyUnit", "Promise", "Protected", "PureDP", "Rate", "Repeated",
-    "SentenceSampledGaussian", "TwoLevelUserEntityGaussian", "UserEntityGaussian", "one_and_count",
+    "Adjacency", "AnyEvent", "ApproximateDP", "Claim", "FixedSizeSampled", "Gaussian", "GroupRound",
+    "LaplaceVector", "MetricPrivacy", "NonPrivate", "PoissonSampled", "PrivacyEvent", "PrivacyUnit",
+    "Protected", "PureDP", "Repeated", "SentenceSampledGaussian", "TwoLevelUserEntityGaussian",
+    "UserEntityGaussian", "one_and_count",
 ]  # fmt: skip
 
 

@@ -21,24 +21,9 @@ from uedp_bench.accounting.accountants.privacy_loss_grid import gaussian_epsilon
 from uedp_bench.bounds import one_run
 from uedp_bench.bounds.one_run import (
     check_delta,
-    one_run_bound,
-    one_run_f_dp_bound,
-    one_run_p_value,
     significance_of,
 )
 from uedp_bench.errors import InputError, nearest
-
-__all__ = [
-    "METHODS",
-    "Method",
-    "best_of",
-    "epsilon_lower_bound",
-    "epsilon_of_auc",
-    "normality_p_value",
-    "one_run_bound",
-    "one_run_f_dp_bound",
-    "one_run_p_value",
-]
 
 FloatArray = NDArray[np.float64]
 Method = Literal["clopper-pearson", "clopper-pearson-f-dp", "one-run", "one-run-f-dp", "nct"]

@@ -99,7 +99,6 @@ class Origin:
         facts: lines about the file.
         guesses: lines about guesses, each with the option that overrides it.
         labelled: True if the file has a column whose name says that it holds classes.
-        tagged: True if the file has tags or spans.
     """
 
     source: str
@@ -107,7 +106,6 @@ class Origin:
     facts: tuple[str, ...] = ()
     guesses: tuple[str, ...] = ()
     labelled: bool = False
-    tagged: bool = False
 
     def with_params(self, *guesses: str, **params: Any) -> Origin:
         """Copy with other parameters; None takes one away."""
@@ -196,9 +194,8 @@ def _of_file(path: Path, facts: FileFacts, named: Mapping[Role, str]) -> Origin:
     elif "entities" in roles.refused:
         name, reason = roles.refused["entities"]
         reading.guesses.append(f"the column {name!r} does not mark entities: {reason}")
-    tagged = "entities_column" in params
     listed = (*lines, f"columns: {', '.join(columns)}")
-    return Origin("text", params, listed, tuple(reading.guesses), labelled, tagged)
+    return Origin("text", params, listed, tuple(reading.guesses), labelled)
 
 
 def _of_tokens(params: dict[str, Any], facts: FileFacts, lines: tuple[str, ...]) -> Origin:
@@ -210,7 +207,7 @@ def _of_tokens(params: dict[str, Any], facts: FileFacts, lines: tuple[str, ...])
         guesses.append("a document, as -DOCSTART- marks it, counts as a user (--user none)")
     else:
         guesses.append("every sentence counts as a user of its own: nothing marks documents")
-    return Origin("text", params, lines, tuple(guesses), tagged=True)
+    return Origin("text", params, lines, tuple(guesses))
 
 
 def _column(role: Role, roles: Roles) -> str:

@@ -94,11 +94,6 @@ class Correlation:
         own = [number.spec for number in self.free if number.held_by(party)]
         return (*own, *(number.spec for number in self.dependent if party == CLIENT))
 
-    @property
-    def corrections(self) -> tuple[Spec, ...]:
-        """Specs that the dealer sends to the server."""
-        return tuple(number.spec for number in self.dependent)
-
 
 def linear(
     name: str, inputs: Shape, outputs: Shape, apply: Callable[[Tensor, Tensor], Tensor]

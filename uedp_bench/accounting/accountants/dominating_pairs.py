@@ -95,10 +95,6 @@ class DiscretePair:
         """Outcomes."""
         return self._upper.size
 
-    def swapped(self) -> DiscretePair:
-        """Q against P."""
-        return DiscretePair(self._lower, self._upper)
-
     def window(self) -> Window:
         """See `LossPair.window`."""
         finite = (self._upper > 0.0) & (self._lower > 0.0)
