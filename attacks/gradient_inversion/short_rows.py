@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from rapidfuzz.distance import LCSseq
 
 from uedp_bench.api import SPLITS, BoolArray, Corpus, Estimate, FloatArray, InputError, IntArray
 from uedp_bench.api.networks import row_seeds
@@ -164,14 +165,7 @@ def _moves(order: Order) -> Iterator[Order]:
 
 def rouge_l(guess: Sequence[int], true: Sequence[int]) -> float:
     """F1 of the longest common subsequence (Lin 2004), as attacks on gradients report it."""
-    if not len(guess) or not len(true):
-        return 0.0
-    longest = np.zeros(len(true) + 1, dtype=np.int64)
-    for token in guess:
-        before = longest.copy()
-        for at, other in enumerate(true):
-            longest[at + 1] = before[at] + 1 if token == other else max(longest[at], before[at + 1])
-    return float(2.0 * longest[-1] / (len(guess) + len(true)))
+    return 2.0 * LCSseq.similarity(guess, true) / max(len(guess) + len(true), 1)
 
 
 _RANDOM = 20  # orders of the same words, for the floor
