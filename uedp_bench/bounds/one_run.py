@@ -41,32 +41,6 @@ class Guesses(NamedTuple):
 # ---------------------------------------------------------------------------- one number of guesses
 
 
-def one_run_p_value(
-    canaries: int, guesses: int, correct: int, *, epsilon: float, delta: float
-) -> float:
-    """Largest probability of so many right guesses under (epsilon, delta)-DP.
-
-    With q = 1 / (1 + exp(-epsilon)) and X ~ Bin(guesses, q) it is
-    beta + 2 canaries delta alpha, where beta = P[X >= correct] and
-    alpha = max over i of P[correct > X >= correct - i] / i; at most 1.
-
-    Args:
-        canaries: number of canaries, each in with probability 1/2, independently.
-        guesses: number of canaries that the attacker guessed on, at most all.
-        correct: number of right guesses.
-        epsilon: epsilon of the guarantee, at least 0.
-        delta: delta of the guarantee, in [0, 1).
-
-    Raises:
-        InputError: for numbers outside these ranges.
-    """
-    _check_counts(canaries, guesses, correct)
-    check_delta(delta)
-    if not epsilon >= 0.0:
-        raise InputError(f"epsilon: {epsilon!r} is not at least 0")
-    return _p_value(canaries, guesses, correct, epsilon, delta)
-
-
 def one_run_bound(
     canaries: int, guesses: int, correct: int, *, delta: float, confidence: float = 0.95
 ) -> float:
@@ -167,7 +141,7 @@ def best_one_run(canaries: int, ways: Guesses, delta: float, significance: float
             break
 
         def margin(epsilon: float, r: int = guesses, v: int = right) -> float:
-            return significance - _p_value(canaries, r, v, epsilon, delta)
+            return significance - one_run_p_value(canaries, r, v, epsilon=epsilon, delta=delta)
 
         best = max(best, _largest_refuted(margin, best))
     return best
@@ -213,7 +187,15 @@ def _largest_refuted(margin: Callable[[float], float], start: float) -> float:
     return float(brentq(margin, low, high, xtol=1e-9))
 
 
-def _p_value(canaries: int, guesses: int, correct: int, epsilon: float, delta: float) -> float:
+def one_run_p_value(
+    canaries: int, guesses: int, correct: int, *, epsilon: float, delta: float
+) -> float:
+    """Largest probability of so many right guesses under (epsilon, delta)-DP.
+
+    With q = 1 / (1 + exp(-epsilon)) and X ~ Bin(guesses, q) it is
+    beta + 2 canaries delta alpha, where beta = P[X >= correct] and
+    alpha = max over i of P[correct > X >= correct - i] / i; at most 1.
+    """
     from scipy.special import betainc, expit
 
     if correct == 0:
