@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,16 @@ def test_accounts_machines_addresses_and_places_are_noted(sound, monkeypatch, tm
     assert "'trillian@example.org'" in notes["provenance.mail"]
     assert "place" in notes["provenance.data"]
     assert "provenance.x" not in notes
+
+
+def test_long_texts_are_searched_for_addresses_in_linear_time(sound):
+    long = {"texts": ["x" * 10**6, "x" * 10**6 + " ann.lee@example.org"]}
+    start = time.process_time()
+    notes = list(check_publishing(sound.model_copy(update={"details": {"membership": long}})))
+    assert time.process_time() - start < 10.0  # an hour where each character begins a search
+    assert [note.what for note in notes if "address" in note.what] == [
+        "holds an address, 'ann.lee@example.org'"
+    ]
 
 
 def test_names_that_are_nobodys_are_not_searched(sound, monkeypatch):
