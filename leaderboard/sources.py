@@ -75,11 +75,7 @@ def read_lines(path: Path) -> Iterator[Line]:
     with open_text(path, "bundle") as text:
         for number, line in enumerate(text, start=1):
             characters += len(line)
-            if number > MOST_RESULTS or characters > MOST_CHARACTERS:
-                raise InputError(
-                    f"{shown_path(path)} holds more than {MOST_RESULTS:,} results or "
-                    f"{MOST_CHARACTERS:,} characters: share them out over several bundles"
-                )
+            _check_size(path, number, characters)
             start = _START.match(line)
             if start is None:
                 raise InputError(
@@ -108,13 +104,28 @@ def write_bundle(results: Iterable[Result], path: Path) -> None:
     Args:
         results: results to write, each id once, in any order.
         path: path of the bundle.
+
+    Raises:
+        InputError: if they are more than `read_lines` reads.
     """
+    characters = 0
     with (
         new_file(path) as file,
         gzip.GzipFile(filename="", mode="wb", compresslevel=9, fileobj=file, mtime=0) as packed,
     ):
-        for result in sorted(results, key=lambda one: one.id):
-            packed.write(f"{line_of(result)}\n".encode("ascii"))
+        for number, result in enumerate(sorted(results, key=lambda one: one.id), start=1):
+            line = f"{line_of(result)}\n"
+            characters += len(line)
+            _check_size(path, number, characters)
+            packed.write(line.encode("ascii"))
+
+
+def _check_size(path: Path, results: int, characters: int) -> None:
+    if results > MOST_RESULTS or characters > MOST_CHARACTERS:
+        raise InputError(
+            f"{shown_path(path)} holds more than {MOST_RESULTS:,} results or "
+            f"{MOST_CHARACTERS:,} characters: share them out over several bundles"
+        )
 
 
 COPIES = {"mlartifacts", "mlruns"}

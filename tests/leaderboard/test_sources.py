@@ -140,9 +140,9 @@ def test_a_broken_bundle_is_named_and_the_others_are_read(
         return
     assert 1 <= len(loaded.problems) <= MOST_FAULTY + 1
     assert all("broken.jsonl.gz" in problem for problem in loaded.problems)
-    found = list(find([path]))
-    assert len(found) <= 2 * MOST_RESULTS + 1  # a report on the order of two lines beside each
-    few = (*found[:30], found[-1])
+    lines = list(find([path]))
+    assert len(lines) <= 2 * MOST_RESULTS + 1  # a report on the order of two lines beside each
+    few = (*lines[:30], lines[-1])
     reports = [file if isinstance(file, Report) else check(file) for file in few]
     assert not all(report.valid for report in reports)
 
@@ -160,6 +160,9 @@ def test_a_bundle_of_more_than_memory_holds_is_refused_by_its_limit(
             limits.setattr(sources, limit, most - 1)
             (problem,) = Loader([Folder(path)]).load().problems
             *_, last = find([path])
+            with pytest.raises(InputError, match=f"{most - 1:,}"):
+                write_bundle(results[:3], tmp_path / "packed.jsonl.gz")
+            assert not (tmp_path / "packed.jsonl.gz").exists()
         assert f"{most - 1:,}" in problem
         assert isinstance(last, Report)
         assert f"{most - 1:,}" in last.problems[0].what

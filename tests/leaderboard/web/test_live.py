@@ -124,19 +124,19 @@ def test_a_page_loads_again_only_when_it_changes_and_not_while_paused(server, ru
     gate.shut()
     put(runs, "user-dp", perplexity=3.0)
     server.site.refresh()
-    asked = []
-    page.on("request", lambda request: request.method == "HEAD" and asked.append(request))
+    questions = []
+    page.on("request", lambda request: request.method == "HEAD" and questions.append(request))
     gate.open()
-    until(page, lambda: asked)  # the next question: the answer to the one before is in
+    until(page, lambda: questions)  # the next question: the answer to the one before is in
     assert page.evaluate("window.before") is True  # another run's change
     gate.shut()
     page.get_by_role("button", name="Pause updates").click()
     put(runs, "uedp", perplexity=4.0)
     server.site.refresh()
     gate.open()  # a question from before the pause loads no page either
-    asked.clear()
+    questions.clear()
     page.wait_for_timeout(2500)
-    assert asked == []
+    assert questions == []
     assert page.evaluate("window.before") is True
     assert page.get_by_text("Updates are paused.").is_visible()
     page.reload()
