@@ -95,6 +95,10 @@ class DiscretePair:
         """Outcomes."""
         return self._upper.size
 
+    def swapped(self) -> DiscretePair:
+        """Q against P, for the other direction of an accountant of one's own."""
+        return DiscretePair(self._lower, self._upper)
+
     def window(self) -> Window:
         """See `LossPair.window`."""
         finite = (self._upper > 0.0) & (self._lower > 0.0)
