@@ -69,6 +69,18 @@ def pytest_runtest_logfinish() -> None:
         gc.freeze()
 
 
+LONG = {"browser", "shared_data"}
+"""Fixtures of tests that are long: pages in a browser, and data sets that stand in no checkout."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks tests by what they need, before marks choose tests."""
+    for item in items:
+        if not LONG.isdisjoint(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.long)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """One process more than there are cores: many tests wait for browsers and processes."""

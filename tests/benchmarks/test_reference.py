@@ -17,6 +17,8 @@ from tiny import tiny
 from uedp_bench.cli.main import run_cli
 from uedp_bench.leaderboard.loading import load_results
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 RESULTS = "leaderboard/results"
 PARTS = [

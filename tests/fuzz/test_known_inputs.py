@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from hostile import answer
 
+pytestmark = pytest.mark.long
+
 DEEP = "[" * 100_000
 WHOLE = "9" * 4_400
 
@@ -135,7 +137,6 @@ def places(tmp_path: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     "command",
     [

@@ -120,7 +120,6 @@ def ag_news(shared_data: Path, model: dict[str, Any], *mechanisms: Any, sample: 
 WORDS = {"name": "tfidf", "params": {"vocabulary_size": 8000}}
 
 
-@pytest.mark.long
 def test_it_classifies_real_news_and_dp_sgd_trains_it(shared_data, tmp_path) -> None:
     """Findings on reviews: 25.5 % by BiLSTM, 14.8 % by TF-IDF with logistic regression."""
     torch.set_num_threads(1)

@@ -36,14 +36,7 @@ def classify(folder: Path, source: dict[str, Any], mechanism: Any, **fields: Any
     return result
 
 
-LARGE = ("imdb", "20-newsgroups", "blog-authorship")
-"""Sources whose files take seconds to read; tests of their own read these, too."""
-
-
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(one, marks=[pytest.mark.long] if one in LARGE else []) for one in SOURCES],
-)
+@pytest.mark.parametrize("name", SOURCES)
 def test_real_sources_are_classified(
     name: str, shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

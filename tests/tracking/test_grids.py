@@ -12,6 +12,8 @@ from uedp_bench.tracking.content import CONTENT, GRID, ID, Grid
 from uedp_bench.tracking.runs import end_grid
 from uedp_bench.tracking.store import Place, logged_runs
 
+pytestmark = pytest.mark.long
+
 # ------------------------------------------------------------------- made twice, or by two at once
 
 

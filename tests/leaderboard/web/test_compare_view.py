@@ -286,7 +286,6 @@ def test_rows_are_picked_with_the_keyboard_and_the_link_restores_them(site, visi
     assert not page.get_by_role("button", name="Download as CSV").is_visible()
 
 
-@pytest.mark.long
 def test_it_is_accessible_and_fits_a_phone(site, visit, accessible, quickstart):
     groups = [row.group for row in quickstart.values()]
     link = f"view=compare&rows={','.join(groups)},gone"

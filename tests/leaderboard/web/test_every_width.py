@@ -32,9 +32,7 @@ VIEWS = {
 """What of each view is there once it is drawn."""
 
 
-@pytest.mark.parametrize(
-    "width", [390, *(pytest.param(wide, marks=pytest.mark.long) for wide in (1024, 1440))]
-)
+@pytest.mark.parametrize("width", [390, 1024, 1440])
 def test_every_view_fits_and_is_accessible(table, visit, accessible, width):
     page = visit(table, "view=table", viewport={"width": width, "height": 900},
                  color_scheme="light")  # fmt: skip
@@ -53,7 +51,6 @@ def test_every_view_fits_and_is_accessible(table, visit, accessible, width):
             accessible(page, *rules, within=f"#view-{view}")
 
 
-@pytest.mark.long
 def test_stored_results_open_from_disk(site, visit, accessible):
     page = visit(site / "table.html", "view=table&task=next-word", color_scheme="dark")
     page.wait_for_load_state("load")

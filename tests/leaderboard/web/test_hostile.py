@@ -13,8 +13,6 @@ from references import bundle_lines
 from uedp_bench.contracts.results import Result, migrated
 from uedp_bench.leaderboard.site import build
 
-pytestmark = pytest.mark.long
-
 RUN = "window.hacked=1"
 PAYLOADS = (
     f"<script>{RUN}</script>",

@@ -284,7 +284,6 @@ def contrast(one: str, other: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-@pytest.mark.long
 def test_both_themes_are_accessible_and_tables_say_what_charts_show(site, visit, accessible):
     page = drawn(visit(site / "table.html", f"{EMBEDDED}&q=uedp-group", color_scheme="dark"))
     board = [row for row in largest_board("embedded") if row.label == "uedp-group"]
@@ -357,7 +356,6 @@ def test_pictures_can_be_saved(site, visit):
             assert "next-word on embedded" in content.decode()
 
 
-@pytest.mark.long
 def test_five_hundred_rows_stay_quick(site, visit):
     page = drawn(visit(site / "table.html", EMBEDDED))
     pace = browser_pace(page)

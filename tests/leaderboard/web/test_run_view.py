@@ -74,7 +74,6 @@ def test_figures_have_their_axes_points_and_the_colours_of_the_theme(runs, visit
         assert "var(" not in full(title, "_fullLayout.hoverlabel.bgcolor")
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(("name", "scheme"), [
     ("everything-1", "light"), ("everything-1", "dark"), ("failed-4", "light"),
 ])  # fmt: skip

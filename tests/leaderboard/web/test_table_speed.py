@@ -48,7 +48,6 @@ new MutationObserver((_, observer) => {
 """
 
 
-@pytest.mark.long
 def test_first_rows_are_there_before_two_thousand_are_read(many, browser):
     rows, paints, tables = [], [], []
     for link in ("", "", "#view=table"):

@@ -188,7 +188,6 @@ def test_what_is_missing_is_named(tmp_path: Path, folder: Path) -> None:
         load(folder)
 
 
-@pytest.mark.long
 def test_the_published_corpus(shared_data: Path) -> None:
     folder = shared_data / "blog_authorship"
     bloggers = list(read_bloggers(next(folder.glob("all_users*"))))
