@@ -43,6 +43,7 @@ def embedded(folder: Path, users: int = 60) -> Path:
     return file
 
 
+@pytest.mark.long
 def test_a_file_becomes_a_sentence_and_a_spec_that_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -127,6 +127,7 @@ def test_options_belong_behind_the_name_of_a_command(runs, capsys):
     assert "--out" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_folders_and_mlflow_together(runs, capsys, tmp_path):
     log_result(run_result("aa01"), runs / "aa01", uri=None, experiment="uedp-bench")
     log_result(run_result("embedded"), runs / "embedded", uri=None, experiment="uedp-bench")

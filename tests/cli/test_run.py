@@ -182,6 +182,7 @@ def test_a_component_that_exits_while_it_is_planned_is_an_error(tmp_path, capsys
     assert err == "error: a component called sys.exit(0): nothing was done\n"
 
 
+@pytest.mark.long
 def test_what_components_print_comes_between_no_json(tmp_path):
     """In a command of its own: processes of this one print where the first of them was told to."""
     noisy = flags(tmp_path, "--mechanism", "spy-training", "--set", "mechanism.does=print")

@@ -89,6 +89,7 @@ def test_a_result_that_was_cut_short_is_made_again(tmp_path):
     assert run_all(specs, tmp_path) == {}
 
 
+@pytest.mark.long
 def test_workers_change_no_number_and_report_progress(tmp_path):
     specs = runs(USER_DP, ["deidentify", NOISELESS])
     heard = []
@@ -245,6 +246,7 @@ def test_a_killed_parent_leaves_no_worker_behind(tmp_path):
     assert _session_members(process.pid) == []
 
 
+@pytest.mark.long
 def test_ctrl_c_keeps_what_is_finished_and_the_same_command_goes_on(tmp_path, monkeypatch, capsys):
     """Seed 1 finishes, seed 2 waits for the signal."""
     monkeypatch.setenv("SPY_SECONDS", "600")

@@ -188,6 +188,7 @@ def store(tmp_path_factory):
     return uri
 
 
+@pytest.mark.long
 def test_results_of_an_experiment_are_its_artifacts(store, tmp_path):
     loaded = Loader([Experiment("mine", store)]).load().checked()
     assert {r.id: r.utility["perplexity"].value for r in loaded.results} == {

@@ -63,6 +63,7 @@ def test_vectors_are_those_of_the_library() -> None:
     np.testing.assert_allclose(ours, theirs, atol=2e-6)
 
 
+@pytest.mark.long
 def test_kept_vectors_do_not_depend_on_what_is_asked_for_with_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
