@@ -1,4 +1,4 @@
-"""How much slower this machine is now than the idle one that limits of time were set on."""
+"""Pace of this machine now, against the idle one that limits of time were set on."""
 
 from __future__ import annotations
 
