@@ -466,7 +466,7 @@ def test_bad_input_is_named(members, nonmembers, options, message):
     ],
 )
 def test_bad_counts_are_named(counts, delta, message):
-    for bound in (one_run_bound, one_run_f_dp_bound):
+    for bound in (one_run_bound, one_run_f_dp_bound, partial(one_run_p_value, epsilon=1.0)):
         with pytest.raises(InputError, match=message):
             bound(*counts, delta=delta or 1e-6)
 

@@ -195,9 +195,23 @@ def one_run_p_value(
     With q = 1 / (1 + exp(-epsilon)) and X ~ Bin(guesses, q) it is
     beta + 2 canaries delta alpha, where beta = P[X >= correct] and
     alpha = max over i of P[correct > X >= correct - i] / i; at most 1.
+
+    Args:
+        canaries: number of canaries, each in with probability 1/2, independently.
+        guesses: number of canaries that the attacker guessed on, at most all.
+        correct: number of right guesses.
+        epsilon: epsilon of the guarantee, at least 0.
+        delta: delta of the guarantee, in [0, 1).
+
+    Raises:
+        InputError: for numbers outside these ranges.
     """
     from scipy.special import betainc, expit
 
+    _check_counts(canaries, guesses, correct)
+    check_delta(delta)
+    if not epsilon >= 0.0:
+        raise InputError(f"epsilon: {epsilon!r} is not at least 0")
     if correct == 0:
         return 1.0
     q = float(expit(epsilon))

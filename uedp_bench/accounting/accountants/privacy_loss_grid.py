@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -205,71 +206,46 @@ def compositions(
     )
     infinite = -math.expm1(survive) + 2.0 * _TAIL
     most = delta if finite else math.inf
-    rounding = _rounding(parts, counts, (low, high), 0.0)
+    size = _transform_size(parts, (low, high))
+    plain = _weighted(parts, counts, 0.0)
+    rounding = _rounding(plain, counts, size, 0)
     drowned = rounding > 1e-4 * delta and top > low
     if infinite + rounding < most:
-        masses = _convolved(parts, counts, (low, high), 0.0)
+        masses = _convolved(plain, counts, (low, high), size)
         yield Losses(parts[0].step, first + low, masses, infinite + rounding)
-    rounding = _rounding(parts, counts, (low, high), order, top) if drowned else math.inf
+    if not drowned:
+        return
+    # Masses weighted by e^(order * index) keep the far tail above the rounding. Errors grow
+    # downwards, so whatever lies below `top` counts as if it lay there.
+    weighted = _weighted(parts, counts, order)
+    rounding = _rounding(weighted, counts, size, top)
     if infinite + rounding < most:
-        # Masses weighted by e^(order * index) keep the far tail above the rounding. Errors grow
-        # downwards, so whatever lies below `top` counts as if it lay there.
-        masses, low = _convolved(parts, counts, (low, high), order)[top - low :], top
+        masses = _convolved(weighted, counts, (low, high), size)[top - low :]
         masses[0] += max(0.0, 1.0 - float(masses.sum()))
-        yield Losses(parts[0].step, first + low, masses, infinite + rounding)
+        yield Losses(parts[0].step, first + top, masses, infinite + rounding)
 
 
-def _convolved(
-    parts: Sequence[Losses], counts: Sequence[int], bounds: tuple[int, int], order: float
-) -> Array:
-    """Masses of the composition between two indices.
+class _Weighted(NamedTuple):
+    """Masses of each part times e^(order * index), adding up to 1.
 
-    Args:
-        parts: on one grid.
-        counts: of each part.
-        bounds: first and last index, from the sum of the parts' first ones.
-        order: masses are weighted by e^(order * index) while they are transformed.
+    Attributes:
+        masses: of each part.
+        order: in 1 / step.
+        log_moment: ln of what the masses of all rounds were divided by.
     """
-    from scipy.fft import irfft, rfft
 
-    low, high = bounds
-    size = _transform_size(parts, bounds)
-    product = np.ones(size // 2 + 1, dtype=np.complex128)
-    weighted, log_moment = _weighted(parts, counts, order)
-    for masses, count in zip(weighted, counts, strict=True):
-        transformed = rfft(masses, size)
-        # A power of the others is 0 in double precision, and takes as long to compute.
-        lasting = np.abs(transformed) > math.exp(_VANISHED / count)
-        product[lasting] *= transformed[lasting] ** count
-        product[~lasting] = 0.0
-    composed = np.roll(irfft(product, size), -(low % size))[: high - low + 1]
-    scales = np.minimum(log_moment - order * np.arange(low, high + 1), 700.0)
-    return np.asarray(np.maximum(composed, 0.0) * np.exp(scales))
+    masses: Sequence[Array]
+    order: float
+    log_moment: float
 
 
-def _rounding(
-    parts: Sequence[Losses],
-    counts: Sequence[int],
-    bounds: tuple[int, int],
-    order: float,
-    worst: int = 0,
-) -> float:
-    """Mass that rounding can have moved in `_convolved`, by Cauchy-Schwarz and Parseval.
-
-    Args:
-        parts: as there.
-        counts: as there.
-        bounds: as there.
-        order: as there.
-        worst: index up from which the error is wanted, which falls with the index.
-    """
-    size = _transform_size(parts, bounds)
-    weighted, log_moment = _weighted(parts, counts, order)
-    norms = 0.0
-    for masses, count in zip(weighted, counts, strict=True):
-        norms += count * float(np.linalg.norm(masses))
-    rounding = np.finfo(float).eps * math.log2(size) * math.sqrt(size) * (norms + 1.0)
-    return float(rounding * math.exp(min(log_moment - order * worst, 700.0)))
+def _weighted(parts: Sequence[Losses], counts: Sequence[int], order: float) -> _Weighted:
+    masses, log_moment = [], 0.0
+    for part, count in zip(parts, counts, strict=True):
+        moment = _log_moment(_log_masses(part.masses), order)
+        masses.append(part.masses * np.exp(order * np.arange(part.masses.size) - moment))
+        log_moment += count * moment
+    return _Weighted(masses, order, log_moment)
 
 
 def _transform_size(parts: Sequence[Losses], bounds: tuple[int, int]) -> int:
@@ -279,16 +255,46 @@ def _transform_size(parts: Sequence[Losses], bounds: tuple[int, int]) -> int:
     return int(next_fast_len(max(bounds[1] - bounds[0] + 1, longest), real=True))
 
 
-def _weighted(
-    parts: Sequence[Losses], counts: Sequence[int], order: float
-) -> tuple[list[Array], float]:
-    """Masses times e^(order * index), each part's adding up to 1, and ln of what was divided by."""
-    weighted, log_moment = [], 0.0
-    for part, count in zip(parts, counts, strict=True):
-        moment = _log_moment(_log_masses(part.masses), order)
-        weighted.append(part.masses * np.exp(order * np.arange(part.masses.size) - moment))
-        log_moment += count * moment
-    return weighted, log_moment
+def _convolved(
+    parts: _Weighted, counts: Sequence[int], bounds: tuple[int, int], size: int
+) -> Array:
+    """Masses of the composition between two indices.
+
+    Args:
+        parts: weighted parts, on one grid.
+        counts: of each part.
+        bounds: first and last index, from the sum of the parts' first ones.
+        size: of the transform.
+    """
+    from scipy.fft import irfft, rfft
+
+    low, high = bounds
+    product = np.ones(size // 2 + 1, dtype=np.complex128)
+    for masses, count in zip(parts.masses, counts, strict=True):
+        transformed = rfft(masses, size)
+        # A power of the others is 0 in double precision, and takes as long to compute.
+        lasting = np.abs(transformed) > math.exp(_VANISHED / count)
+        product[lasting] *= transformed[lasting] ** count
+        product[~lasting] = 0.0
+    composed = np.roll(irfft(product, size), -(low % size))[: high - low + 1]
+    scales = np.minimum(parts.log_moment - parts.order * np.arange(low, high + 1), 700.0)
+    return np.asarray(np.maximum(composed, 0.0) * np.exp(scales))
+
+
+def _rounding(parts: _Weighted, counts: Sequence[int], size: int, worst: int) -> float:
+    """Mass that rounding can have moved in `_convolved`, by Cauchy-Schwarz and Parseval.
+
+    Args:
+        parts: weighted parts.
+        counts: of each part.
+        size: of the transform.
+        worst: index up from which the error is wanted, which falls with the index.
+    """
+    norms = 0.0
+    for masses, count in zip(parts.masses, counts, strict=True):
+        norms += count * float(np.linalg.norm(masses))
+    rounding = np.finfo(float).eps * math.log2(size) * math.sqrt(size) * (norms + 1.0)
+    return float(rounding * math.exp(min(parts.log_moment - parts.order * worst, 700.0)))
 
 
 def _chernoff(
