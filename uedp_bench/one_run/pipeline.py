@@ -174,22 +174,18 @@ class Pipeline:
 
     def _plan(self, stats: CorpusStats) -> Events:
         chosen = () if self.vocabulary is None else self.vocabulary.plan(stats)
-        published = [e for part in self.publishers for e in self.staged(part, part.plan(stats))]
+        published = [part.plan(stats) for part in self.publishers]
         # A server that trains for itself plans and emits everything when it trains.
         last = [part for part in self.servers if not isinstance(part, TrainingMechanism)]
         served = [e for part in last for e in self.staged(part, part.plan(stats))]
-        trained = [
-            event
-            for stage in self.training
-            for event in stage.events(stage.trainer.plan(stage.sizes(stats)))
-        ]
+        trained = [stage.trainer.plan(stage.sizes(stats)) for stage in self.training]
         return (*self.released(chosen, published, trained), *served)
 
     def released(
         self,
         vocabulary: Events,
-        published: Sequence[PrivacyEvent],
-        trained: Sequence[PrivacyEvent],
+        events_of_publishers: Sequence[Events],
+        events_of_stages: Sequence[Events],
     ) -> Events:
         """Events of the release, given those of choosing the vocabulary, publishing and training.
 
@@ -202,12 +198,22 @@ class Pipeline:
 
         Args:
             vocabulary: events of choosing the vocabulary.
-            published: events of publishing, marked by `staged`, for there may be several.
-            trained: events of the private stages, marked with their names.
+            events_of_publishers: events of each publisher.
+            events_of_stages: events of training each private stage.
 
         Returns:
             The events, each marked with its stage.
         """
+        published = [
+            event
+            for part, events in zip(self.publishers, events_of_publishers, strict=True)
+            for event in self.staged(part, events)
+        ]
+        trained = [
+            event
+            for stage, events in zip(self.training, events_of_stages, strict=True)
+            for event in stage.events(events)
+        ]
         hidden = self._all_train_privately and all(part.rowwise for part in self.publishers)
         chosen = () if self.vocabulary is None else self.staged(self.vocabulary, vocabulary)
         before = (*self._inherited(), *chosen)

@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from uedp_bench.accounting.events import PrivacyEvent
 from uedp_bench.contracts.mechanism import Events, PublishingMechanism
 from uedp_bench.corpus import COLUMNS, CONTENT, Corpus, Spans
 from uedp_bench.errors import CapabilityError, InputError, PluginError, nearest, shown
@@ -85,13 +84,13 @@ def publish(
 
 def publish_all(
     pipeline: Pipeline, corpus: Corpus, run: Run, task: Component[Any]
-) -> tuple[Corpus, list[PrivacyEvent]]:
-    """Publish a corpus by all publishers of a pipeline in turn, and return their events.
+) -> tuple[Corpus, list[Events]]:
+    """Publish a corpus by all publishers of a pipeline in turn, and return the events of each.
 
     Raises:
         CapabilityError: if one reads text where another published vectors before it.
     """
-    published: list[PrivacyEvent] = []
+    published: list[Events] = []
     for number, publisher in enumerate(pipeline.publishers):
         if corpus.vectors is not None:
             before = pipeline.publishers[number - 1].name
@@ -101,7 +100,7 @@ def publish_all(
             )
         within = run.within(pipeline.stage_of(publisher))
         corpus, events = publish(publisher, corpus, within, wanted(pipeline, publisher, task))
-        published += pipeline.staged(publisher, events)
+        published.append(events)
     return corpus, published
 
 

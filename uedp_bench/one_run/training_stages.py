@@ -87,7 +87,7 @@ class TrainedStages(NamedTuple):
 
     Attributes:
         release: release of the last stage; None for a task without stages.
-        events: privacy events of all stages.
+        events: privacy events of each private stage.
         floor: model that no private row has touched, where it saw any text at all and somebody
             wants it.
         pretraining: public text that the model saw before, and its schedule.
@@ -95,7 +95,7 @@ class TrainedStages(NamedTuple):
     """
 
     release: Release | None = None
-    events: Events = ()
+    events: Sequence[Events] = ()
     floor: Release | None = None
     pretraining: Mapping[str, Any] = MappingProxyType({})
     record: tuple[TrainedStage, ...] | None = None
@@ -129,7 +129,7 @@ def train_stages(
     private, numbers = iter(parts.pipeline.training), Counter[str]()
     module: nn.Module | None = None
     release: Release | None = None
-    events: Events = ()
+    events: list[Events] = []
     record: list[TrainedStage] = []
     pretraining: dict[str, Any] = {}
     for learner in learners:
@@ -144,7 +144,7 @@ def train_stages(
             inner = _inside(run, stage, numbers["private"])
             before = weights_of(learner.module) if inner.injected else None
             module, stage_events = stage.trainer.train(learner, learner.corpus, inner)
-            events += stage.events(stage_events)
+            events.append(stage_events)
         else:
             stage_record = _stage_record(learner)
             record.append(stage_record)

@@ -36,7 +36,7 @@ def test_training_on_a_noisy_union_only_processes_it() -> None:
     assert len(out.only("train")) and out.targets is not None and all(out.targets)
     assert not_carried(FragmentReassembly.create(), pipeline, translation) is None
     trained = Noiseless.create().plan(run.stats)
-    released = pipeline.released((), published, trained)
+    released = pipeline.released((), published, [trained])
     check_plan(pipeline.plan(run.stats), released)
     (guarantee,) = proven(released, delta=1e-5)
     assert guarantee.unit == "user" and 7 < guarantee.epsilon < 8.5
