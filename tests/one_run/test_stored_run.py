@@ -18,15 +18,9 @@ from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError, PluginError
 from uedp_bench.io.sealed_files import DamagedFileError, seal_folder
 from uedp_bench.one_run.preparing import Execution
+from uedp_bench.one_run.private_data import check_saved, load_release, save_release
 from uedp_bench.one_run.runner import execute
-from uedp_bench.one_run.stored_run import (
-    check_saved,
-    load_release,
-    result_of_run,
-    result_of_text,
-    save_release,
-    stored_result,
-)
+from uedp_bench.one_run.stored_run import result_of_run, result_of_text, stored_result
 
 PARTS = {"seed": 1, "delta": 1e-5}
 ID, GROUP = identity_of(PARTS)

@@ -21,15 +21,16 @@ from typing import Any, NamedTuple, Protocol
 
 from uedp_bench.components import registry
 from uedp_bench.components.component import check_requirements
+from uedp_bench.contracts.checkpoints import remove
 from uedp_bench.contracts.results import Result, RunError, RunSpec
 from uedp_bench.errors import Problems, is_input_error
 from uedp_bench.grid.workers import DIED, Crash, Tell, in_processes
-from uedp_bench.io.folders import refuse_links
+from uedp_bench.io.folders import CHECKPOINT, refuse_links
 from uedp_bench.one_run.components import Components, build
 from uedp_bench.one_run.planting import forget_corpora, left_out
 from uedp_bench.one_run.preparing import Execution, PlantedCounts, check_read, unit_sizes
 from uedp_bench.one_run.private_data import keep_result
-from uedp_bench.one_run.stored_run import after_failure, failed, forget, result_of_run
+from uedp_bench.one_run.stored_run import after_failure, failed, result_of_run
 from uedp_bench.spec.identity import Identity, check_files
 
 MOST_FAILURES = 3
@@ -227,7 +228,7 @@ def run_jobs(
     todo = [job for job in jobs if job.todo]
     for job in jobs:
         if job.done is not None:  # killed after its result, and before it was done with
-            forget(execution.out / job.id)
+            remove(execution.out / job.id / CHECKPOINT)
     if workers == 0 and executor is None:
         from uedp_bench.one_run.runner import execute
 

@@ -29,8 +29,8 @@ from uedp_bench.one_run.components import Components, spec_of
 from uedp_bench.one_run.pipeline import Pipeline
 from uedp_bench.one_run.planting import expected, lacks
 from uedp_bench.one_run.preparing import Prepared
+from uedp_bench.one_run.private_data import load_release, save_release
 from uedp_bench.one_run.publishing import publish_all
-from uedp_bench.one_run.stored_run import load_release, save_release
 from uedp_bench.one_run.training_stages import TrainedStages, train_stages
 from uedp_bench.spec.identity import component_identity
 

@@ -18,12 +18,13 @@ from typing import Any
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.components.metric import Declared
 from uedp_bench.contracts.capabilities import Vocabulary
+from uedp_bench.contracts.checkpoints import remove
 from uedp_bench.contracts.results import Cost, Result, RunSpec
 from uedp_bench.contracts.run_context import Progress, Run
 from uedp_bench.contracts.task import judged
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
-from uedp_bench.io.folders import disk_is_full
+from uedp_bench.io.folders import CHECKPOINT, disk_is_full
 from uedp_bench.one_run.components import build_sources
 from uedp_bench.one_run.evaluation import Attacked, Scored, attack_all, score, with_messages
 from uedp_bench.one_run.guaranteeing import checked_ceilings, guarantees
@@ -31,7 +32,7 @@ from uedp_bench.one_run.planting import Data, load_data
 from uedp_bench.one_run.preparing import Execution, Prepared, prepare
 from uedp_bench.one_run.private_data import Keeper, keep_result, marked
 from uedp_bench.one_run.protecting import Protected, Retraining, protect
-from uedp_bench.one_run.stored_run import after_failure, failed, forget, provenance, reason_of
+from uedp_bench.one_run.stored_run import after_failure, failed, provenance, reason_of
 from uedp_bench.spec.identity import Identity
 
 
@@ -188,7 +189,7 @@ def execute(spec: RunSpec, execution: Execution, identity: Identity | None = Non
     result = result.model_copy(update={"provenance": began})
     keep_result(result, execution.out)
     if result.error is None:
-        forget(execution.state_folder / current.id)
+        remove(execution.state_folder / current.id / CHECKPOINT)
     return result
 
 

@@ -1,9 +1,8 @@
-"""Files that a run leaves: its result with provenance, checkpoints, and the release that it keeps.
+"""Files that a run leaves: its result with provenance, and checkpoints.
 
 A file is a result, or one line says why it is not. A folder may come from a stranger. What is read
 back from it is a regular file of a possible size with the form of a result, which lies in the
-folder of its id, which is the hash of what the file says was run. A saved release is loaded and
-asked once: what cannot be asked again was not saved.
+folder of its id, which is the hash of what the file says was run.
 """
 
 from __future__ import annotations
@@ -19,28 +18,19 @@ from datetime import UTC, datetime
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path, PurePath, PureWindowsPath
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from uedp_bench.components.registry import loaded_plugins
-from uedp_bench.contracts.capabilities import RowScorer, declared_capabilities
 from uedp_bench.contracts.checkpoints import Checkpoints, Pace, remove
-from uedp_bench.contracts.mechanism import served_again
 from uedp_bench.contracts.recorded_identity import identity_of
-from uedp_bench.contracts.release import PublishedOnly, Release, Updates, protected_rows
 from uedp_bench.contracts.results import Result, RunError, RunSpec, parse_result, read_result
 from uedp_bench.contracts.run_context import Speed
-from uedp_bench.errors import InputError, PluginError, UedpBenchError, described, plain
+from uedp_bench.errors import InputError, UedpBenchError, plain
 from uedp_bench.io.files import MOST_SHOWN
 from uedp_bench.io.folders import CHECKPOINT
-from uedp_bench.io.sealed_files import check_folder, package_digest, seal_folder
+from uedp_bench.io.sealed_files import package_digest
 from uedp_bench.spec.identity import Identity
 from uedp_bench.version import __version__
-
-if TYPE_CHECKING:
-    from uedp_bench.contracts.task import Task
-    from uedp_bench.corpus import Corpus, FloatArray
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """Ids that are names of files; those that a run gives are 16 hexadecimal digits."""
@@ -305,13 +295,8 @@ def after_failure(folder: Path, *, goes_on: bool) -> dict[str, str]:
         goes_on: True to keep checkpoints, from which the same command may go on.
     """
     if not goes_on:
-        forget(folder)
+        remove(folder / CHECKPOINT)
     return {"checkpoint": LEFT} if (folder / CHECKPOINT).is_dir() else {}
-
-
-def forget(folder: Path) -> None:
-    """Remove the checkpoints in a run's folder."""
-    remove(folder / CHECKPOINT)
 
 
 def _digest(files: list[Path]) -> str:
@@ -330,112 +315,3 @@ def _device(device: str) -> str:
         kind = torch.cuda.get_device_name(device)
     threads = torch.get_num_threads()
     return f"{device} ({platform.machine()}, {kind}, {threads} threads)"
-
-
-# ----------------------------------------------------------------------------------- saved releases
-
-ROWS = 3
-"""Rows that both are asked about."""
-
-RELATIVE, ABSOLUTE = 1e-3, 1e-4
-"""Tolerances: what was trained on a GPU is loaded on the CPU."""
-
-UPDATE = "update.npy"
-"""File beside a task's own that holds the change of the weights."""
-
-
-def save_release(release: Release, folder: Path) -> None:
-    """Write a release, and by how much training moved its weights where that was asked for."""
-    folder.mkdir(parents=True, exist_ok=True)
-    release.save(folder)
-    if isinstance(release, Updates):
-        np.save(folder / UPDATE, release.update)
-    seal_folder(folder)
-
-
-def load_release(task: Task[Any], folder: Path) -> Release:
-    """The release that `save_release` wrote.
-
-    Raises:
-        DamagedFileError: if a file is not what was written.
-    """
-    check_folder(folder)
-    release = served_again(task.load(folder), folder)
-    if (folder / UPDATE).is_file():
-        return release.showing(update=np.load(folder / UPDATE, allow_pickle=False))
-    return release
-
-
-def check_saved(task: Task[Any], folder: Path, release: Release, corpus: Corpus) -> None:
-    """Load what was saved, and compare its answers with those of the release.
-
-    Every capability brings its own question (`uedp_bench.contracts.capabilities.capability`).
-
-    Args:
-        task: task whose `load` reads the folder.
-        folder: folder that `save_release` wrote into.
-        release: release that was saved.
-        corpus: the original corpus, of which a few rows are asked about.
-
-    Raises:
-        PluginError: if it does not load, offers less, or answers something else.
-    """
-    if isinstance(release, PublishedOnly):
-        return
-    saved = [one for one in declared_capabilities() if one.question is not None]
-    offered = [one for one in saved if isinstance(release, one.kind)]
-    try:
-        again = load_release(task, folder)
-        lost = [one.kind.__name__ for one in offered if not isinstance(again, one.kind)]
-        if lost:
-            raise _OtherReleaseError(f"it is no {' and no '.join(sorted(lost))} any more")
-        rows = _rows(release, corpus)
-        for name, ask in ((one.kind.__name__, one.question) for one in offered):
-            if ask is not None:
-                _compare(name, ask(release, rows), ask(again, rows))
-        if isinstance(again, RowScorer):
-            _check_alone(again, rows)
-    except Exception as error:
-        reason = str(error) if isinstance(error, _OtherReleaseError) else described(error)
-        raise PluginError(
-            f"the release was saved, and what the task {task.name} loads is not that release: "
-            f"{reason}"
-        ) from error
-
-
-class _OtherReleaseError(Exception):
-    """A loaded release that is not the one that was saved; the message says how."""
-
-
-def _rows(release: Release, corpus: Corpus) -> Corpus:
-    """A few rows as the release takes them."""
-    if release.takes_vectors:
-        shown = protected_rows(release)
-        corpus = corpus if shown is None else shown
-    elif corpus.where("test").any():
-        corpus = corpus.only("test")
-    return corpus.take(np.arange(min(ROWS, len(corpus))))
-
-
-def _check_alone(release: RowScorer, rows: Corpus) -> None:
-    """Refuse losses of a row that depend on the rows beside it: attacks compare single rows."""
-    some = rows.take(np.flatnonzero(release.scorable(rows)))
-    together = release.row_losses(some)
-    for row, loss in enumerate(together.tolist()):
-        alone = float(release.row_losses(some.take(np.array([row])))[0])
-        if not np.isclose(loss, alone, rtol=RELATIVE, atol=ABSOLUTE):
-            raise _OtherReleaseError(
-                f"the loss of row {row} is {loss:.6g} beside other rows and {alone:.6g} alone: it "
-                "must depend on that row alone"
-            )
-
-
-def _compare(capability: str, before: FloatArray, after: FloatArray) -> None:
-    if before.shape != after.shape:
-        raise _OtherReleaseError(
-            f"asked as {capability}, it answers with shape {after.shape}, and did with "
-            f"{before.shape}"
-        )
-    if not np.allclose(before, after, rtol=RELATIVE, atol=ABSOLUTE, equal_nan=True):
-        gap = float(np.abs(before - after).max())
-        raise _OtherReleaseError(f"asked as {capability}, its answers differ by up to {gap:.3g}")

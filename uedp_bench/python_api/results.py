@@ -34,7 +34,7 @@ from uedp_bench.leaderboard.table_columns import column_prefix, quoted
 from uedp_bench.one_run.components import build
 from uedp_bench.one_run.planted_elsewhere import planted_for, planted_in
 from uedp_bench.one_run.planting import counted_sizes, forget_corpora, lacks, load_data, withheld
-from uedp_bench.one_run.stored_run import load_release as load_saved
+from uedp_bench.one_run.private_data import load_release as load_saved
 
 if TYPE_CHECKING:
     import pandas as pd

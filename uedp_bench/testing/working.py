@@ -14,8 +14,7 @@ from uedp_bench.contracts.source import Source, SourceParams
 from uedp_bench.contracts.task import Task
 from uedp_bench.errors import InputError, MissingExtraError, UedpBenchError, is_input_error
 from uedp_bench.one_run.planting import load_corpus
-from uedp_bench.one_run.private_data import keep_result
-from uedp_bench.one_run.stored_run import check_saved, save_release
+from uedp_bench.one_run.private_data import check_saved, keep_result, save_release
 from uedp_bench.testing.checks import NotApplicable, Subject, check
 from uedp_bench.testing.small_runs import (
     SmallRun,

@@ -28,8 +28,8 @@ from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.one_run.components import build
 from uedp_bench.one_run.preparing import Execution
+from uedp_bench.one_run.private_data import load_release
 from uedp_bench.one_run.runner import execute
-from uedp_bench.one_run.stored_run import load_release
 from uedp_bench.one_run.training_stages import _check_served
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.spec import parse_spec

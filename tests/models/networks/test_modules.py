@@ -14,8 +14,8 @@ from uedp_bench.errors import InputError
 from uedp_bench.models.networks.modules import ModuleSet, load_modules, modules_of, save_modules
 from uedp_bench.one_run.components import build
 from uedp_bench.one_run.preparing import Execution
+from uedp_bench.one_run.private_data import load_release
 from uedp_bench.one_run.runner import execute
-from uedp_bench.one_run.stored_run import load_release
 
 ENSEMBLE = '''
 from dataclasses import replace
