@@ -27,7 +27,7 @@ from uedp_bench.contracts.capabilities import Vocabulary
 from uedp_bench.contracts.clients import CLIENT
 from uedp_bench.contracts.mechanism import Events, Mechanism, PublishingMechanism
 from uedp_bench.contracts.recorded_identity import unreviewed
-from uedp_bench.contracts.results import LowerBound, RunSpec
+from uedp_bench.contracts.results import RunSpec
 from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import Corpus, distinct, row_names, user_names
 from uedp_bench.errors import PrivacyError
@@ -202,45 +202,51 @@ def _changed(planted_corpus: PlantedCorpus) -> bool:
     return moved or silent or bool((planted_corpus.corpus.origin < 0).any())
 
 
-def guarantees(
-    ready: Prepared, protected: Protected, bounds: Sequence[LowerBound]
-) -> tuple[tuple[Guarantee, ...], dict[str, Any]]:
-    """Return the guarantees of a run with the cost of choosing it, and the record of the choice.
+@dataclass(frozen=True)
+class Accounted:
+    """Guarantees of a run, and what they limit; fields of a result.
+
+    Attributes:
+        guarantees: claimed and proven guarantees, with the cost of choosing the run.
+        selection: record of the choice of parameters.
+        ceilings: limits that proofs set to metrics, by attack.
+    """
+
+    guarantees: tuple[Guarantee, ...]
+    selection: dict[str, Any]
+    ceilings: dict[str, dict[str, float]]
+
+
+def account(ready: Prepared, protected: Protected, attacked: Attacked) -> Accounted:
+    """Account for a run: its guarantees, compared with what its attacks measured.
 
     Args:
         ready: prepared run.
         protected: release of the run, and its events.
-        bounds: lower bounds of attacks, below which no guarantee may lie.
-    """
-    spec, stats = ready.spec, ready.run.stats
-    claims, events = ready.parts.pipeline.claims(stats), protected.release.events
-    checked = check_bounds(
-        bounds,
-        (*claimed(claims, spec.delta), *_proven(ready, protected)),
-        partial(proven_at, events),
-        partial(claimed, claims),
-    )
-    if spec.selection is None:
-        return checked, {}
-    return charge(checked, trials_of(spec.selection, ready.parts.tried, stats))
-
-
-def checked_ceilings(
-    guarantees: Sequence[Guarantee], events: Events, attacked: Attacked
-) -> dict[str, dict[str, float]]:
-    """Return the ceilings that proofs set to metrics, and compare the metrics with them.
-
-    Args:
-        guarantees: guarantees of the run.
-        events: privacy events of its release.
-        attacked: measurements of the attacks.
-
-    Returns:
-        Ceilings by attack and metric.
+        attacked: measurements of the attacks; no guarantee may lie below their lower bounds.
 
     Raises:
         PrivacyError: if a metric lies above its ceiling by more than chance.
     """
+    spec, stats = ready.spec, ready.run.stats
+    claims, events = ready.parts.pipeline.claims(stats), protected.release.events
+    checked = check_bounds(
+        attacked.lower_bounds,
+        (*claimed(claims, spec.delta), *_proven(ready, protected)),
+        partial(proven_at, events),
+        partial(claimed, claims),
+    )
+    selection: dict[str, Any] = {}
+    if spec.selection is not None:
+        trials = trials_of(spec.selection, ready.parts.tried, stats)
+        checked, selection = charge(checked, trials)
+    return Accounted(checked, selection, _checked_ceilings(checked, events, attacked))
+
+
+def _checked_ceilings(
+    guarantees: Sequence[Guarantee], events: Events, attacked: Attacked
+) -> dict[str, dict[str, float]]:
+    """Ceilings that proofs set to metrics, by attack and metric, after comparing both."""
     limits = {}
     for attack, metrics in attacked.leakage.items():
         judged = JudgedUsers.from_details(attacked.details[attack])

@@ -5,8 +5,8 @@ public text and from test rows. All else that a result holds was computed from t
 noise: counts, times, losses, word statistics, hashes, and what attacks find, for they know the
 truth. A new field of a result is private until it is named here.
 
-The files of its folder are kept, readable and told in one place. A saved release is loaded and asked
-once: what cannot be asked again was not saved.
+The files of its folder are kept, readable and told in one place. A saved release is loaded and
+asked once: what cannot be asked again was not saved.
 """
 
 from __future__ import annotations
@@ -39,11 +39,9 @@ from uedp_bench.io.sealed_files import check_folder, seal_folder
 
 if TYPE_CHECKING:
     from uedp_bench.contracts.source import CorpusStats
-    from uedp_bench.one_run.components import Components
     from uedp_bench.one_run.evaluation import Attacked
     from uedp_bench.one_run.pipeline import Pipeline
-    from uedp_bench.one_run.planting import PlantedCorpus
-    from uedp_bench.one_run.preparing import Execution, Prepared
+    from uedp_bench.one_run.preparing import Prepared
     from uedp_bench.one_run.protecting import Protected
 
 KEY = "simulation_only"
@@ -62,20 +60,6 @@ _IN_PARTS = frozenset({
     "utility", "floors", "learned", "events", "guarantees", "selection", "diagnostics",
     "provenance",
 })  # fmt: skip
-
-
-def marked(result: Result, parts: Components, stats: CorpusStats) -> Result:
-    """Add every name of `simulation_only` to a result, after those that mechanisms gave.
-
-    Args:
-        result: result with the names that mechanisms gave.
-        parts: parts of the run; the task declares its metrics that are counted on training rows.
-        stats: sizes that entered the accounting.
-    """
-    mechanism_names = result.diagnostics.get(KEY, [])
-    own_names = _names(result, type(parts.task), counts_sizes(parts.pipeline, stats))
-    names = dict.fromkeys([*mechanism_names, *own_names])
-    return result.model_copy(update={"diagnostics": {**result.diagnostics, KEY: list(names)}})
 
 
 def counts_sizes(pipeline: Pipeline, stats: CorpusStats) -> bool:
@@ -129,28 +113,22 @@ class Keeper:
     """Keeps the files of a run beside its result.
 
     Attributes:
+        ready: prepared run.
         folder: folder of the run.
         keeps_release: True if the release, and what was planted, are kept at all.
-        seeded: whoever knows the seed can draw the noise of the run again.
     """
 
+    ready: Prepared
     folder: Path
     keeps_release: bool = True
-    seeded: bool = True
 
-    @staticmethod
-    def from_run(ready: Prepared, execution: Execution) -> Keeper:
-        """Build the keeper of a run's files."""
-        folder = execution.out / ready.identity.id
-        return Keeper(folder, execution.keep_release, seeded=ready.spec.noise_source == "seed")
-
-    def save(self, release: Release, planted_corpus: PlantedCorpus, task: Task[Any]) -> None:
+    def save(self, release: Release) -> None:
         """Write what attacks can be run again on, for the owner alone.
 
         Raises:
             PluginError: if what the task loads is not what was saved.
         """
-        where = self.folder / "release"
+        where, planted_corpus = self.folder / "release", self.ready.planted_corpus
         shutil.rmtree(where, ignore_errors=True)
         for left in ("planted.json", MESSAGES):
             (self.folder / left).unlink(missing_ok=True)
@@ -163,23 +141,28 @@ class Keeper:
             name: value.model_dump(mode="json") for name, value in planted_corpus.planted.items()
         }
         write_json(self.folder / "planted.json", values, private=True)
-        check_saved(task, where, release, planted_corpus.corpus)
+        check_saved(self.ready.parts.task, where, release, planted_corpus.corpus)
 
-    def stored(
-        self,
-        ready: Prepared,
-        protected: Protected,
-        guarantees: Sequence[Guarantee],
-        attacked: Attacked,
-    ) -> dict[str, str]:
-        """List what the folder holds, by kind; let others read a release that is proven to protect.
+    def described(self, result: Result, protected: Protected, attacked: Attacked) -> Result:
+        """Complete a result by what its folder holds, and by what only a simulation may print.
 
         Args:
-            ready: prepared run.
-            protected: its release.
-            guarantees: guarantees of the run.
+            result: result with the names of `simulation_only` that mechanisms gave.
+            protected: release of the run.
             attacked: measurements of the attacks.
         """
+        parts, diagnostics = self.ready.parts, result.diagnostics
+        counted_sizes = counts_sizes(parts.pipeline, self.ready.run.stats)
+        own_names = _names(result, type(parts.task), counted_sizes)
+        names = list(dict.fromkeys([*diagnostics.get(KEY, []), *own_names]))
+        stored = self._stored(protected, result.guarantees, attacked)
+        update = {"stored": stored, "diagnostics": {**diagnostics, KEY: names}}
+        return result.model_copy(update=update)
+
+    def _stored(
+        self, protected: Protected, guarantees: Sequence[Guarantee], attacked: Attacked
+    ) -> dict[str, str]:
+        """List what the folder holds, by kind; let others read a release that proofs protect."""
         release, where = protected.release, self.folder / "release"
         proven = proves_something(guarantees)
         if proven and where.is_dir() and not (release.draws_noise or _hidden(release)):
@@ -191,7 +174,7 @@ class Keeper:
             out["planted"] = "canaries, and which users trained; only the owner can read them"
         if isinstance(release, Transcript) and self.keeps_release:
             out["transcript"] = self._messages(release)
-        if references := int(ready.run.counts.get("reference_models", 0)):
+        if references := int(self.ready.run.counts.get("reference_models", 0)):
             out["cache"] = (
                 f"cache/ beside the folder: {references} models that attacks asked for, trained on "
                 "private rows; only the owner can read them"
@@ -204,7 +187,7 @@ class Keeper:
             )
         if any(details.values()):
             out["details"] = f"what {', '.join(details)} measured of single rows, users or canaries"
-        for name, classes in _classes(ready.planted_corpus.data.corpus):
+        for name, classes in _classes(self.ready.planted_corpus.data.corpus):
             if shown := set(_texts(details)) & set(classes):
                 out[f"classes of {name}"] = f"{len(shown)} names in the details"
         return out
@@ -223,7 +206,7 @@ class Keeper:
                     "key of the noise that the release draws when it is asked, which takes it "
                     "off; only the owner can read it"
                 )
-            if self.seeded:
+            if self.ready.spec.noise_source == "seed":
                 out["seed"] = "draws the noise of the release again, which takes it off"
         else:
             out["release"] = (

@@ -10,12 +10,10 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.components.metric import Declared
 from uedp_bench.contracts.capabilities import Vocabulary
 from uedp_bench.contracts.checkpoints import remove
@@ -27,77 +25,51 @@ from uedp_bench.errors import InputError
 from uedp_bench.io.folders import CHECKPOINT, disk_is_full
 from uedp_bench.one_run.components import build_sources
 from uedp_bench.one_run.evaluation import Attacked, Scored, attack_all, score, with_messages
-from uedp_bench.one_run.guaranteeing import checked_ceilings, guarantees
+from uedp_bench.one_run.guaranteeing import Accounted, account
 from uedp_bench.one_run.planting import Data, load_data
 from uedp_bench.one_run.preparing import Execution, Prepared, prepare
-from uedp_bench.one_run.private_data import Keeper, keep_result, marked
+from uedp_bench.one_run.private_data import Keeper, keep_result
 from uedp_bench.one_run.protecting import Protected, Retraining, protect
 from uedp_bench.one_run.stored_run import after_failure, failed, provenance, reason_of
 from uedp_bench.spec.identity import Identity
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """Outcomes of the steps of a run.
-
-    Attributes:
-        protected: release, with its vocabulary and training.
-        scored: utility of the release.
-        attacked: measurements of attacks.
-        guarantees: claimed and proven guarantees.
-        ceilings: limits that proofs set to metrics, by attack.
-        selection: record of the choice of parameters.
-        stored: private data in the folder of the run, by kind.
-    """
-
-    protected: Protected
-    scored: Scored
-    attacked: Attacked
-    guarantees: tuple[Guarantee, ...]
-    ceilings: dict[str, dict[str, float]]
-    selection: dict[str, Any]
-    stored: dict[str, str]
-
-
-def assemble(ready: Prepared, outcome: Outcome, cost: dict[str, Any]) -> Result:
-    """Assemble the result, with the names of what only a simulation may print.
-
-    Args:
-        ready: prepared run.
-        outcome: outcomes of its steps.
-        cost: costs beside those that the run counted itself.
-    """
-    run, task, scored = ready.run, ready.parts.task, outcome.scored
-    result = Result(
+def _assembled(
+    ready: Prepared,
+    protected: Protected,
+    scored: Scored,
+    attacked: Attacked,
+    accounted: Accounted,
+    cost: dict[str, Any],
+) -> Result:
+    """Assemble the outcomes of the steps of a run; `cost` is beside what it counted itself."""
+    run, task = ready.run, ready.parts.task
+    return Result(
         id=ready.identity.id,
         group=ready.identity.group,
         status="finished",
         spec=ready.spec,
         utility=dict(scored.utility),
-        metrics=_metrics(ready, outcome.attacked),
+        metrics=_metrics(ready, attacked),
         **judged(task, scored.utility, scored.public_only),
-        guarantees=outcome.guarantees,
-        ceilings=outcome.ceilings,
-        events=outcome.protected.release.events,
-        pretraining=dict(outcome.protected.trained.pretraining),
-        stages=outcome.protected.trained.record,
+        events=protected.release.events,
+        pretraining=dict(protected.trained.pretraining),
+        stages=protected.trained.record,
         series=dict(run.series),
         diagnostics=dict(run.diagnostics),
-        selection=outcome.selection,
-        stored=outcome.stored,
         cost=Cost(
             **cost, **run.counts, **run.diary.ways, **run.diary.messages.cost(), **_resumed(run)
         ),
         provenance=provenance(ready.identity.parts)
         | _corpus_sizes(ready.planted_corpus.data, ready.planted_corpus.corpus)
         | {
-            "vocabulary": _vocabulary_record(outcome.protected.vocabulary),
-            "release": outcome.protected.release.view,
+            "vocabulary": _vocabulary_record(protected.vocabulary),
+            "release": protected.release.view,
         }
         | ({"coins": commitment} if (commitment := ready.planted_corpus.commitment) else {}),
-        **vars(outcome.attacked) | {"details": _details(task.name, outcome)},
+        **vars(accounted),
+        **vars(attacked) | {"details": _details(task.name, scored, attacked)},
     )
-    return marked(result, ready.parts, run.stats)
 
 
 def _corpus_sizes(data: Data, planted: Corpus) -> dict[str, Any]:
@@ -133,10 +105,9 @@ def _metrics(ready: Prepared, attacked: Attacked) -> Declared:
     )
 
 
-def _details(task: str, outcome: Outcome) -> dict[str, Any]:
+def _details(task: str, scored: Scored, attacked: Attacked) -> dict[str, Any]:
     """Details of the task beside its utility, and of every attack beside its metrics."""
-    task_details = dict(outcome.scored.details)
-    return ({task: task_details} if task_details else {}) | dict(outcome.attacked.details)
+    return ({task: dict(scored.details)} if scored.details else {}) | dict(attacked.details)
 
 
 def _resumed(run: Run) -> dict[str, int]:
@@ -174,7 +145,8 @@ def execute(spec: RunSpec, execution: Execution, identity: Identity | None = Non
         current = identity or current.on(data.fingerprint)
         _check_files(spec, current)
         ready = prepare(spec, execution, (sources, data), current, meter.planting)
-        result = _finished(ready, Keeper.from_run(ready, execution), meter)
+        keeper = Keeper(ready, execution.out / current.id, execution.keep_release)
+        result = _finished(ready, keeper, meter)
         _check_files(spec, current)
     except KeyboardInterrupt:
         raise
@@ -210,7 +182,7 @@ def _finished(ready: Prepared, keeper: Keeper, meter: Meter) -> Result:
     before = ready.run.checkpoints.earlier_seconds
     meter.add("train", ready.public_stages.saved_seconds + before)
     with meter("save"):
-        keeper.save(protected.release, ready.planted_corpus, ready.parts.task)
+        keeper.save(protected.release)
     with meter("score"):
         scored = score(ready, protected)
     base = protected.trained.floor
@@ -220,14 +192,9 @@ def _finished(ready: Prepared, keeper: Keeper, meter: Meter) -> Result:
         attacked = attack_all(ready, protected.release, retraining.bound())
     meter.add("attack", ready.run.checkpoints.earlier_seconds - before)
     with meter("account"):
-        run_guarantees, selection = guarantees(ready, protected, attacked.lower_bounds)
-        limits = checked_ceilings(run_guarantees, protected.release.events, attacked)
-        stored = keeper.stored(ready, protected, run_guarantees, attacked)
-    return assemble(
-        ready,
-        Outcome(protected, scored, attacked, run_guarantees, limits, selection, stored),
-        meter.cost(),
-    )
+        accounted = account(ready, protected, attacked)
+    result = _assembled(ready, protected, scored, attacked, accounted, meter.cost())
+    return keeper.described(result, protected, attacked)
 
 
 # ------------------------------------------------------------------------------------------- costs
