@@ -17,9 +17,8 @@ from uedp_bench.grid.scheduler import Job
 from uedp_bench.io.folders import scratch_folder
 from uedp_bench.one_run.components import Components, build
 from uedp_bench.one_run.guaranteeing import planned_guarantees
-from uedp_bench.one_run.planted_elsewhere import planted_for
 from uedp_bench.one_run.planting import PlantedCorpus, load_data
-from uedp_bench.one_run.preparing import PublicSizes, TrainingUnits, unit_sizes
+from uedp_bench.one_run.preparing import PublicSizes, TrainingUnits, planted_for, unit_sizes
 from uedp_bench.one_run.rehearsal import Rehearsed, rehearse
 
 MOST_MEASURED = 60.0

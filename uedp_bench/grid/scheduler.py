@@ -28,8 +28,9 @@ from uedp_bench.grid.workers import DIED, Crash, Tell, in_processes
 from uedp_bench.io.folders import CHECKPOINT, refuse_links
 from uedp_bench.one_run.components import Components, build
 from uedp_bench.one_run.planting import forget_corpora, left_out
-from uedp_bench.one_run.preparing import Execution, PlantedCounts, check_read, unit_sizes
+from uedp_bench.one_run.preparing import Execution, PlantedCounts, unit_sizes
 from uedp_bench.one_run.private_data import keep_result
+from uedp_bench.one_run.publishing import check_read
 from uedp_bench.one_run.stored_run import after_failure, failed, result_of_run
 from uedp_bench.spec.identity import Identity, check_files
 

@@ -18,7 +18,6 @@ from uedp_bench.contracts.mechanism import TrainingMechanism
 from uedp_bench.contracts.results import UNPROTECTED, ComponentSpec, RunSpec
 from uedp_bench.contracts.source import Source, second_source
 from uedp_bench.contracts.task import Task
-from uedp_bench.contracts.transcript import Transcript
 from uedp_bench.errors import CapabilityError, InputError
 from uedp_bench.one_run.pipeline import Pipeline
 from uedp_bench.one_run.publishing import check_carried
@@ -178,16 +177,6 @@ class Components:
         """All but the sources: what they read, they read while a run trains."""
         model = () if self.task.model is None else (self.task.model,)
         return (self.task, *model, *self.pipeline.parts, *self.attacks)
-
-    @property
-    def keeps_messages(self) -> bool:
-        """True if an attack needs to see what parties send to each other."""
-        return self.payload_rounds > 0 or any(Transcript in one.needs for one in self.attacks)
-
-    @property
-    def payload_rounds(self) -> int:
-        """Rounds of messages that attacks need with their payload."""
-        return max((attack.payload_rounds() for attack in self.attacks), default=0)
 
 
 def build_sources(spec: RunSpec) -> Sources:

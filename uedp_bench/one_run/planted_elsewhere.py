@@ -33,7 +33,6 @@ from uedp_bench.one_run.planting import (
     PlantedCorpus,
     before_training,
     load_data,
-    plant,
     plant_all,
     public_sizes,
     withdrawn,
@@ -155,20 +154,19 @@ def check_attacks(coins: Coins, attacks: Sequence[Attack[Any]], where: Path) -> 
             )
 
 
-def planted_for(parts: Components, data: Data, spec: RunSpec) -> PlantedCorpus:
-    """The corpus that a run protects and attacks: planted now, or before somebody trained.
+def planted_before(
+    parts: Components, data: Data, spec: RunSpec, coins: Path | None
+) -> PlantedCorpus:
+    """The corpus that somebody trained on before the run, with what `coins` planted in it.
 
     Raises:
         InputError: for whatever can be known to be wrong before training.
     """
-    elsewhere = parts.pipeline.elsewhere
-    if elsewhere is None:
-        return plant(parts.attacks, parts.sources, data, spec.seed, spec.clients)
     if spec.clients is not None:
         raise InputError("clients train here, and the model was trained elsewhere: leave them out")
-    if elsewhere.coins is None:
+    if coins is None:
         return _by_splits(parts.attacks, parts.sources, data, spec.seed)
-    return _by_coins(parts.attacks, parts.sources, data, elsewhere.coins)
+    return _by_coins(parts.attacks, parts.sources, data, coins)
 
 
 def planted_in(attack: Attack[Any], corpus: Corpus, seed: int) -> Planted | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from uedp_bench.contracts.checkpoints import Pace, PublicStages
+from uedp_bench.contracts.checkpoints import Checkpoints, Pace, PublicStages
 from uedp_bench.contracts.clients import CLIENT, NO_CLIENTS, clients_of
 from uedp_bench.contracts.results import RunSpec
 from uedp_bench.contracts.run_context import (
@@ -26,14 +26,15 @@ from uedp_bench.contracts.run_context import (
     no_progress,
 )
 from uedp_bench.contracts.source import CorpusStats, second_source
-from uedp_bench.contracts.transcript import MessageLog
+from uedp_bench.contracts.transcript import MessageLog, Transcript
 from uedp_bench.corpus import distinct
-from uedp_bench.errors import CapabilityError, InputError
+from uedp_bench.errors import InputError
+from uedp_bench.io.folders import CHECKPOINT
 from uedp_bench.one_run.components import Components, Sources, build
-from uedp_bench.one_run.planted_elsewhere import planted_for
-from uedp_bench.one_run.planting import Data, PlantedCorpus, load_data
-from uedp_bench.one_run.publishing import not_there
-from uedp_bench.one_run.stored_run import checkpoints_beside, checkpoints_in
+from uedp_bench.one_run.planted_elsewhere import planted_before
+from uedp_bench.one_run.planting import Data, PlantedCorpus, load_data, plant
+from uedp_bench.one_run.publishing import check_read
+from uedp_bench.one_run.stored_run import made_by
 from uedp_bench.randomness import scope_of
 from uedp_bench.spec.identity import Identity
 
@@ -316,16 +317,25 @@ class Prepared:
     cache: Path
 
 
-def check_read(parts: Components, data: Data) -> None:
-    """Refuse a run some part of which reads what its sources do not fill.
+def planted_for(parts: Components, data: Data, spec: RunSpec) -> PlantedCorpus:
+    """The corpus that a run protects and attacks: planted now, or before somebody trained.
 
     Raises:
-        CapabilityError: naming the part and the column that it reads.
+        InputError: for whatever can be known to be wrong before training.
     """
-    readers = [(part, data.corpus) for part in parts.pipeline.parts]
-    for reader, corpus in (*readers, (parts.task, data.scored(data.corpus))):
-        if (reason := not_there(reader, corpus)) is not None:
-            raise CapabilityError(reason)
+    if (elsewhere := parts.pipeline.elsewhere) is not None:
+        return planted_before(parts, data, spec, elsewhere.coins)
+    return plant(parts.attacks, parts.sources, data, spec.seed, spec.clients)
+
+
+def _checkpoints_beside(
+    around: Checkpoints, folder: Path, device: str, speed: Speed
+) -> Checkpoints:
+    """Checkpoints of a model in a folder of its own, that a run trains for others too."""
+    if around.folder is None:
+        return Checkpoints()
+    identity = partial(made_by, folder.name, device, speed)
+    return Checkpoints(folder / CHECKPOINT, identity, around.pace, around)
 
 
 def prepare(
@@ -356,14 +366,19 @@ def prepare(
         planted_corpus = planted_for(parts, data, spec)
     injected = planted_corpus.injected
     cache = execution.state_folder / "cache"
-    folder = execution.state_folder / identity.id
-    checkpoints = checkpoints_in(folder, identity.id, device, execution.speed, execution.pace)
+    checkpoints = Checkpoints(
+        execution.state_folder / identity.id / CHECKPOINT,
+        partial(made_by, identity.id, device, execution.speed),
+        execution.pace,
+    )
     for message in checkpoints.messages:
         execution.progress(message, 0, 1)
-    beside = partial(checkpoints_beside, checkpoints, device=device, speed=execution.speed)
+    beside = partial(_checkpoints_beside, checkpoints, device=device, speed=execution.speed)
     # They depend on task and model.
     shared = [identity.parts["task"], identity.parts["model"]]
     stages = PublicStages(cache, json.dumps(shared, sort_keys=True), beside)
+    payload_rounds = max((attack.payload_rounds() for attack in parts.attacks), default=0)
+    keeps_messages = payload_rounds > 0 or any(Transcript in one.needs for one in parts.attacks)
     run = Run(
         spec.seed,
         planted_corpus.stats,
@@ -376,7 +391,7 @@ def prepare(
         noise_source=spec.noise_source,
         public_stages=stages,
         downstream=planted_corpus.data.visible_downstream,
-        diary=Diary(messages=MessageLog(parts.keeps_messages, parts.payload_rounds)),
+        diary=Diary(messages=MessageLog(keeps_messages, payload_rounds)),
         checkpoints=checkpoints,
         points=execution.points,
     )

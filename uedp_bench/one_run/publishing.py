@@ -18,7 +18,9 @@ from uedp_bench.errors import CapabilityError, InputError, PluginError, nearest,
 if TYPE_CHECKING:
     from uedp_bench.components.component import Component
     from uedp_bench.contracts.run_context import Run
+    from uedp_bench.one_run.components import Components
     from uedp_bench.one_run.pipeline import Pipeline
+    from uedp_bench.one_run.planting import Data
 
 
 LAYER = "layer "
@@ -115,6 +117,19 @@ def check_carried(pipeline: Pipeline, task: Component[Any]) -> None:
             raise CapabilityError(why)
     for why in _missing(task, pipeline.publishers):
         raise CapabilityError(f"the task {why}")
+
+
+def check_read(parts: Components, data: Data) -> None:
+    """Refuse a run some part of which reads what its sources do not fill.
+
+    Raises:
+        CapabilityError: naming the part and the column that it reads.
+    """
+    readers = [(part, data.corpus) for part in parts.pipeline.parts]
+    scored = data.corpus if data.downstream is None else data.downstream
+    for reader, corpus in (*readers, (parts.task, scored)):
+        if (reason := not_there(reader, corpus)) is not None:
+            raise CapabilityError(reason)
 
 
 def not_there(reader: Component[Any], corpus: Corpus) -> str | None:

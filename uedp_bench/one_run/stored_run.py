@@ -15,13 +15,13 @@ import subprocess
 import traceback
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path, PurePath, PureWindowsPath
 from typing import Any
 
 from uedp_bench.components.registry import loaded_plugins
-from uedp_bench.contracts.checkpoints import Checkpoints, Pace, remove
+from uedp_bench.contracts.checkpoints import remove
 from uedp_bench.contracts.recorded_identity import identity_of
 from uedp_bench.contracts.results import Result, RunError, RunSpec, parse_result, read_result
 from uedp_bench.contracts.run_context import Speed
@@ -238,38 +238,15 @@ LEFT = (
 """Description of the files of a run that did not finish."""
 
 
-def checkpoints_in(folder: Path, name: str, device: str, speed: Speed, pace: Pace) -> Checkpoints:
-    """The checkpoints of a run, or of a model that runs share.
-
-    Args:
-        folder: folder of the run, or of the model.
-        name: id of the run, or key of the model.
-        device: torch device.
-        speed: speed settings of the run.
-        pace: interval between two writes.
-    """
-    return Checkpoints(folder / CHECKPOINT, partial(made_by, name, device, speed), pace)
-
-
-def checkpoints_beside(around: Checkpoints, folder: Path, device: str, speed: Speed) -> Checkpoints:
-    """Checkpoints of a model in a folder of its own, that a run trains for others too.
-
-    Args:
-        around: checkpoints of the run.
-        folder: folder of the model, named by its key.
-        device: torch device.
-        speed: speed settings of the run.
-    """
-    if around.folder is None:
-        return Checkpoints()
-    identity = partial(made_by, folder.name, device, speed)
-    return Checkpoints(folder / CHECKPOINT, identity, around.pace, around)
-
-
 def made_by(name: str, device: str, speed: Speed) -> dict[str, str]:
     """Everything that decides the bits of a training, by name.
 
     The number of ranks does: each has a sum.
+
+    Args:
+        name: id of the run, or key of a model that runs share.
+        device: torch device.
+        speed: speed settings of the run.
     """
     from uedp_bench.training.device import kernels
     from uedp_bench.training.executors import world_size

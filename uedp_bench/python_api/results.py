@@ -32,8 +32,9 @@ from uedp_bench.leaderboard.run_pages.summary import Short, in_short
 from uedp_bench.leaderboard.table import columns_of, to_text
 from uedp_bench.leaderboard.table_columns import column_prefix, quoted
 from uedp_bench.one_run.components import build
-from uedp_bench.one_run.planted_elsewhere import planted_for, planted_in
+from uedp_bench.one_run.planted_elsewhere import planted_in
 from uedp_bench.one_run.planting import counted_sizes, forget_corpora, lacks, load_data, withheld
+from uedp_bench.one_run.preparing import planted_for
 from uedp_bench.one_run.private_data import load_release as load_saved
 
 if TYPE_CHECKING:
