@@ -77,10 +77,18 @@ class Pipeline:
         training: the private stages of the task. Each is trained by a mechanism of its own where
             as many were given as there are stages, else by the only one, and without noise where
             none was given.
+        vocabulary: mechanism that chooses the vocabulary, if one does.
+        publishers: mechanisms that publish text or vectors.
+        servers: mechanisms at inference.
+        elsewhere: declaration of training that happened before the run, where it did.
     """
 
     parts: tuple[Mechanism[Any], ...]
     training: tuple[TrainingStage, ...]
+    vocabulary: VocabularyMechanism[Any] | None
+    publishers: tuple[PublishingMechanism[Any], ...]
+    servers: tuple[ServingMechanism[Any], ...]
+    elsewhere: Elsewhere | None
 
     @staticmethod
     def build(
@@ -108,11 +116,13 @@ class Pipeline:
                     f"mechanisms act in the order vocabulary, publishing, training, serving; "
                     f"{parts[i].name} cannot come after {parts[i - 1].name}"
                 )
-        same = [part.name for part in parts if isinstance(part, VocabularyMechanism)]
-        if len(same) > 1:
-            raise InputError(f"two vocabulary mechanisms do not compose: {' and '.join(same)}")
-        for part in parts:
-            if isinstance(part, PublishingMechanism) and not part.carries <= {*CONTENT}:
+        choosers = [part for part in parts if isinstance(part, VocabularyMechanism)]
+        if len(choosers) > 1:
+            names = " and ".join(part.name for part in choosers)
+            raise InputError(f"two vocabulary mechanisms do not compose: {names}")
+        publishers = [part for part in parts if isinstance(part, PublishingMechanism)]
+        for part in publishers:
+            if not part.carries <= {*CONTENT}:
                 unknown = sorted(part.carries - {*CONTENT})[0]
                 raise InputError(
                     f"{part.name} carries {unknown!r}, which is no content column of a corpus: "
@@ -125,35 +135,21 @@ class Pipeline:
             if len(trainers_of_spec) == len(stages)
             else (trainers_of_spec or [default]) * len(stages)
         )
-        names = numbered([trainer.name for trainer in trainers])
-        return Pipeline(tuple(parts), tuple(map(TrainingStage, names, trainers, stages)))
-
-    @cached_property
-    def vocabulary(self) -> VocabularyMechanism[Any] | None:
-        """The mechanism that chooses the vocabulary, if one does."""
-        choosers = [part for part in self.parts if isinstance(part, VocabularyMechanism)]
-        return choosers[0] if choosers else None
-
-    @cached_property
-    def publishers(self) -> tuple[PublishingMechanism[Any], ...]:
-        """The mechanisms that publish text or vectors."""
-        return tuple(part for part in self.parts if isinstance(part, PublishingMechanism))
-
-    @cached_property
-    def servers(self) -> tuple[ServingMechanism[Any], ...]:
-        """The mechanisms at inference."""
-        return tuple(part for part in self.parts if isinstance(part, ServingMechanism))
+        numbered_names = numbered([trainer.name for trainer in trainers])
+        elsewhere = [one.elsewhere for one in trainers if one.elsewhere is not None]
+        return Pipeline(
+            tuple(parts),
+            tuple(map(TrainingStage, numbered_names, trainers, stages)),
+            choosers[0] if choosers else None,
+            tuple(publishers),
+            tuple(part for part in parts if isinstance(part, ServingMechanism)),
+            elsewhere[0] if elsewhere else None,
+        )
 
     @cached_property
     def trainers(self) -> tuple[TrainingMechanism[Any], ...]:
         """The mechanism of each private stage; one that trains several stands there as often."""
         return tuple(stage.trainer for stage in self.training)
-
-    @cached_property
-    def elsewhere(self) -> Elsewhere | None:
-        """Declaration of training that happened before the run, where it did."""
-        declared = [one.elsewhere for one in self.trainers if one.elsewhere is not None]
-        return declared[0] if declared else None
 
     def stage_of(self, part: Mechanism[Any]) -> str:
         """The stage of a part that publishes, serves or chooses the vocabulary.
