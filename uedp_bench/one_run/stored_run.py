@@ -119,10 +119,7 @@ def provenance(identity: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         identity: `identity_parts` of the run; left out where `recorded` says so.
     """
-    from uedp_bench.training.device import (
-        kernels,  # torch
-        lowered_precision,
-    )
+    from uedp_bench.training.device import altered_arithmetic  # torch
 
     out: dict[str, Any] = {
         "package": __version__,
@@ -130,11 +127,7 @@ def provenance(identity: Mapping[str, Any]) -> dict[str, Any]:
         "created": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "python": platform.python_version(),
         "libraries": library_versions(),
-    }
-    if kernels() != "fast":
-        out["kernels"] = kernels()
-    if (switch := lowered_precision()) is not None:
-        out["precision"] = switch
+    } | altered_arithmetic()
     if (parts := recorded(identity)) is not None:
         out["identity"] = parts
     return out

@@ -53,6 +53,13 @@ def pin_float32() -> None:
     torch.backends.cudnn.allow_tf32 = False
 
 
+def altered_arithmetic() -> dict[str, str]:
+    """Kernels and precision of float32, where they are not the usual ones."""
+    precision = lowered_precision()
+    out = {} if kernels() == "fast" else {"kernels": kernels()}
+    return out if precision is None else {**out, "precision": precision}
+
+
 def lowered_precision() -> str | None:
     """The first switch that lowers the precision of float32; None if all digits are kept."""
     for name, value in _SWITCHES.items():
