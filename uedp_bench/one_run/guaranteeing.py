@@ -309,9 +309,8 @@ class _Proofs:
         refusals = [*pipeline.refusals(stats), *sources.first.all_refusals()]
         if sources.second is not None and "downstream" in task.private_rows():
             refusals += sources.second.all_refusals()
-        paid = pipeline.only_processes(stats)
         refusals += self._undeclared()
-        if self.private_words is not None and events and not paid:
+        if self.private_words is not None and events and not pipeline.only_processes(stats):
             refusals.append(f"the vocabulary comes from private text ({self.private_words})")
         planned = pipeline.plan(stats)
         try:
