@@ -5,11 +5,8 @@ Models that were trained before the run fit to one mechanism, and that mechanism
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from uedp_bench.components import registry
 from uedp_bench.components.component import Component
@@ -23,77 +20,8 @@ from uedp_bench.one_run.pipeline import Pipeline
 from uedp_bench.one_run.publishing import check_carried
 from uedp_bench.spec.grid import tried_runs
 
-if TYPE_CHECKING:
-    from torch import nn
-
-    from uedp_bench.contracts.capabilities import Vocabulary
-    from uedp_bench.contracts.learner import Learner
-    from uedp_bench.contracts.release import Release
-    from uedp_bench.contracts.run_context import Run
-    from uedp_bench.corpus import Corpus
-
 MODEL = "checkpoint"
 """The model whose weights were trained elsewhere."""
-
-_COMPARED = 100
-"""Texts that two models must split into the same tokens."""
-
-
-def base_release(
-    task: Task[Any], trained: Learner, corpus: Corpus, vocabulary: Vocabulary | None, run: Run
-) -> Release | None:
-    """The model that somebody trained on, as it was before; None where nobody says which it was.
-
-    Args:
-        task: task with the trained model.
-        trained: its learner.
-        corpus: corpus that the task sees.
-        vocabulary: vocabulary of the model that was trained.
-        run: run whose diagnostics get `weights_of_base`, the share of weights that training did not
-            move: 1 where nothing was trained, near 0 where another model is named.
-
-    Raises:
-        InputError: if the two models do not read texts alike.
-    """
-    model = task.model.before_training()
-    if model is None:
-        return None
-    before = copy.copy(task)
-    before.model = model
-    read = before.vocabulary(corpus)
-    texts = corpus.take(np.arange(min(len(corpus), _COMPARED))).texts
-    if vocabulary is None or read is None or read.encode(texts) != vocabulary.encode(texts):
-        raise InputError(
-            f"{model.name}.base {model.params.pretrained!r} does not split texts into tokens as "
-            f"{task.model.params.pretrained!r} does: it is another model, or its tokenizer changed"
-        )
-    (learner,) = before.stages(corpus, read, run)
-    run.note(weights_of_base=_equal_share(trained.module, learner.module))
-    release: Release = learner.release(learner.module.to(run.device).eval())
-    return release
-
-
-def _equal_share(one: nn.Module, other: nn.Module) -> float:
-    """Share of the weights of a network that another one has too, at the same places."""
-    other_weights = dict(other.named_parameters())
-    # peft moves a weight that it adapts into `base_layer`; its own have no twin.
-    names = [(name.replace(".base_layer", ""), each) for name, each in one.named_parameters()]
-    weights = [(each, other_weights.get(name)) for name, each in names]
-    same = sum(
-        int((each == twin).sum()) for each, twin in weights
-        if twin is not None and each.shape == twin.shape
-    )  # fmt: skip
-    return same / max(sum(each.numel() for each, _ in weights), 1)
-
-
-def scored_rows(corpus: Corpus) -> Corpus:
-    """The corpus of a model that was trained before, with test rows that it was not trained on.
-
-    Rows of the split held_out stand in for a split test that is empty.
-    """
-    if corpus.where("test").any():
-        return corpus
-    return corpus.with_split(corpus.where("held_out"), "test")
 
 
 def _check_elsewhere(task: Task[Any], pipeline: Pipeline) -> None:

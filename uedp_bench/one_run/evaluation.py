@@ -17,8 +17,9 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from uedp_bench.components.metric import refuse_undeclared
+from uedp_bench.contracts.capabilities import Classifier, LabelOnly, RowScorer
 from uedp_bench.contracts.leakage import Attack, Leakage
-from uedp_bench.contracts.release import Release, protected_rows
+from uedp_bench.contracts.release import Release, protected_rows, published_of
 from uedp_bench.contracts.results import (
     MOST_SAMPLES,
     Estimate,
@@ -33,10 +34,9 @@ from uedp_bench.contracts.task import Task, Utility
 from uedp_bench.corpus import Corpus, concatenate
 from uedp_bench.errors import CapabilityError, PluginError, PrivacyError, UedpBenchError
 from uedp_bench.io.folders import disk_is_full
-from uedp_bench.one_run.components import Components, Sources, scored_rows
-from uedp_bench.one_run.planting import lacks, withheld
+from uedp_bench.one_run.components import Components, Sources
 from uedp_bench.one_run.preparing import Prepared
-from uedp_bench.one_run.protecting import Protected
+from uedp_bench.one_run.protecting import Protected, lacks
 from uedp_bench.one_run.publishing import not_carried, not_there, publish, wanted
 
 
@@ -65,11 +65,21 @@ def score(ready: Prepared, protected: Protected) -> Scored:
     rows = planted_corpus.corpus if second is None else second
     if parts.pipeline.elsewhere is not None:
         run.note(scored_split="test" if rows.where("test").any() else "held_out")
-        rows = scored_rows(rows)
+        rows = _scored_rows(rows)
     release, rows = _with_inputs(parts, protected.release, rows, run)
     task_utility = utility_of(parts.task, release, rows)
     floor = _public_only(parts, protected.trained.floor, rows, run)
     return Scored(release, task_utility.metrics, task_utility.details, floor)
+
+
+def _scored_rows(corpus: Corpus) -> Corpus:
+    """The corpus of a model that was trained before, with test rows that it was not trained on.
+
+    Rows of the split held_out stand in for a split test that is empty.
+    """
+    if corpus.where("test").any():
+        return corpus
+    return corpus.with_split(corpus.where("held_out"), "test")
 
 
 def _with_inputs(
@@ -265,6 +275,19 @@ def reason_against(attack: Attack[Any], ready: Prepared, release: Release) -> st
         or attack.refuses(release, corpus)
         or attack.refuses_events(release.events)
     )
+
+
+def withheld(needs: tuple[type, ...], release: Release) -> str | None:
+    """Reason why attacks cannot ask about rows of their choice; None if they can.
+
+    A release may take vectors that only the mechanism makes, and none of them were released.
+    """
+    if published_of(release) is not None or not release.takes_vectors:
+        return None
+    offered = {need for need in needs if isinstance(release, need)}
+    if not offered or not offered <= {Classifier, LabelOnly, RowScorer}:
+        return None
+    return "the classifier takes vectors that only the mechanism makes, and none were released"
 
 
 def _may_show(sources: Sources) -> bool:

@@ -17,16 +17,10 @@ import numpy as np
 
 from uedp_bench.components import registry
 from uedp_bench.components.registry import is_reviewed
-from uedp_bench.contracts.capabilities import (
-    Classifier,
-    LabelOnly,
-    RowScorer,
-    Tokenised,
-    capabilities,
-)
+from uedp_bench.contracts.capabilities import RowScorer, Tokenised
 from uedp_bench.contracts.clients import Clients
 from uedp_bench.contracts.leakage import Attack, Planted
-from uedp_bench.contracts.release import Channel, Published, Release, Updates, published_of
+from uedp_bench.contracts.release import Channel, Published, Updates
 from uedp_bench.contracts.source import CorpusStats, Source
 from uedp_bench.contracts.transcript import Transcript
 from uedp_bench.corpus import BoolArray, Corpus, distinct
@@ -274,28 +268,6 @@ def counted_sizes(corpus: Corpus) -> CorpusStats:
         entities=len(distinct(mentioned)),
         public=False,
     )
-
-
-def lacks(needs: tuple[type, ...], release: Release) -> str | None:
-    """A sentence if a release has none of these capabilities; None if it has one."""
-    if any(isinstance(release, need) for need in needs):
-        return None
-    names = " or ".join(need.__name__ for need in needs)
-    offers = ", ".join(capabilities(release)) or "nothing"
-    return f"needs a release that is a {names}; this one offers {offers}"
-
-
-def withheld(needs: tuple[type, ...], release: Release) -> str | None:
-    """Reason why attacks cannot ask about rows of their choice; None if they can.
-
-    A release may take vectors that only the mechanism makes, and none of them were released.
-    """
-    if published_of(release) is not None or not release.takes_vectors:
-        return None
-    offered = {need for need in needs if isinstance(release, need)}
-    if not offered or not offered <= {Classifier, LabelOnly, RowScorer}:
-        return None
-    return "the classifier takes vectors that only the mechanism makes, and none were released"
 
 
 # ---------------------------------------------------------------------------------- before training

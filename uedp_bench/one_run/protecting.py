@@ -15,7 +15,7 @@ import numpy as np
 from filelock import FileLock
 
 from uedp_bench.components import registry
-from uedp_bench.contracts.capabilities import Vocabulary
+from uedp_bench.contracts.capabilities import Vocabulary, capabilities
 from uedp_bench.contracts.mechanism import Events, TrainingMechanism, VocabularyMechanism
 from uedp_bench.contracts.release import PublishedOnly, Release
 from uedp_bench.contracts.results import ComponentSpec, RunSpec
@@ -27,7 +27,7 @@ from uedp_bench.io.folders import private_folder, write_json
 from uedp_bench.io.sealed_files import DamagedFileError
 from uedp_bench.one_run.components import Components, spec_of
 from uedp_bench.one_run.pipeline import Pipeline
-from uedp_bench.one_run.planting import expected, lacks
+from uedp_bench.one_run.planting import expected
 from uedp_bench.one_run.preparing import Prepared
 from uedp_bench.one_run.private_data import load_release, save_release
 from uedp_bench.one_run.publishing import publish_all
@@ -94,6 +94,15 @@ def protect(
     if (reason := lacks(parts.task.needs, release)) is not None:
         raise CapabilityError(f"the task {parts.task.name} {reason}")
     return Protected(release, vocabulary, trained)
+
+
+def lacks(needs: tuple[type, ...], release: Release) -> str | None:
+    """A sentence if a release has none of these capabilities; None if it has one."""
+    if any(isinstance(release, need) for need in needs):
+        return None
+    names = " or ".join(need.__name__ for need in needs)
+    offers = ", ".join(capabilities(release)) or "nothing"
+    return f"needs a release that is a {names}; this one offers {offers}"
 
 
 def _chosen(

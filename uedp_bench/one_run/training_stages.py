@@ -17,8 +17,7 @@ from uedp_bench.contracts.release import Release
 from uedp_bench.contracts.results import TrainedStage
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus.keys import normal_surface
-from uedp_bench.errors import CapabilityError, PrivacyError
-from uedp_bench.one_run.components import base_release
+from uedp_bench.errors import CapabilityError, InputError, PrivacyError
 from uedp_bench.one_run.pipeline import TrainingStage
 from uedp_bench.training.plain import train_plain, train_public
 
@@ -163,8 +162,59 @@ def train_stages(
     usual = [stage.role for stage in record] in ([], ["private"], ["public", "private"])
     kept = None if floor is None else floor.release
     if keep_floor and elsewhere:
-        kept = base_release(parts.task, learners[-1], corpus, vocabulary, run)
+        kept = _base_release(parts.task, learners[-1], corpus, vocabulary, run)
     return TrainedStages(release, events, kept, pretraining, None if usual else tuple(record))
+
+
+_COMPARED = 100
+"""Texts that two models must split into the same tokens."""
+
+
+def _base_release(
+    task: Task[Any], trained: Learner, corpus: Corpus, vocabulary: Vocabulary | None, run: Run
+) -> Release | None:
+    """The model that somebody trained on, as it was before; None where nobody says which it was.
+
+    Args:
+        task: task with the trained model.
+        trained: its learner.
+        corpus: corpus that the task sees.
+        vocabulary: vocabulary of the model that was trained.
+        run: run whose diagnostics get `weights_of_base`, the share of weights that training did not
+            move: 1 where nothing was trained, near 0 where another model is named.
+
+    Raises:
+        InputError: if the two models do not read texts alike.
+    """
+    model = task.model.before_training()
+    if model is None:
+        return None
+    before = copy.copy(task)
+    before.model = model
+    read = before.vocabulary(corpus)
+    texts = corpus.take(np.arange(min(len(corpus), _COMPARED))).texts
+    if vocabulary is None or read is None or read.encode(texts) != vocabulary.encode(texts):
+        raise InputError(
+            f"{model.name}.base {model.params.pretrained!r} does not split texts into tokens as "
+            f"{task.model.params.pretrained!r} does: it is another model, or its tokenizer changed"
+        )
+    (learner,) = before.stages(corpus, read, run)
+    run.note(weights_of_base=_equal_share(trained.module, learner.module))
+    release: Release = learner.release(learner.module.to(run.device).eval())
+    return release
+
+
+def _equal_share(one: nn.Module, other: nn.Module) -> float:
+    """Share of the weights of a network that another one has too, at the same places."""
+    other_weights = dict(other.named_parameters())
+    # peft moves a weight that it adapts into `base_layer`; its own have no twin.
+    names = [(name.replace(".base_layer", ""), each) for name, each in one.named_parameters()]
+    weights = [(each, other_weights.get(name)) for name, each in names]
+    same = sum(
+        int((each == twin).sum()) for each, twin in weights
+        if twin is not None and each.shape == twin.shape
+    )  # fmt: skip
+    return same / max(sum(each.numel() for each, _ in weights), 1)
 
 
 class _Floor:

@@ -32,10 +32,12 @@ from uedp_bench.leaderboard.run_pages.summary import Short, in_short
 from uedp_bench.leaderboard.table import columns_of, to_text
 from uedp_bench.leaderboard.table_columns import column_prefix, quoted
 from uedp_bench.one_run.components import build
+from uedp_bench.one_run.evaluation import withheld
 from uedp_bench.one_run.planted_elsewhere import planted_in
-from uedp_bench.one_run.planting import counted_sizes, forget_corpora, lacks, load_data, withheld
+from uedp_bench.one_run.planting import counted_sizes, forget_corpora, load_data
 from uedp_bench.one_run.preparing import planted_for
 from uedp_bench.one_run.private_data import load_release as load_saved
+from uedp_bench.one_run.protecting import lacks
 
 if TYPE_CHECKING:
     import pandas as pd
