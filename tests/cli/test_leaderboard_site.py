@@ -129,13 +129,13 @@ def test_options_belong_behind_the_name_of_a_command(runs, capsys):
 
 @pytest.mark.long
 def test_folders_and_mlflow_together(runs, capsys, tmp_path):
-    log_result(run_result("aa01"), runs / "aa01", uri=None, experiment="uedp-bench")
-    log_result(run_result("embedded"), runs / "embedded", uri=None, experiment="uedp-bench")
+    uri = f"sqlite:///{runs}/mlflow.db"
+    for one in ("aa01", "embedded"):
+        log_result(run_result(one), runs / one, uri=uri, experiment="uedp-bench")
     command = ["leaderboard", "build", "--experiment", "uedp-bench", "--json", "--out"]
     # The store beside ./runs is what `uedp-bench run` makes.
     assert run_cli([*command, "site"]) == 0
     assert json.loads(capsys.readouterr().out)["runs"] == 2
-    uri = f"sqlite:///{runs}/mlflow.db"
     assert run_cli([*command, "both", "--results", "runs", "--tracking-uri", uri]) == 0
     assert json.loads(capsys.readouterr().out)["runs"] == 3
     assert run_cli(["leaderboard", "--experiment", "uedp-bench", "--json"]) == 0

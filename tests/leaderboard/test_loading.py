@@ -179,7 +179,7 @@ def store(tmp_path_factory):
     out = tmp_path_factory.mktemp("a store")
     uri = f"sqlite:///{out}/mlflow.db"
     for result in (make_result("aa01"), make_result("aa02", perplexity=8.0)):
-        log_result(result, out / result.id, uri=None, experiment="mine")
+        log_result(result, out / result.id, uri=uri, experiment="mine")
     client = MlflowClient(uri)
     number = client.get_experiment_by_name("mine").experiment_id
     stranger = client.create_run(number)
@@ -213,7 +213,7 @@ def test_runs_that_arrive_are_read_and_others_not_again(store, monkeypatch):
         sources, "logged_results", lambda uri, runs: runs_read.extend(runs) or original(uri, runs)
     )
     folder = Path(store.removeprefix("sqlite:///")).parent
-    run = log_result(make_result("aa03"), folder / "aa03", uri=None, experiment="mine")
+    run = log_result(make_result("aa03"), folder / "aa03", uri=store, experiment="mine")
     after = loader.load().results
     assert [result.id for result in after] == ["aa01", "aa02", "aa03"]
     assert runs_read == [run["mlflow_run_id"]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from uedp_bench.tracking.runs import log_result
+from uedp_bench.tracking.store import default_uri
 
 
 @pytest.fixture(scope="session")
@@ -20,7 +21,7 @@ def log(out):
         (folder / "release").mkdir(parents=True, exist_ok=True)
         (folder / "planted.json").write_text("{}")
         (folder / "release" / "weights").write_bytes(b"w" * 100)
-        return log_result(result, folder, uri=None, experiment="tests", **more)
+        return log_result(result, folder, uri=default_uri(out), experiment="tests", **more)
 
     return log
 

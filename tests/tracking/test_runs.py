@@ -171,7 +171,8 @@ def test_a_store_whose_first_set_up_was_interrupted_is_no_store(tmp_path, monkey
         utils.InitialBase.metadata.create_all(engine)
         raise KeyboardInterrupt
 
-    folder, where = tmp_path / "runs" / "ad01", {"uri": None, "experiment": "tests"}
+    folder = tmp_path / "runs" / "ad01"
+    where = {"uri": default_uri(folder.parent), "experiment": "tests"}
     with monkeypatch.context() as patched:
         patched.setattr(
             "mlflow.store.tracking.sqlalchemy_store._initialize_tables", stop, raising=False

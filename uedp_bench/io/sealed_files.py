@@ -84,8 +84,13 @@ class _Hashing(io.RawIOBase, BinaryIO):
 
 def seal_folder(folder: Path) -> None:
     """Write the digests of all files of a folder beside them."""
+    write_atomically(folder / SUMS, digests(folder))
+
+
+def digests(folder: Path) -> str:
+    """Digest and name of each file of a folder but `SUMS`, a line a file."""
     lines = (f"{_digest(file)}  {file.relative_to(folder).as_posix()}\n" for file in _in(folder))
-    write_atomically(folder / SUMS, "".join(lines))
+    return "".join(lines)
 
 
 def check_folder(folder: Path) -> None:

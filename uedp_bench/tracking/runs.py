@@ -13,13 +13,14 @@ import math
 import re
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from uedp_bench.accounting.guarantee import proves_something
 from uedp_bench.contracts.results import Result, RunSpec
+from uedp_bench.io.sealed_files import digests
 from uedp_bench.tracking.content import (
     CONTENT,
     GRID,
@@ -36,7 +37,6 @@ from uedp_bench.tracking.content import (
 )
 from uedp_bench.tracking.store import (
     Place,
-    default_uri,
     search_runs,
     sqlite_file,
     use_experiment,
@@ -53,15 +53,15 @@ _DIGEST = "uedp_bench.release"
 _NO_MODELS = ("ENDPOINT_NOT_FOUND", "NOT_IMPLEMENTED")
 """Answers of a server that keeps no models."""
 
-_MOST_METRICS, _MOST_OTHERS, _PARAM_LENGTH = 1000, 100, 6000
-"""Limits of one batch in MLflow."""
+_PARAM_LENGTH = 6000
+"""Limit of MLflow, which cuts longer values off itself, but refuses a request of a megabyte."""
 
 
 def log_result(
     result: Result,
     folder: Path,
     *,
-    uri: str | None,
+    uri: str,
     experiment: str,
     grid: Grid | None = None,
     large: bool = False,
@@ -72,7 +72,7 @@ def log_result(
     Args:
         result: finished or failed.
         folder: folder of its files.
-        uri: any MLflow tracking URI; None for SQLite in the folder above `folder`.
+        uri: any MLflow tracking URI.
         experiment: name of the MLflow experiment; made where it does not exist.
         grid: grid that the run belongs to.
         large: log a release of more than `MAX_RELEASE_BYTES`, too.
@@ -85,11 +85,11 @@ def log_result(
     Raises:
         TrackingError: if the server cannot be reached or refuses.
     """
-    uri = uri or default_uri(folder.parent)
-    planted = unproven or sqlite_file(uri) is not None
-    files = _uploads(result, folder, large=large, unproven=unproven, planted=planted)
+    files = _uploads(result, folder, uri, large=large, unproven=unproven)
 
     def log(place: Place) -> dict[str, str]:
+        from mlflow.entities import Metric, RunTag
+
         client, (began, ended) = place.client, times(result)
         run = _run_of(place, result.id, result.spec, began, grid)
         run_id = str(run.info.run_id)
@@ -97,7 +97,13 @@ def log_result(
                     "experiment": experiment}  # fmt: skip
         if run.data.tags.get(CONTENT) == content(result):
             return tracking
-        _log_numbers(client, run, result, ended)
+        logged = _logged_points(client, run)
+        new = [Metric(name, value, ended, step) for name, value, step in metrics(result)
+               if (name, step, value) not in logged]  # fmt: skip
+        _log_parameters(client, run, parameters(result.spec))
+        client.log_batch(run_id, new, tags=[RunTag(*tag) for tag in tags(result).items()])
+        if inputs := data_sets(result):
+            client.log_inputs(run_id, inputs)
         text = result.model_copy(update={"tracking": tracking}).model_dump_json(indent=1)
         client.log_text(run_id, text, "result.json")
         if "planted.json" in files:
@@ -143,13 +149,11 @@ class LiveRun:
             self._client.delete_tag(self.run_id, CONTENT)
         self._client.update_run(self.run_id, status="RUNNING")
         _log_parameters(self._client, run, parameters(spec))
-        self._last: dict[str, int] = {}
-        for name, step, _ in _logged_points(self._client, run):
-            self._last[name] = max(step, self._last.get(name, step))
+        self._logged = _logged_points(self._client, run)
         self._monitor = _monitor(self._client, self.run_id) if machine else None
 
     def log(self, points: Sequence[tuple[str, int, float, int]]) -> None:
-        """Log points (name, step, value, milliseconds since 1970); none of a step before.
+        """Log points (name, step, value, milliseconds since 1970), each once.
 
         A run that goes on from a checkpoint repeats steps, with the same values.
         """
@@ -157,12 +161,11 @@ class LiveRun:
 
         new = []
         for name, step, value, at in points:
-            name = mlflow_name(f"{ROUND}{name}")
-            if math.isfinite(value) and step > self._last.get(name, step - 1):
-                self._last[name] = step
-                new.append(Metric(name, value, at, step))
-        for batch in _batches(new, _MOST_METRICS):
-            self._client.log_batch(self.run_id, metrics=batch)
+            point = (mlflow_name(f"{ROUND}{name}"), step, value)
+            if math.isfinite(value) and point not in self._logged:
+                self._logged.add(point)
+                new.append(Metric(point[0], value, at, step))
+        self._client.log_batch(self.run_id, new)
 
     def close(self) -> None:
         """Have MLflow's monitor of the machine end, and wait for no server."""
@@ -217,27 +220,21 @@ def _grid_status(grid: Grid, children: Sequence[Any]) -> str:
 
 
 def _run_of(place: Place, identifier: str, spec: RunSpec, began: int, grid: Grid | None) -> Any:
-    """The only run of MLflow for a run, below the parent of the grid."""
+    """The only run of MLflow for a run, below the parent of the grid, which goes on."""
     # Runs that are logged one by one differ in parameters that are not known: the id tells.
     name, above = f"{spec.label}, seed {spec.seed} ({identifier[:6]})", {}
     if grid is not None:
-        name = grid.names.get(identifier, name)
-        above = {PARENT: _parent_of(place, grid, began)} if grid.size > 1 else {}
+        name = grid.names[identifier]
+    if grid is not None and grid.size > 1:
+        parent = _run_with(place, (GRID, grid.key), grid.title, began, {})
+        if parent.info.status != "RUNNING":
+            place.client.update_run(parent.info.run_id, status="RUNNING")
+        _log_parameters(place.client, parent, grid.common)
+        above = {PARENT: str(parent.info.run_id)}
     run = _run_with(place, (ID, identifier), name, began, {**_SOURCE, **above})
-    for tag in above:
-        if run.data.tags.get(tag) != above[tag]:
-            place.client.set_tag(run.info.run_id, tag, above[tag])
+    if not above.items() <= run.data.tags.items():
+        place.client.set_tag(run.info.run_id, PARENT, above[PARENT])
     return run
-
-
-def _parent_of(place: Place, grid: Grid, began: int) -> str:
-    """Id of the run that holds a grid together, which goes on."""
-    parent = _run_with(place, (GRID, grid.key), grid.title, began, {})
-    run_id = str(parent.info.run_id)
-    if parent.info.status != "RUNNING":
-        place.client.update_run(run_id, status="RUNNING")
-    _log_parameters(place.client, parent, grid.common)
-    return run_id
 
 
 def _run_with(
@@ -260,26 +257,10 @@ def _only_run(place: Place, tag: str, value: str) -> Any | None:
         run_id = double.info.run_id
         for child in search_runs(place, f"tags.`{PARENT}` = '{run_id}'"):
             place.client.set_tag(child.info.run_id, PARENT, runs[0].info.run_id)
-        for model in _models(place, value, run_id) or ():
+        for model in _models(place, run_id) or ():
             place.client.delete_logged_model(model.model_id)
         place.client.delete_run(run_id)
     return runs[0] if runs else None
-
-
-def _log_numbers(client: Any, run: Any, result: Result, at: int) -> None:
-    """Log parameters, tags, data sets, and the metrics that are not there yet."""
-    from mlflow.entities import Metric, RunTag
-
-    run_id, logged = run.info.run_id, _logged_points(client, run)
-    _log_parameters(client, run, parameters(result.spec))
-    new = [Metric(name, value, at, step) for name, value, step in metrics(result)
-           if (name, step, value) not in logged]  # fmt: skip
-    for batch in _batches([RunTag(*tag) for tag in tags(result).items()], _MOST_OTHERS):
-        client.log_batch(run_id, tags=batch)
-    for batch in _batches(new, _MOST_METRICS):
-        client.log_batch(run_id, metrics=batch)
-    if inputs := data_sets(result):
-        client.log_inputs(run_id, inputs)
 
 
 def _log_parameters(client: Any, run: Any, values: Mapping[str, str]) -> None:
@@ -288,8 +269,7 @@ def _log_parameters(client: Any, run: Any, values: Mapping[str, str]) -> None:
 
     new = [Param(name, text[:_PARAM_LENGTH]) for name, text in values.items()
            if name not in run.data.params]  # fmt: skip
-    for batch in _batches(new, _MOST_OTHERS):
-        client.log_batch(run.info.run_id, params=batch)
+    client.log_batch(run.info.run_id, params=new)
 
 
 def _logged_points(client: Any, run: Any) -> set[tuple[str, int, float]]:
@@ -301,13 +281,7 @@ def _logged_points(client: Any, run: Any) -> set[tuple[str, int, float]]:
     }  # fmt: skip
 
 
-def _batches(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
-    return (items[at : at + size] for at in range(0, len(items), size))
-
-
-def _uploads(
-    result: Result, folder: Path, *, large: bool, unproven: bool, planted: bool
-) -> set[str]:
+def _uploads(result: Result, folder: Path, uri: str, *, large: bool, unproven: bool) -> set[str]:
     """Names of what may be logged of a run's folder: what was planted, and the release.
 
     Attacks can run again on these. What a link leads to may be anything, so a folder that holds one
@@ -319,7 +293,10 @@ def _uploads(
     if not folder.is_dir() or any(path.is_symlink() for path in (folder, *folder.rglob("*"))):
         return set()
     size = sum(path.stat().st_size for path in folder.glob("release/**/*") if path.is_file())
-    allowed = {"planted.json": planted, "release": large or size <= MAX_RELEASE_BYTES}
+    allowed = {
+        "planted.json": unproven or sqlite_file(uri) is not None,
+        "release": large or size <= MAX_RELEASE_BYTES,
+    }
     return {name for name in allowed if allowed[name] and (folder / name).exists()}
 
 
@@ -333,9 +310,9 @@ def _log_model(place: Place, run: Any, result: Result, text: str, release: Path)
     from mlflow.entities import LoggedModelOutput, LoggedModelStatus
     from mlflow.models import Model
 
-    client, run_id, digest = place.client, run.info.run_id, _digest(release)
-
-    models = _models(place, result.id, run_id, digest)
+    client, run_id = place.client, run.info.run_id
+    digest = hashlib.sha256(digests(release).encode()).hexdigest()[:32]
+    models = _models(place, run_id, digest)
     if models is None:
         return False
     if not models:
@@ -347,7 +324,7 @@ def _log_model(place: Place, run: Any, result: Result, text: str, release: Path)
             params={name: value[:250] for name, value in parameters(result.spec).items()},
             model_type="uedp-bench release",
         )
-        models = _models(place, result.id, run_id, digest) or [new]
+        models = _models(place, run_id, digest) or [new]
     outputs = {output.model_id for output in client.get_run(run_id).outputs.model_outputs}
     model, *doubles = sorted(models, key=lambda one: (one.model_id not in outputs, one.model_id))
     for double in doubles:
@@ -368,29 +345,15 @@ def _log_model(place: Place, run: Any, result: Result, text: str, release: Path)
     return True
 
 
-def _models(
-    place: Place, identifier: str, run_id: str, digest: str | None = None
-) -> list[Any] | None:
-    """The models of a result and run, and of a release; None where a server keeps no models."""
+def _models(place: Place, run_id: str, digest: str | None = None) -> list[Any] | None:
+    """The models of a run, or of one release; None where a server keeps no models."""
     from mlflow.exceptions import MlflowException
 
-    query = f"tags.`{ID}` = '{identifier}'"
+    query = f"source_run_id = '{run_id}'"
     query += f" AND tags.`{_DIGEST}` = '{digest}'" if digest else ""
     try:
-        models = place.client.search_logged_models([place.experiment], query)
+        return list(place.client.search_logged_models([place.experiment], query))
     except MlflowException as error:
         if error.error_code in _NO_MODELS:
             return None
         raise
-    return [model for model in models if model.source_run_id == run_id]
-
-
-def _digest(folder: Path) -> str:
-    """Digest of the names and contents of all files."""
-    files = hashlib.sha256()
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            files.update(path.relative_to(folder).as_posix().encode() + b"\0")
-            with path.open("rb") as data:
-                files.update(hashlib.file_digest(data, "sha256").digest())
-    return files.hexdigest()[:32]

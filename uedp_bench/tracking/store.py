@@ -242,23 +242,17 @@ def logged_results(uri: str, runs: Sequence[str]) -> Iterator[str | None]:
     with (
         tracking_errors(f"read MLflow at {without_credentials(uri)}"),
         _environment(WORK),
-        TemporaryDirectory() as folder,
+        ThreadPoolExecutor(_READERS) as pool,
     ):
-        pool = ThreadPoolExecutor(_READERS)
-        try:
-            yield from pool.map(partial(_result_text, client_of(uri), Path(folder)), runs)
-        finally:
-            pool.shutdown(cancel_futures=True)
+        yield from pool.map(partial(_result_text, client_of(uri)), runs)
 
 
-def _result_text(client: Any, folder: Path, run: str) -> str | None:
+def _result_text(client: Any, run: str) -> str | None:
     if "result.json" not in {entry.path for entry in client.list_artifacts(run)}:
         return None
-    (folder / run).mkdir()
-    path = Path(client.download_artifacts(run, "result.json", str(folder / run)))
-    text = path.read_text(encoding="utf-8", errors="replace")
-    path.unlink()
-    return text
+    with TemporaryDirectory() as folder:
+        path = Path(client.download_artifacts(run, "result.json", folder))
+        return path.read_text(encoding="utf-8", errors="replace")
 
 
 def _check_store(uri: str, public: str) -> None:

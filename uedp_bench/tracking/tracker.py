@@ -183,8 +183,9 @@ class Tracker:
         self._waiting[result.id] = self._waiting.pop(result.id)  # the last, if it is refused
         folder = self._out / result.id
         tracking = log_result(
-            result, folder, uri=self._uri, experiment=EXPERIMENT, grid=self._grid, **self._uploads
-        )
+            result, folder, uri=str(self._uri), experiment=EXPERIMENT, grid=self._grid,
+            **self._uploads,
+        )  # fmt: skip
         if tracking != result.tracking:
             result = result.model_copy(update={"tracking": tracking})
             write_result(result, folder / "result.json")
