@@ -126,7 +126,7 @@ def leaks(runs: Sequence[_Judgement], ceilings: Mapping[str, float] | None = Non
     if round((ceilings or {}).get(AREA, 1.0), 3) <= 0.5:
         return False
     areas = [metrics[AREA] for metrics, _ in runs]
-    if all(area.low is not None and area.low > 0.5 for area in areas):
+    if all(_exceeds_chance(metrics[AREA], judged) for metrics, judged in runs):
         return True
     if len(areas) > 1:
         from uedp_bench.statistics.intervals import seed_estimate
@@ -135,6 +135,18 @@ def leaks(runs: Sequence[_Judgement], ceilings: Mapping[str, float] | None = Non
         if low is not None and low > 0.5:
             return True
     return _finds_more_than_it_may(runs)
+
+
+def _exceeds_chance(area: Estimate, judged: JudgedUsers | None) -> bool:
+    """True if an AUC lies above one half by its interval, and by the law of Mann and Whitney.
+
+    Resamples of few users, or of users with one score, vary less than chance does.
+    """
+    if area.low is None or area.low <= 0.5 or judged is None:
+        return area.low is not None and area.low > 0.5
+    pairs, users = judged.members * judged.non_members, judged.members + judged.non_members
+    chance = 1.96 * math.sqrt((users + 1) / (12.0 * pairs)) + 0.5 / pairs
+    return area.value > 0.5 + chance
 
 
 def _finds_more_than_it_may(runs: Sequence[_Judgement]) -> bool:

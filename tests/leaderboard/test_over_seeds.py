@@ -171,6 +171,20 @@ def test_random_coins_seldom_leak(seeds):
     assert leaks_seen <= 11
 
 
+@pytest.mark.parametrize(("members", "others", "share"), [(50, 3, 1.0), (200, 10, 0.05)])
+def test_few_users_and_equal_scores_seldom_leak_by_chance(members, others, share):
+    rng, leaks_seen = np.random.default_rng(3), 0
+    judged = JudgedUsers(members=members, non_members=others, most_records=1)
+    for _ in range(300):
+        # Of a share of the users scores differ, and all others have one.
+        scores = [rng.normal(2.0, 0.1, size) * (rng.random(size) < share)
+                  for size in (members, others)]  # fmt: skip
+        sides = [Scores(values, np.arange(len(values))) for values in scores]
+        leaks_seen += leaks([({"auc_user": auc_estimate(*sides, rng)}, judged)])
+    # At 2.5 % a trial, more than 15 of 300 have a probability below 0.5 %.
+    assert leaks_seen <= 15
+
+
 def test_rates_alone_seldom_leak_by_chance():
     rng, leaks_seen = np.random.default_rng(7), 0
     for _ in range(2000):
