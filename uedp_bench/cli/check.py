@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import keyword
 import os
 import platform
 import re
+import sys
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from importlib.resources import files
@@ -327,7 +329,7 @@ def write_component(kind: str, name: str, folder: Path, *, package: bool = False
         raise InputError(f"the name {shown(name)} is not lower-case words joined by hyphens")
     if name in registry.REGISTRIES[f"{kind}s"]:
         raise InputError(f"there is a {kind} {name} already: choose another name")
-    module = name.replace("-", "_")
+    module, class_name = name.replace("-", "_"), "".join(map(str.capitalize, name.split("-")))
     target = folder / name if package else folder
     texts = {f"{module}.py": f"{kind}.py", f"test_{module}.py": f"test_{kind}.py"}
     if package:
@@ -336,10 +338,17 @@ def write_component(kind: str, name: str, folder: Path, *, package: bool = False
         "kind": kind,
         "name": name,
         "module": module,
-        "Class": "".join(word.capitalize() for word in name.split("-")),
+        "Class": class_name,
         "title": name.replace("-", " ").capitalize(),
     }
     files = {target / file: _filled(text, words) for file, text in texts.items()}
+    head = files[target / f"{module}.py"].split('"""')[2].partition("\n\n\n")[0]
+    reserved = {*sys.stdlib_module_names, *keyword.kwlist}
+    if module in reserved or class_name in {*reserved, *re.findall(r"\w+", head)}:
+        raise InputError(
+            f"the name {shown(name)} makes the module {module} and the class {class_name}, and "
+            "Python or the file has one of them already: choose another name"
+        )
     if package:
         files[target / f"{module}.py"] = _by_entry_point(files[target / f"{module}.py"], kind)
         if kind == "event":  # which the kit checks in plans of mechanisms alone
