@@ -462,6 +462,7 @@ def test_bad_input_is_named(members, nonmembers, options, message):
         ((0, 0, 0), 0.0, "canaries: 0"),
         ((100, -1, -1), 0.0, "guesses: -1"),
         ((100, 50.5, 20), 0.0, "guesses: 50.5"),
+        ((10**9, 10**9, 10**9 - 1), 0.0, "guesses: 1,000,000,000 .*10,000,000"),
         ((100, 50, 40), 1.5, "delta: 1.5"),
     ],
 )

@@ -25,6 +25,9 @@ IntArray = NDArray[np.int64]
 FEWEST_GUESSES = 8
 """Fewer right guesses than this refute nothing at the significances that several tests leave."""
 
+MOST_GUESSES = 10_000_000
+"""Most guesses of one bound: its time and memory grow with them."""
+
 
 class Guesses(NamedTuple):
     """Several ways to guess on the same canaries, each fixed before the scores were seen.
@@ -292,6 +295,8 @@ def _check_counts(canaries: int, guesses: int, correct: int) -> None:
     for name, value in named.items():
         if value != int(value) or value < (name == "canaries"):
             raise InputError(f"{name}: {value!r} is not a number of {name}")
+    if guesses > MOST_GUESSES:
+        raise InputError(f"guesses: {guesses:,} is more than {MOST_GUESSES:,}")
     if guesses > canaries:
         raise InputError(f"guesses: {guesses} is more than the {canaries} canaries")
     if correct > guesses:
