@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from pydantic import Field
@@ -23,7 +23,7 @@ from uedp_bench.api import (
     Spans,
     Utility,
 )
-from uedp_bench.api.capabilities import Published
+from uedp_bench.api.capabilities import EntityDetector, Published, capability
 from uedp_bench.api.statistics import ratio_estimate, span_counts, span_scores
 from uedp_bench.api.text import or_alone
 from uedp_bench.errors import nearest
@@ -34,6 +34,18 @@ from uedp_bench.text.detection import kinds_of_types, overlaps
 
 if TYPE_CHECKING:
     from uedp_bench.api import BoolArray, Release
+
+
+@capability(None)
+@runtime_checkable
+class Deidentified(Published, Protocol):
+    """Release of published text with replaced pieces.
+
+    Attributes:
+        entity_detector: detector of the pieces.
+    """
+
+    entity_detector: EntityDetector
 
 
 class NamesLeft(NamedTuple):
@@ -337,7 +349,7 @@ class PIIDetection(UntrainedTask[PIIDetectionParams]):
         "and Herrero-Zazo 2013 (SemEval-2013 task 9)"
     )
     Params = PIIDetectionParams
-    needs: ClassVar[tuple[type, ...]] = (Published,)
+    needs: ClassVar[tuple[type, ...]] = (Deidentified,)
     metrics = (
         Metric.rate("covered", "covered", "share of the mentions that people labelled of which a "
                     "detector leaves nothing, by whatever type", "higher", main=True),
@@ -368,11 +380,8 @@ class PIIDetection(UntrainedTask[PIIDetectionParams]):
         Raises:
             InputError: if no row that counts is completely annotated, or none has a label.
         """
-        if not isinstance(release, Published) or release.entity_detector is None:
-            raise CapabilityError(
-                "pii-detection scores text of which a mechanism replaced pieces; this release has "
-                "no entity_detector"
-            )
+        if not isinstance(release, Deidentified):
+            raise CapabilityError("pii-detection scores releases that are Deidentified")
         gold = gold_of(corpus, self.params.layer)
         rows = np.flatnonzero(self._counts(corpus) & gold.rows)
         spans = gold.spans.take(rows)

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from uedp_bench.api import CapabilityError, InputError, Metric, Params
-from uedp_bench.api.capabilities import Published
+from uedp_bench.api.capabilities import Channel
 from uedp_bench.api.statistics import fraction_estimate, mean_estimate, ratio_estimate
 from uedp_bench.api.text import or_alone
 from uedp_bench.tasks.untrained import UntrainedTask
@@ -56,7 +56,7 @@ class WordSubstitution(UntrainedTask[WordSubstitutionParams]):
     name = "word-substitution"
     source = "Xu et al. 2021 (PrivateNLP), equation (2) and section 4, Product Reviews"
     Params = WordSubstitutionParams
-    needs: ClassVar[tuple[type, ...]] = (Published,)
+    needs: ClassVar[tuple[type, ...]] = (Channel,)
     metrics = (
         Metric.rate("misclassified", "misclassified", "share of substituted words that a "
                     "classifier of words takes for another class", "lower", main=True),
@@ -75,11 +75,8 @@ class WordSubstitution(UntrainedTask[WordSubstitutionParams]):
             InputError: if the corpus has no labels, no rows of the split, or no word with a label
                 that the mechanism can replace.
         """
-        if not isinstance(release, Published) or release.word_channel is None:
-            raise CapabilityError(
-                "word-substitution scores text whose words a mechanism replaced one by one; this "
-                "release has no word_channel"
-            )
+        if not isinstance(release, Channel):
+            raise CapabilityError("word-substitution scores releases that are Channels")
         p = self.params
         wanted = corpus.where("train", "valid", "test") if p.rows == "all" else corpus.where("test")
         if not wanted.any():

@@ -27,7 +27,13 @@ from uedp_bench.api import (
     Planted,
     Sample,
 )
-from uedp_bench.api.capabilities import Published, WordChannel
+from uedp_bench.api.capabilities import (
+    Channel,
+    Published,
+    WordChannel,
+    published_of,
+    word_channel_of,
+)
 from uedp_bench.api.statistics import mean_estimate, ratio_estimate
 from uedp_bench.api.text import normal_surface, or_alone
 from uedp_bench.attacks.word_reconstruction.posterior import (
@@ -204,7 +210,7 @@ class WordReconstruction(Attack[WordReconstructionParams]):
                      "mechanism", "higher", main=True),
         Metric.share("inference_error_*", "inference error", "of the attacker named", "higher"),
     )  # fmt: skip
-    needs: ClassVar[tuple[type, ...]] = (Published,)
+    needs: ClassVar[tuple[type, ...]] = (Channel, Published)
 
     def plant(self, corpus: Corpus, rng: np.random.Generator) -> tuple[Corpus, Planted]:
         """Nothing."""
@@ -212,12 +218,13 @@ class WordReconstruction(Attack[WordReconstructionParams]):
 
     def run(self, release: Release, planted: Planted, corpus: Corpus, run: Run) -> Leakage:
         """See the class; which adversary was left out, and why, is in the details."""
-        if not isinstance(release, Published):
+        if not isinstance(release, Channel | Published):
             raise CapabilityError(
-                f"word-reconstruction needs a Published, not {type(release).__name__}"
+                f"word-reconstruction needs a Channel or what was Published, not "
+                f"{type(release).__name__}"
             )
         rng = run.shared("attack", self.name)
-        channel, shown = release.word_channel, release.published
+        channel, shown = word_channel_of(release), published_of(release)
         metrics: dict[str, Estimate] = {}
         details: dict[str, Any] = {}
         rows = corpus.only("train", "valid", "test")
@@ -229,7 +236,7 @@ class WordReconstruction(Attack[WordReconstructionParams]):
             guess, form = most_likely(learnt.posterior, channel), canonical(channel)
         else:
             details["bayesian"] = f"left out: {NO_CHANNEL}"
-        aligned = list(aligned_rows(rows, shown, channel))
+        aligned = [] if shown is None else list(aligned_rows(rows, shown, channel))
         if channel is None and aligned:
             metrics |= _by_position(rows, aligned, rng)
         details["aligned_rows"] = len(aligned)

@@ -19,7 +19,7 @@ from uedp_bench.contracts.mechanism import (
     VocabularyMechanism,
 )
 from uedp_bench.contracts.model import TextModel
-from uedp_bench.contracts.release import Published, Updates
+from uedp_bench.contracts.release import Channel, Published, Updates
 from uedp_bench.contracts.transcript import Transcript
 from uedp_bench.leaderboard.glossary import papers, threat_model
 from uedp_bench.spec.descriptions import describe_component
@@ -30,6 +30,7 @@ ANY_TASK = {
     Updates: "mechanisms that train, with any task",
     Tokenised: "mechanisms that train, with any task",
     Published: "mechanisms that publish text or vectors, with any task",
+    Channel: "mechanisms that replace words",
 }
 """Releases that do not come from what a task trains."""
 

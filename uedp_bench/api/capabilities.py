@@ -19,6 +19,7 @@ from uedp_bench.contracts.capabilities import class_labels as class_labels
 from uedp_bench.contracts.masked_model import MaskFiller as MaskFiller
 from uedp_bench.contracts.mechanism import ServedRelease as ServedRelease
 from uedp_bench.contracts.mechanism import SplitRelease as SplitRelease
+from uedp_bench.contracts.release import Channel as Channel
 from uedp_bench.contracts.release import Compilable as Compilable
 from uedp_bench.contracts.release import EntityDetector as EntityDetector
 from uedp_bench.contracts.release import PlainNetwork as PlainNetwork
@@ -27,6 +28,7 @@ from uedp_bench.contracts.release import Updates as Updates
 from uedp_bench.contracts.release import protected_rows as protected_rows
 from uedp_bench.contracts.release import published_of as published_of
 from uedp_bench.contracts.release import seen_of as seen_of
+from uedp_bench.contracts.release import word_channel_of as word_channel_of
 from uedp_bench.contracts.transcript import Message as Message
 from uedp_bench.contracts.transcript import Messages as Messages
 from uedp_bench.contracts.transcript import Sent as Sent

@@ -45,10 +45,6 @@ class Release:
         takes_vectors: True if it reads published vectors, not text.
         inputs: rows as they enter the model, where mechanisms perturb inputs and do not publish
             them. They are not released, but classes and representations of inputs are theirs.
-        word_channel: mechanism that replaced published words one by one, as an adversary who knows
-            it can run it; None if there was none, or it is not known.
-        entity_detector: detector of the pieces that a mechanism replaced in published text, as
-            anybody can run it; None if it looked for none.
     """
 
     view: ClassVar[str] = "model"
@@ -57,8 +53,6 @@ class Release:
     classes: tuple[str, ...] = ()
     takes_vectors: bool = False
     inputs: Corpus | None = None
-    word_channel: WordChannel | None = None
-    entity_detector: EntityDetector | None = None
 
     def showing(self, **more: Any) -> Self:
         """Copy with more attributes: `events`, `published` and others.
@@ -103,6 +97,18 @@ class Published(Protocol):
     published: Corpus
 
 
+@capability(None)
+@runtime_checkable
+class Channel(Published, Protocol):
+    """Release of published text with words replaced one by one.
+
+    Attributes:
+        word_channel: mechanism as an adversary who knows it can run it.
+    """
+
+    word_channel: WordChannel
+
+
 class EntityDetector(Protocol):
     """Detector of the pieces of text that a mechanism replaces, as anybody can run it."""
 
@@ -138,6 +144,11 @@ def seen_of(release: object) -> Corpus | None:
     """
     shown = published_of(release)
     return None if shown is None else replace(shown, origin=np.full(len(shown), -1, dtype=np.int64))
+
+
+def word_channel_of(release: object) -> WordChannel | None:
+    """Channel that replaced words one by one; None if there was none, or it is not known."""
+    return release.word_channel if isinstance(release, Channel) else None
 
 
 def protected_rows(release: object) -> Corpus | None:

@@ -20,7 +20,7 @@ from uedp_bench.components.registry import is_reviewed
 from uedp_bench.contracts.capabilities import RowScorer, Tokenised
 from uedp_bench.contracts.clients import Clients
 from uedp_bench.contracts.leakage import Attack, Planted
-from uedp_bench.contracts.release import Published, Updates
+from uedp_bench.contracts.release import Channel, Published, Updates
 from uedp_bench.contracts.source import CorpusStats, Source
 from uedp_bench.contracts.transcript import Transcript
 from uedp_bench.corpus import BoolArray, Corpus, distinct
@@ -293,7 +293,7 @@ def _cannot_apply(attack: Attack[Any], task: Task[Any], pipeline: Pipeline) -> s
     if task.roles():
         offered += [Updates, Tokenised]
     if pipeline.shows_published:
-        offered.append(Published)
+        offered += [Published, Channel]
     if any(need in offered for need in attack.required_capabilities()):
         return None
     named = " or ".join(need.__name__ for need in attack.required_capabilities())

@@ -45,7 +45,7 @@ _BASES: tuple[tuple[Kind, type], ...] = (
     ("source", Source),
 )
 
-_MAKES = {"Published": "deidentify", "Transcript": "user-dp"}
+_MAKES = {"Channel": "metric-dp", "Published": "deidentify", "Transcript": "user-dp"}
 """Mechanisms whose runs show what attacks need that no trained model offers."""
 
 
