@@ -33,7 +33,7 @@ from uedp_bench.corpus import Corpus, distinct, row_names, user_names
 from uedp_bench.errors import PrivacyError
 from uedp_bench.one_run.components import Components
 from uedp_bench.one_run.evaluation import Attacked
-from uedp_bench.one_run.pipeline import Pipeline
+from uedp_bench.one_run.pipeline import Pipeline, Promises
 from uedp_bench.one_run.planting import PlantedCorpus
 from uedp_bench.one_run.preparing import Prepared
 from uedp_bench.one_run.protecting import Protected
@@ -228,17 +228,18 @@ def account(ready: Prepared, protected: Protected, attacked: Attacked) -> Accoun
     Raises:
         PrivacyError: if a metric lies above its ceiling by more than chance.
     """
-    spec, stats = ready.spec, ready.run.stats
-    claims, events = ready.parts.pipeline.claims(stats), protected.release.events
+    spec, parts, stats = ready.spec, ready.parts, ready.run.stats
+    promises, events = parts.pipeline.promises(stats), protected.release.events
+    proofs = _proven(parts, spec, ready.planted_corpus, protected.vocabulary, promises, events)
     checked = check_bounds(
         attacked.lower_bounds,
-        (*claimed(claims, spec.delta), *_proven(ready, protected)),
+        (*claimed(promises.claims, spec.delta), *proofs),
         partial(proven_at, events),
-        partial(claimed, claims),
+        partial(claimed, promises.claims),
     )
     selection: dict[str, Any] = {}
     if spec.selection is not None:
-        trials = trials_of(spec.selection, ready.parts.tried, stats)
+        trials = trials_of(spec.selection, parts.tried, stats)
         checked, selection = charge(checked, trials)
     return Accounted(checked, selection, _checked_ceilings(checked, events, attacked))
 
@@ -267,83 +268,68 @@ def planned_guarantees(
         planted_corpus: corpus of the run.
         vocabulary: vocabulary of the release; None before it is chosen.
     """
-    pipeline, stats = parts.pipeline, planted_corpus.stats
-    private = vocabulary is not None and vocabulary.private
-    proofs = _Proofs(
-        parts, spec, planted_corpus, vocabulary.origin if vocabulary and private else None
-    )
-    planned = (*claimed(pipeline.claims(stats), spec.delta), *proofs.proven(pipeline.plan(stats)))
+    stats = planted_corpus.stats
+    promises = parts.pipeline.promises(stats)
+    proofs = _proven(parts, spec, planted_corpus, vocabulary, promises, promises.events)
+    planned = (*claimed(promises.claims, spec.delta), *proofs)
     if spec.selection is None:
         return planned
     return charge(planned, trials_of(spec.selection, parts.tried, stats))[0]
 
 
-def _proven(ready: Prepared, protected: Protected) -> tuple[Guarantee, ...]:
-    """Guarantees proven from the reported events, unless a condition is broken."""
-    words = protected.vocabulary
-    private = words.origin if words is not None and words.private else None
-    return _Proofs(ready.parts, ready.spec, ready.planted_corpus, private).proven(
-        protected.release.events
+def _proven(
+    parts: Components,
+    spec: RunSpec,
+    planted_corpus: PlantedCorpus,
+    vocabulary: Vocabulary | None,
+    promises: Promises,
+    events: Events,
+) -> tuple[Guarantee, ...]:
+    """Guarantees proven from events, unless a condition is broken.
+
+    Args:
+        parts: components of the run.
+        spec: spec of the run.
+        planted_corpus: corpus of the run.
+        vocabulary: vocabulary of the release; None for none.
+        promises: promises of its mechanisms.
+        events: reported or planned events.
+    """
+    sources, stats = parts.sources, planted_corpus.stats
+    refusals = [*promises.refusals, *sources.first.all_refusals()]
+    if sources.second is not None and "downstream" in parts.task.private_rows():
+        refusals += sources.second.all_refusals()
+    refusals += _undeclared(parts, spec, planted_corpus.data.corpus)
+    private_words = vocabulary.origin if vocabulary is not None and vocabulary.private else None
+    if private_words is not None and events and not parts.pipeline.only_processes(stats):
+        refusals.append(f"the vocabulary comes from private text ({private_words})")
+    try:
+        check_plan(promises.events, events)
+    except PrivacyError as error:
+        refusals.append(str(error))
+    return proven(
+        events or promises.events,  # a plan names the unit for which the proof is refused
+        delta=spec.delta,
+        refusals=refusals,
+        source=spec.noise_source,
+        conditions=conditions(planted_corpus, generated=sources.first.generated),
+        unreviewed=(*unreviewed(spec), *planted_corpus.strangers),
     )
 
 
-@dataclass(frozen=True)
-class _Proofs:
-    """Proofs of guarantees of a run on a corpus.
-
-    Attributes:
-        parts, spec: components and spec of the run.
-        planted_corpus: corpus of the run.
-        private_words: origin of a vocabulary that is private; None for any other.
-    """
-
-    parts: Components
-    spec: RunSpec
-    planted_corpus: PlantedCorpus
-    private_words: str | None
-
-    def proven(self, events: Events) -> tuple[Guarantee, ...]:
-        """Prove guarantees from events, unless a condition is broken."""
-        stats, pipeline = self.planted_corpus.stats, self.parts.pipeline
-        sources, task = self.parts.sources, self.parts.task
-        refusals = [*pipeline.refusals(stats), *sources.first.all_refusals()]
-        if sources.second is not None and "downstream" in task.private_rows():
-            refusals += sources.second.all_refusals()
-        refusals += self._undeclared()
-        if self.private_words is not None and events and not pipeline.only_processes(stats):
-            refusals.append(f"the vocabulary comes from private text ({self.private_words})")
-        planned = pipeline.plan(stats)
-        try:
-            check_plan(planned, events)
-        except PrivacyError as error:
-            refusals.append(str(error))
-        # If nothing was reported, the plan names the unit for which the proof is refused.
-        reported = events or planned
-        spec, generated = self.spec, sources.first.generated
-        return proven(
-            reported,
-            delta=spec.delta,
-            refusals=refusals,
-            source=spec.noise_source,
-            conditions=conditions(self.planted_corpus, generated=generated),
-            unreviewed=(*unreviewed(spec), *self.planted_corpus.strangers),
-        )
-
-    def _undeclared(self) -> list[str]:
-        """Classes from private rows that decide what a network or clients' shares look like."""
-        sources, clients = self.parts.sources, self.spec.clients
-        kinds = self.parts.task.classes_of()
-        # The last stage of a task with two sources learns the classes of the second.
-        undeclared = kinds & (sources.second or sources.first).undeclared()
-        if clients is not None and clients.by == "dirichlet":
-            corpus = self.planted_corpus.data.corpus
-            by = "entities" if corpus.labels is None else "labels"
-            if by == "labels" or corpus.entity_types:
-                undeclared |= {by} & sources.first.undeclared()
-        return [
-            f"the classes of {name} were collected from private rows, so that the network (or a "
-            "client's share) shows one that a single row has; list them: source.label_names (an "
-            "attribute can be read as source.label_column), source.entity_types, or task.types of "
-            "tagging"
-            for name in sorted(undeclared)
-        ]
+def _undeclared(parts: Components, spec: RunSpec, corpus: Corpus) -> list[str]:
+    """Classes from private rows that decide what a network or clients' shares look like."""
+    sources = parts.sources
+    # The last stage of a task with two sources learns the classes of the second.
+    undeclared = parts.task.classes_of() & (sources.second or sources.first).undeclared()
+    if spec.clients is not None and spec.clients.by == "dirichlet":
+        by = "entities" if corpus.labels is None else "labels"
+        if by == "labels" or corpus.entity_types:
+            undeclared |= {by} & sources.first.undeclared()
+    return [
+        f"the classes of {name} were collected from private rows, so that the network (or a "
+        "client's share) shows one that a single row has; list them: source.label_names (an "
+        "attribute can be read as source.label_column), source.entity_types, or task.types of "
+        "tagging"
+        for name in sorted(undeclared)
+    ]

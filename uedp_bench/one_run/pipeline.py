@@ -68,6 +68,20 @@ class TrainingStage(NamedTuple):
         return _with_stage(self.name, tuple(own))
 
 
+class Promises(NamedTuple):
+    """Promises of a pipeline, before it acts.
+
+    Attributes:
+        events: see `Pipeline.plan`.
+        claims: see `Pipeline.claims`.
+        refusals: see `Pipeline.refusals`.
+    """
+
+    events: Events
+    claims: tuple[Claim, ...]
+    refusals: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class Pipeline:
     """Mechanisms in the order in which they act.
@@ -162,6 +176,10 @@ class Pipeline:
     def staged(self, part: Mechanism[Any], events: Sequence[PrivacyEvent]) -> Events:
         """The events of such a part marked with its stage; marked ones stay as they are."""
         return _with_stage(self.stage_of(part), events)
+
+    def promises(self, stats: CorpusStats) -> Promises:
+        """Promises of all parts, from parameters and public sizes alone."""
+        return Promises(self.plan(stats), self.claims(stats), self.refusals(stats))
 
     def plan(self, stats: CorpusStats) -> Events:
         """Events that a run of all parts will emit; what pre-processing hides is not released."""
