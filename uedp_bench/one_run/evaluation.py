@@ -45,7 +45,8 @@ class Scored:
     """Utility of a release, as a task measured it.
 
     Attributes:
-        release: release that was scored, with the test rows that mechanisms published.
+        release: release that was scored, as attacks meet it: with the test rows that mechanisms
+            published, and with what parties said to each other to make it, where that was kept.
         utility: the task's metrics.
         details: details of the task beside them.
         public_only: the headline metric of the model before any private row; None where it saw no
@@ -69,6 +70,9 @@ def score(ready: Prepared, protected: Protected) -> Scored:
     release, rows = _with_inputs(parts, protected.release, rows, run)
     task_utility = utility_of(parts.task, release, rows)
     floor = _public_only(parts, protected.trained.floor, rows, run)
+    # What the questions of attacks have parties say is no part of the release.
+    if (messages := run.diary.messages.closed()) is not None:
+        release = release.showing(transcript=messages)
     return Scored(release, task_utility.metrics, task_utility.details, floor)
 
 
@@ -158,15 +162,6 @@ class Attacked:
     samples: Mapping[str, tuple[Sample, ...]]
     skipped_attacks: tuple[SkippedAttack, ...]
     failed_attacks: tuple[FailedAttack, ...]
-
-
-def with_messages(release: Release, run: Run) -> Release:
-    """The release with what parties said to each other to make it, where that was kept.
-
-    What the questions of attacks have them say is no part of it.
-    """
-    messages = run.diary.messages.closed()
-    return release if messages is None else release.showing(transcript=messages)
 
 
 def attack_all(ready: Prepared, release: Release, run: Run) -> Attacked:

@@ -28,7 +28,7 @@ from uedp_bench.contracts.run_context import Run, no_progress
 from uedp_bench.corpus import BoolArray, FloatArray
 from uedp_bench.errors import UedpBenchError
 from uedp_bench.one_run.components import build_sources
-from uedp_bench.one_run.evaluation import reason_against, run_attack, score, with_messages
+from uedp_bench.one_run.evaluation import reason_against, run_attack, score
 from uedp_bench.one_run.pipeline import Pipeline
 from uedp_bench.one_run.planting import load_data
 from uedp_bench.one_run.preparing import Execution, Prepared, prepare
@@ -208,8 +208,7 @@ class _Rehearsal:
         self.vocabulary = protected.vocabulary
         with self._timed("score"):
             scored = score(self._ready, protected)
-        release = with_messages(scored.release, self._ready.run)
-        self._attack(protected, release, attacks=attacks)
+        self._attack(protected, scored.release, attacks=attacks)
 
     def _attack(self, protected: Protected, release: Release, *, attacks: bool) -> None:
         ready = self._ready

@@ -24,7 +24,7 @@ from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
 from uedp_bench.io.folders import CHECKPOINT, disk_is_full
 from uedp_bench.one_run.components import build_sources
-from uedp_bench.one_run.evaluation import Attacked, Scored, attack_all, score, with_messages
+from uedp_bench.one_run.evaluation import Attacked, Scored, attack_all, score
 from uedp_bench.one_run.guaranteeing import Accounted, account
 from uedp_bench.one_run.planting import Data, load_data
 from uedp_bench.one_run.preparing import Execution, Prepared, prepare
@@ -186,7 +186,7 @@ def _finished(ready: Prepared, keeper: Keeper, meter: Meter) -> Result:
     with meter("score"):
         scored = score(ready, protected)
     base = protected.trained.floor
-    protected = protected.seen_as(with_messages(scored.release, ready.run))
+    protected = protected.seen_as(scored.release)
     with meter("attack"):
         retraining = Retraining(ready, protected.vocabulary, base)
         attacked = attack_all(ready, protected.release, retraining.bound())
