@@ -49,12 +49,6 @@ class Protected:
     vocabulary: Vocabulary | None
     trained: TrainedStages
 
-    def seen_as(self, release: Release) -> Protected:
-        """Copy as an adversary meets it, without the models that nobody needs any more."""
-        return replace(
-            self, release=release, trained=self.trained._replace(release=None, floor=None)
-        )
-
 
 def protect(
     parts: Components,
@@ -151,28 +145,25 @@ def _published_only(parts: Components) -> Release:
     return PublishedOnly()
 
 
+@dataclass(frozen=True)
 class Retraining:
     """Trains releases on chosen users for one run.
 
-    Args:
+    Attributes:
         ready: the run.
         vocabulary: vocabulary of the release under attack, so that scores compare token by token.
         base: the model before any private row; None where there is none.
     """
 
-    def __init__(
-        self, ready: Prepared, vocabulary: Vocabulary | None, base: Release | None = None
-    ) -> None:
-        self._base = base
-        self._ready, self._parts, self._run = ready, ready.parts, ready.run
-        self._corpus = ready.planted_corpus.trained_on
-        self._vocabulary, self._cache = vocabulary, ready.cache
+    ready: Prepared
+    vocabulary: Vocabulary | None
+    base: Release | None = None
 
     def bound(self) -> Run:
         """The run that attacks may ask for models; of training elsewhere the base alone."""
-        if self._parts.pipeline.elsewhere is not None:
-            return self._run.retraining(None, self._base)
-        return self._run.retraining(self._retrain, self._base)
+        if self.ready.parts.pipeline.elsewhere is not None:
+            return self.ready.run.retraining(None, self.base)
+        return self.ready.run.retraining(self._retrain, self.base)
 
     def _retrain(
         self,
@@ -186,7 +177,7 @@ class Retraining:
         """The function behind `Run.retrain`."""
         chosen = self._chosen(users, splits)
         seeds = (seed, seed if public_seed is None else public_seed)
-        folder = self._cache / self._key(chosen, mechanism, seeds)
+        folder = self.ready.cache / self._key(chosen, mechanism, seeds)
         private_folder(folder.parent)  # these models are trained on private rows
         with FileLock(f"{folder}.lock"):
             kept = self._kept(folder)
@@ -197,7 +188,7 @@ class Retraining:
             raise OSError(f"{folder.name} is not what was written to it")
         cost, release = kept
         # Shared by several runs, and what each of them would have cost alone.
-        self._run.count({"reference_seconds": cost["seconds"], "reference_models": 1})
+        self.ready.run.count({"reference_seconds": cost["seconds"], "reference_models": 1})
         return release
 
     def _kept(self, folder: Path) -> tuple[dict[str, Any], Release] | None:
@@ -206,17 +197,17 @@ class Retraining:
             return None
         try:
             cost = json.loads((folder / "done.json").read_text(encoding="utf-8"))
-            return cost, load_release(self._parts.task, folder / "release")
+            return cost, load_release(self.ready.parts.task, folder / "release")
         except (DamagedFileError, ValueError):
             shutil.rmtree(folder)
             return None
 
     def _train(self, chosen: Corpus, mechanism: str, seeds: tuple[int, int], folder: Path) -> None:
-        start, run, parts = time.perf_counter(), self._run, self._parts
+        start, run, parts = time.perf_counter(), self.ready.run, self.ready.parts
         if mechanism == "none":
             plain, rows = parts.unprotected, parts.task.private_rows()
             parts = replace(parts, pipeline=Pipeline.build([plain], plain, rows), attacks=())
-        stages = replace(self._ready.public_stages, saved_seconds=0.0)
+        stages = replace(self.ready.public_stages, saved_seconds=0.0)
         checkpoints = stages.checkpoints(folder)
         private, public = seeds
         inner = Run(public, run.stats, run.device, run.speed, _injected(mechanism, run), run.delta,
@@ -224,7 +215,7 @@ class Retraining:
                     private_seed=None if private == public else private,
                     noise_source=run.noise_source, public_stages=stages,
                     downstream=run.downstream, checkpoints=checkpoints)  # fmt: skip
-        protected = protect(parts, chosen, inner, self._vocabulary, keep_floor=False)
+        protected = protect(parts, chosen, inner, self.vocabulary, keep_floor=False)
         save_release(protected.release, folder / "release")
         seconds = time.perf_counter() - start + stages.saved_seconds + checkpoints.earlier_seconds
         done = {"seconds": round(seconds, 3), "mechanism": mechanism}
@@ -237,7 +228,7 @@ class Retraining:
         Where rows of the split `valid` are not to be trained on, they stay: mechanisms choose
         checkpoints by them, in the release and here.
         """
-        corpus = self._corpus
+        corpus = self.ready.planted_corpus.trained_on
         mask = np.append(users, np.zeros(max(corpus.user_count - len(users), 0) + 1, dtype=bool))
         chosen = np.flatnonzero(mask[corpus.users] & corpus.where(*splits))
         if not len(chosen):
@@ -254,10 +245,10 @@ class Retraining:
         )
 
     def _key(self, chosen: Corpus, mechanism: str, seeds: tuple[int, int]) -> str:
-        run, identity_parts = self._run, self._ready.identity.parts
+        run, identity_parts = self.ready.run, self.ready.identity.parts
         mechanisms = identity_parts["mechanism"]
         if mechanism == "none":
-            plain = spec_of(self._parts.unprotected)
+            plain = spec_of(self.ready.parts.unprotected)
             mechanisms = [component_identity(plain, registry.mechanisms)]
         sizes = asdict(run.stats)
         if run.downstream is None:  # keys of models without a second source stay as they were
@@ -268,7 +259,7 @@ class Retraining:
             "corpus": chosen.fingerprint,
             "task": identity_parts["task"],
             "model": identity_parts["model"],
-            "vocabulary": self._vocabulary.fingerprint if self._vocabulary else None,
+            "vocabulary": self.vocabulary.fingerprint if self.vocabulary else None,
             "seed": seeds[0],
             "mechanism": mechanisms,
             "sizes": sizes if mechanism == "same" else None,

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -185,10 +186,11 @@ def _finished(ready: Prepared, keeper: Keeper, meter: Meter) -> Result:
         keeper.save(protected.release)
     with meter("score"):
         scored = score(ready, protected)
-    base = protected.trained.floor
-    protected = protected.seen_as(scored.release)
+    retraining = Retraining(ready, protected.vocabulary, protected.trained.floor)
+    # Nobody needs the models behind the release any more.
+    trained = protected.trained._replace(release=None, floor=None)
+    protected = replace(protected, release=scored.release, trained=trained)
     with meter("attack"):
-        retraining = Retraining(ready, protected.vocabulary, base)
         attacked = attack_all(ready, protected.release, retraining.bound())
     meter.add("attack", ready.run.checkpoints.earlier_seconds - before)
     with meter("account"):
