@@ -161,13 +161,12 @@ def content(result: Result) -> str:
 
 def times(result: Result) -> tuple[int, int]:
     """Milliseconds since 1970 at which a run began and ended: logging again changes nothing."""
-    times = result.provenance
-    ended = _milliseconds(times.get("created"))
-    return min(_milliseconds(times.get("started", times.get("created"))), ended), ended
-
-
-def _milliseconds(time: str | None) -> int:
-    return round(datetime.fromisoformat(time).timestamp() * 1000) if time else 0
+    created = result.provenance.get("created")
+    began, ended = (
+        round(datetime.fromisoformat(at).timestamp() * 1000) if at else 0
+        for at in (result.provenance.get("started", created), created)
+    )
+    return min(began, ended), ended
 
 
 @dataclass(frozen=True)

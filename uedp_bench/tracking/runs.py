@@ -138,9 +138,9 @@ class LiveRun:
         identifier: str,
         spec: RunSpec,
         began: int,
-        grid: Grid | None = None,
+        grid: Grid,
         *,
-        machine: bool = False,
+        machine: bool,
     ) -> None:
         self._client = place.client
         run = _run_of(place, identifier, spec, began, grid)
