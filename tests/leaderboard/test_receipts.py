@@ -9,6 +9,7 @@ import pytest
 from board_results import seeds
 
 from uedp_bench.contracts.results import ComponentSpec
+from uedp_bench.errors import InputError
 from uedp_bench.leaderboard.validation.receipts import check_coins, receipt
 from uedp_bench.one_run.planted_elsewhere import one_run, plant_folder, read_coins
 from uedp_bench.spec.spec import parse_spec
@@ -57,3 +58,10 @@ def test_invented_text_is_planted_again_without_a_spec(tmp_path: Path) -> None:
     source = ref("embedded", **{**run.spec.source.params, "users": 61})
     other = run.model_copy(update={"spec": run.spec.model_copy(update={"source": source})})
     assert [each.severity for each in check_coins(file, None, other)] == ["error"]
+
+
+def test_a_folder_in_place_of_its_coins_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"folder.*coins\.json"):
+        read_coins(tmp_path)
+    with pytest.raises(InputError, match="no file"):
+        read_coins(tmp_path / "coins.json")

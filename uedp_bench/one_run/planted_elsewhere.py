@@ -117,15 +117,17 @@ def read_coins(path: Path) -> Coins:
     Raises:
         InputError: if there is none, or it is not what `write_coins` wrote.
     """
+    if path.is_dir():
+        raise InputError(f"coins: {path} is a folder; give the file in it: {path / 'coins.json'}")
     if not path.is_file():
         raise InputError(
-            f"trained-elsewhere.coins: there is no file {path}; `uedp-bench plant` writes it "
-            "before the model is trained"
+            f"coins: there is no file {path}; `uedp-bench plant` writes it before the model is "
+            "trained"
         )
     try:
         return Coins.model_validate_json(path.read_bytes())
     except OSError as error:
-        raise InputError(f"trained-elsewhere.coins: {path}: {error.strerror}") from None
+        raise InputError(f"coins: {path}: {error.strerror}") from None
     except ValidationError as error:
         first = error.errors(include_input=False)[0]
         description = ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
