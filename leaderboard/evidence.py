@@ -103,7 +103,7 @@ def _verdict(entries: Sequence[_Entry], packed: bool) -> Section:
         [("row", "seeds", "verdict"), *cells],
         sentences=("All numbers are those of the results: uedp-bench leaderboard validate computes "
                    "guarantees and lower bounds again, from events and scores.",
-                   *([f"Of failed runs, {PACKED}."] if packed else [])),
+                   *([f"Of failed runs in bundles, {PACKED}."] if packed else [])),
     )  # fmt: skip
 
 

@@ -49,7 +49,7 @@ def test_a_report_of_a_bundle_says_that_failed_runs_are_missing(
     for target in (bundle, folder):
         assert run_cli(["report", str(target), "--out", str(out)]) == 0
         texts.append(out.read_text())
-    assert [PACKED in text for text in texts] == [True, False]
+    assert [f"failed runs in bundles, {PACKED}" in text for text in texts] == [True, False]
 
 
 def test_a_missing_browser_is_named_before_any_work(
