@@ -32,12 +32,10 @@ from uedp_bench.leaderboard.run_pages.summary import Short, in_short
 from uedp_bench.leaderboard.table import columns_of, to_text
 from uedp_bench.leaderboard.table_columns import column_prefix, quoted
 from uedp_bench.one_run.components import build
-from uedp_bench.one_run.evaluation import withheld
 from uedp_bench.one_run.planted_elsewhere import planted_in
 from uedp_bench.one_run.planting import counted_sizes, forget_corpora, load_data
 from uedp_bench.one_run.preparing import planted_for
 from uedp_bench.one_run.private_data import load_release as load_saved
-from uedp_bench.one_run.protecting import lacks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -399,6 +397,9 @@ def attack(
         InputError: for an unknown name or parameter, or an attack that must plant first.
         CapabilityError: if the release has nothing that the attack asks.
     """
+    from uedp_bench.one_run.evaluation import withheld  # torch
+    from uedp_bench.one_run.protecting import lacks
+
     live: Attack[Any] = registry.attacks.create(name, parameters)
     if isinstance(release, Path | str):
         release = load_checkpoint(release, corpus)
