@@ -94,9 +94,6 @@ def _words(ranked_by: Headline) -> str:
 AREA, RATE, FALSE = "auc_user", "tpr_user_at_1pct_fpr", 0.01
 """Metrics that decide, and the false-positive rate of the second."""
 
-RECORDS, WORDS = "auc", "auc_bag_of_words"
-"""AUC of records, and that of their words alone."""
-
 _ERROR = 0.025
 """Probability of each of the two to decide by chance: 95 % intervals leave as much below."""
 
@@ -120,7 +117,6 @@ def leaks(runs: Sequence[_Judgement], ceilings: Mapping[str, float] | None = Non
 
     The AUC decides by its interval over seeds, and within the run where there is one alone or all
     agree; the true positive rate by exact limits of both rates, of the users of all seeds together.
-    Where words alone tell the records of both sides apart, the AUC of records must exceed theirs.
 
     Args:
         runs: judgements of the seeds of one row, at least one.
@@ -129,9 +125,6 @@ def leaks(runs: Sequence[_Judgement], ceilings: Mapping[str, float] | None = Non
     """
     if round((ceilings or {}).get(AREA, 1.0), 3) <= 0.5:
         return False
-    if all(_above(metrics.get(WORDS), 0.5) for metrics, _ in runs):
-        # Sides that differ before any model is trained, as fixed splits may.
-        return all(_above(metrics.get(RECORDS), metrics[WORDS].value) for metrics, _ in runs)
     areas = [metrics[AREA] for metrics, _ in runs]
     if all(_exceeds_chance(metrics[AREA], judged) for metrics, judged in runs):
         return True
@@ -144,18 +137,13 @@ def leaks(runs: Sequence[_Judgement], ceilings: Mapping[str, float] | None = Non
     return _finds_more_than_it_may(runs)
 
 
-def _above(area: Estimate | None, floor: float) -> bool:
-    """True if the interval of an AUC lies above a floor."""
-    return area is not None and area.low is not None and area.low > floor
-
-
 def _exceeds_chance(area: Estimate, judged: JudgedUsers | None) -> bool:
     """True if an AUC lies above one half by its interval, and by the law of Mann and Whitney.
 
     Resamples of few users, or of users with one score, vary less than chance does.
     """
-    if judged is None or not _above(area, 0.5):
-        return _above(area, 0.5)
+    if area.low is None or area.low <= 0.5 or judged is None:
+        return area.low is not None and area.low > 0.5
     pairs, users = judged.members * judged.non_members, judged.members + judged.non_members
     chance = 1.96 * math.sqrt((users + 1) / (12.0 * pairs)) + 0.5 / pairs
     return area.value > 0.5 + chance

@@ -153,7 +153,9 @@ def test_nothing_is_overwritten_and_names_are_checked(tmp_path: Path) -> None:
         write_component("mechanisn", "brand-new", tmp_path)
 
 
-@pytest.mark.parametrize("name", ["none", "class", "json", "promise", "discrete-pair"])
+@pytest.mark.parametrize(
+    "name", ["none", "class", "json", "promise", "discrete-pair", "numpy", "uedp-bench"]
+)
 def test_names_that_python_or_the_file_has_are_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=f"'{name}'"):
         write_component("event", name, tmp_path)

@@ -214,20 +214,6 @@ def test_runs_that_differ_and_agree_leak():
     assert not leaks([*runs, ({"auc_user": Estimate(value=0.5)}, None)])
 
 
-@pytest.mark.parametrize(("low", "leaks_seen"), [(0.66, False), (0.84, True)])
-def test_sides_that_words_tell_apart_leak_by_more_than_their_words(low, leaks_seen):
-    metrics = {
-        "auc_user": Estimate(value=0.95, low=0.9, high=0.99),
-        "auc": Estimate(value=low + 0.05, low=low, high=low + 0.1),
-        "auc_bag_of_words": Estimate(value=0.8, low=0.76, high=0.84),
-        "tpr_user_at_1pct_fpr": Estimate(value=0.5),
-    }
-    judged = JudgedUsers(members=200, non_members=200, most_records=1)
-    assert leaks([(metrics, judged)]) is leaks_seen
-    alike = {**metrics, "auc_bag_of_words": Estimate(value=0.52, low=0.49, high=0.55)}
-    assert leaks([(alike, judged)])
-
-
 def test_over_seeds_the_largest_failure_of_a_simulation_counts():
     simulated = [
         Guarantee(kind="proven", notion="simulation", unit="computation", epsilon=0.0,

@@ -100,17 +100,6 @@ def test_auc_interval_of_separate_classes_covers_at_small_sizes(users: int, othe
     assert separate.mean() <= 0.025
 
 
-def test_auc_interval_counts_users_beside_a_class_of_equal_scores() -> None:
-    """No resample of equal scores varies: of ten users, one in twenty is often not seen."""
-    draw, above, below = rng(8), 0, 0
-    for _ in range(200):
-        sides = [Scores((draw.random(size) < 0.05) * 1.0, np.arange(size)) for size in (200, 10)]
-        estimate, mirrored = auc_estimate(*sides, draw), auc_estimate(*reversed(sides), draw)
-        above, below = above + (estimate.low > 0.5), below + (mirrored.high < 0.5)
-    # At 2.5 % a trial, more than 12 of 200 have a probability below 0.5 %.
-    assert max(above, below) <= 12
-
-
 def test_auc_interval_of_separate_classes_draws_as_any_other() -> None:
     """What is drawn after it depends on no score."""
     states = []

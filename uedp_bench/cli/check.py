@@ -343,11 +343,11 @@ def write_component(kind: str, name: str, folder: Path, *, package: bool = False
     }
     files = {target / file: _filled(text, words) for file, text in texts.items()}
     head = files[target / f"{module}.py"].split('"""')[2].partition("\n\n\n")[0]
-    reserved = {*sys.stdlib_module_names, *keyword.kwlist}
+    reserved = {*sys.stdlib_module_names, *keyword.kwlist, *metadata.packages_distributions()}
     if module in reserved or class_name in {*reserved, *re.findall(r"\w+", head)}:
         raise InputError(
             f"the name {shown(name)} makes the module {module} and the class {class_name}, and "
-            "Python or the file has one of them already: choose another name"
+            "Python, a package or the file has one of them already: choose another name"
         )
     if package:
         files[target / f"{module}.py"] = _by_entry_point(files[target / f"{module}.py"], kind)

@@ -225,9 +225,7 @@ def auc_estimate(positives: Scores, negatives: Scores, rng: np.random.Generator)
     Users of each class are drawn with replacement, with all their records; a class of one user
     has no interval. Where one class lies wholly above the other, so does every resample, and the
     interval is the exact binomial one of as many pairs of users as there are disjoint ones: each
-    of them is in order with a probability of at most the AUC. Where one class alone has equal
-    scores, no resample of it varies: a share of its users that so many may all miss, for chance,
-    counts as below and as above all others.
+    of them is in order with a probability of at most the AUC.
     """
     above, below = (checked(side.values, "scores") for side in (positives, negatives))
     value = auc(above, below)
@@ -246,12 +244,7 @@ def auc_estimate(positives: Scores, negatives: Scores, rng: np.random.Generator)
         draws.append(wins / (2.0 * weights.sum(axis=1) * passed[:, -1]))
     if value in (0.0, 1.0):
         return fraction_estimate(round(value * min(users)), min(users))
-    estimate = percentiles(value, np.concatenate(draws))
-    equal = [side.min() == side.max() for side in (above, below)]
-    if sum(equal) != 1 or estimate.low is None or estimate.high is None:
-        return estimate
-    seen = ((1.0 - CONFIDENCE) / 2.0) ** (1.0 / users[equal.index(True)])
-    return Estimate(value=value, low=seen * estimate.low, high=1.0 - seen * (1.0 - estimate.high))
+    return percentiles(value, np.concatenate(draws))
 
 
 def tpr_at_fpr(positives: ArrayLike, negatives: ArrayLike, limit: float) -> Rate:
