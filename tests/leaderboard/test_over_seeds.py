@@ -176,7 +176,7 @@ def test_few_users_and_equal_scores_seldom_leak_by_chance(members, others, share
     rng, leaks_seen = np.random.default_rng(3), 0
     judged = JudgedUsers(members=members, non_members=others, most_records=1)
     for _ in range(300):
-        # Of a share of the users scores differ, and all others have one.
+        # Scores of a share of the users differ; all others have the same one.
         scores = [rng.normal(2.0, 0.1, size) * (rng.random(size) < share)
                   for size in (members, others)]  # fmt: skip
         sides = [Scores(values, np.arange(len(values))) for values in scores]

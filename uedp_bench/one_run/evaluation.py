@@ -70,7 +70,7 @@ def score(ready: Prepared, protected: Protected) -> Scored:
     release, rows = _with_inputs(parts, protected.release, rows, run)
     task_utility = utility_of(parts.task, release, rows)
     floor = _public_only(parts, protected.trained.floor, rows, run)
-    # What the questions of attacks have parties say is no part of the release.
+    # Messages by which parties answer attacks are no part of the release.
     if (messages := run.diary.messages.closed()) is not None:
         release = release.showing(transcript=messages)
     return Scored(release, task_utility.metrics, task_utility.details, floor)
