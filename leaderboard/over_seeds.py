@@ -142,8 +142,10 @@ def _exceeds_chance(area: Estimate, judged: JudgedUsers | None) -> bool:
 
     Resamples of few users, or of users with one score, vary less than chance does.
     """
-    if area.low is None or area.low <= 0.5 or judged is None:
-        return area.low is not None and area.low > 0.5
+    if area.low is None or area.low <= 0.5:
+        return False
+    if judged is None:
+        return True
     pairs, users = judged.members * judged.non_members, judged.members + judged.non_members
     chance = 1.96 * math.sqrt((users + 1) / (12.0 * pairs)) + 0.5 / pairs
     return area.value > 0.5 + chance

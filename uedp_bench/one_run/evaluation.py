@@ -62,8 +62,7 @@ class Scored:
 def score(ready: Prepared, protected: Protected) -> Scored:
     """Score a release on the test rows of the planted corpus."""
     parts, planted_corpus, run = ready.parts, ready.planted_corpus, ready.run
-    second = planted_corpus.data.downstream
-    rows = planted_corpus.corpus if second is None else second
+    rows = planted_corpus.data.scored(planted_corpus.corpus)
     if parts.pipeline.elsewhere is not None:
         run.note(scored_split="test" if rows.where("test").any() else "held_out")
         rows = _scored_rows(rows)

@@ -110,6 +110,10 @@ class Data(NamedTuple):
         second = self.downstream
         return Data(self.corpus.take(none), None if second is None else second.take(none))
 
+    def scored(self, planted: Corpus) -> Corpus:
+        """The corpus whose test rows are scored: the second source's, where there is one."""
+        return planted if self.downstream is None else self.downstream
+
 
 def load_data(sources: Sources) -> Data:
     """The data of a run.

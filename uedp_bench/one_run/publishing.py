@@ -126,8 +126,7 @@ def check_read(parts: Components, data: Data) -> None:
         CapabilityError: naming the part and the column that it reads.
     """
     readers = [(part, data.corpus) for part in parts.pipeline.parts]
-    scored = data.corpus if data.downstream is None else data.downstream
-    for reader, corpus in (*readers, (parts.task, scored)):
+    for reader, corpus in (*readers, (parts.task, data.scored(data.corpus))):
         if (reason := not_there(reader, corpus)) is not None:
             raise CapabilityError(reason)
 
