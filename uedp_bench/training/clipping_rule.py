@@ -71,8 +71,8 @@ def compare(rows: RowGradients, theta: Tensor, batch: Batch) -> None:
     """
     number = len(next(iter(batch.values())))
     singles = [{name: value[i : i + 1] for name, value in batch.items()} for i in range(number)]
-    alone = [rows.alone(theta, single) for single in singles]
-    lengths = torch.stack([length(gradients.values()) for gradients in alone])
+    # Gradients of one row at a time: those of all rows are as many times the network.
+    lengths = torch.stack([length(rows.alone(theta, single).values()) for single in singles])
     usual = [i for i, norm in enumerate(lengths.tolist()) if SHORTEST < norm < LONGEST]
     if len(usual) < 2:
         raise UnknownUse(NOTHING_TO_COMPARE)
@@ -84,7 +84,7 @@ def compare(rows: RowGradients, theta: Tensor, batch: Batch) -> None:
     for i in usual:
         unit = Units(each[:1], 1, ones[:1])
         by_itself, _ = rows.compute(theta, singles[i], unit, scales[i : i + 1])
-        for name, expected in alone[i].items():
+        for name, expected in rows.alone(theta, singles[i]).items():
             for gradients, row in ((together, i), (by_itself, 0)):
                 wrong = length([_of_row(gradients, name, row, expected) - expected * 2**i])
                 allowed = AGREES * length([expected]) + 1e-6 * lengths[i]
