@@ -36,8 +36,8 @@ def test_stored_results_have_declared_metrics_within_their_limits():
 
 
 def test_an_older_result_is_read_by_its_components():
-    result = next(one for one in reference_results() if "membership" in one.leakage)
-    assert result.metrics is None
+    stored = next(one for one in reference_results() if "membership" in one.leakage)
+    result = stored.model_copy(update={"metrics": None})
     assert result_metrics(result).leakage["membership"] == attacks.get("membership").metrics
     assert result_metrics(result).metric("cost", "train_seconds") == COSTS[0]
 
