@@ -71,7 +71,7 @@ def compare(rows: RowGradients, theta: Tensor, batch: Batch) -> None:
     """
     number = len(next(iter(batch.values())))
     singles = [{name: value[i : i + 1] for name, value in batch.items()} for i in range(number)]
-    # Gradients of one row at a time: those of all rows are as many times the network.
+    # One row's gradients at a time, though computed twice: each are as large as the network.
     lengths = torch.stack([length(rows.alone(theta, single).values()) for single in singles])
     usual = [i for i, norm in enumerate(lengths.tolist()) if SHORTEST < norm < LONGEST]
     if len(usual) < 2:
