@@ -207,24 +207,6 @@ def test_what_mixes_rows_or_protects_nothing_proves_nothing(grid):
     assert proven(grid["noiseless"])["user"].status == "given"
 
 
-def test_fixed_size_rounds_under_a_poisson_plan_are_refused(out, monkeypatch):
-    from uedp_bench.training.sampling import FixedSizeSampler
-
-    honest = registry.mechanisms.get("user-dp")._sampler
-
-    def cheat(self, users, population):
-        fixed = FixedSizeSampler(population or users, self.params.users_per_round)
-        return honest(self, users, population) if population is None else fixed
-
-    monkeypatch.setattr(registry.mechanisms.get("user-dp"), "_sampler", cheat)
-    (result,) = run_all(out, {"name": "user-dp", "params": {**ROUNDS, "clip": 0.31}})
-    (guarantee,) = proven(result).values()
-    assert (guarantee.status, guarantee.epsilon) == ("refused", float("inf"))
-    assert "'poisson-sampled' but happened as 'fixed-size-sampled'" in guarantee.reason
-    claimed = [g for g in result.guarantees if g.kind == "claimed"]
-    assert claimed[0].epsilon < float("inf")
-
-
 def test_another_noise_than_planned_is_refused(out, monkeypatch):
     from uedp_bench.accounting.events import Gaussian
     from uedp_bench.training import noise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from tiny import USER_DP, plugged, runs
 
@@ -120,17 +119,3 @@ def test_a_run_that_is_worse_than_counting_words_says_so_in_its_file(results):
     assert result.headline.model_dump() == {
         "metric": "perplexity", "larger_is_better": False, "by_vocabulary": True,
     }  # fmt: skip
-
-
-def test_vectors_of_the_majority_have_learnt_nothing(tmp_path):
-    spec = runs(
-        "majority",
-        task={"name": "text-classification"},
-        model={"name": "bilstm", "params": {"units": 4, "embedding_size": 4}},
-    )[0]
-    result = execute(spec, Execution(tmp_path, "cpu", keep_release=False))
-    assert result.error is None
-    assert set(result.floors) == {"majority", "random"}
-    assert result.headline.metric == "error"
-    assert result.learned is False
-    assert np.isfinite(list(result.floors.values())).all()

@@ -46,6 +46,8 @@ def test_a_run_predicts_the_largest_class_of_the_training_rows(tmp_path: Path) -
     result = execute(run, Execution(out=tmp_path, device="cpu", keep_release=False))
     assert result.status == "finished", result.error
     assert result.utility["error"].value == result.utility["majority_error"].value
+    assert result.headline is not None and result.headline.metric == "error"
+    assert (set(result.floors), result.learned) == ({"majority", "random"}, False)
     (guarantee,) = result.guarantees
     assert (guarantee.kind, guarantee.unit, guarantee.epsilon) == ("proven", "word", 0.0)
     assert "labels" in guarantee.assumptions[0]
