@@ -48,22 +48,6 @@ def test_documents_with_many_phrases_vote_for_the_most_frequent_or_for_any() -> 
     assert set.union(*drawn) == set(words(*range(10)))
 
 
-def test_what_others_wrote_does_not_change_the_votes_of_a_document() -> None:
-    """The same draws with and without a document give the same sums but for its own votes."""
-    voters = {user: words(*range(user, user + 20)) for user in range(5)}
-    mechanism = union(most=5, choose="random", noise_multiplier=1e-9, delta_unseen=0.5)
-    run = toy_run()
-    drawn = run.fresh("votes")
-    with_all = {
-        user: mechanism.union.votes(counts, drawn.rng(user)) for user, counts in voters.items()
-    }
-    voters.pop(2)
-    again = {
-        user: mechanism.union.votes(counts, drawn.rng(user)) for user, counts in voters.items()
-    }
-    assert all(with_all[user] == votes for user, votes in again.items())
-
-
 def test_the_noise_has_the_deviation_that_the_event_says() -> None:
     """How often a phrase with given votes passes is what normal noise gives."""
     mechanism = union(noise_multiplier=2.0, delta_unseen=0.3, most=1)

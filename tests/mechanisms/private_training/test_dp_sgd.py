@@ -118,13 +118,6 @@ def test_an_empty_batch_still_steps() -> None:
     assert float(weights.std()) == pytest.approx(0.1 * 2.0 * 0.5 / 1, rel=0.06)
 
 
-def test_noise_is_the_multiplier_times_the_clip_bound_over_the_batch() -> None:
-    learner = ToyLearner(np.zeros((8, 20_000)), list(range(8)))
-    params = ALL | {"noise_multiplier": 1.3}
-    weights = trained(learner, **params, clip=0.4, learning_rate=0.5)
-    assert float(weights.std()) == pytest.approx(0.5 * 1.3 * 0.4 / 8, rel=0.03)
-
-
 @pytest.mark.parametrize(
     ("batch", "records", "noise", "steps", "epsilon"),
     [(100, 10_000, 1.0, 1_000, 1.828244), (100, 10_000, 0.7, 500, 3.596940)],

@@ -20,7 +20,17 @@ from uedp_bench.training import sampling
 
 MECHANISMS = [
     UeDP.create({"users_per_round": 2, "rounds": 1}),
-    UeDPSpread.create({"users_per_round": 2, "rounds": 1, "noise_multiplier": 3.0}),
+    *(
+        UeDPSpread.create(
+            {
+                "users_per_round": 2,
+                "rounds": 1,
+                "noise_multiplier": 3.0,
+                "clipping": clipping,
+            }
+        )
+        for clipping in ("one-level", "two-level")
+    ),
     UeDPGroup.create({"sampling_rate": 0.5, "rounds": 1, "noise_multiplier": 3.0}),
 ]
 
@@ -44,7 +54,7 @@ def _learner() -> EntityLearner:
     return EntityLearner(points, [0, 0, 1, 1, 2, 2, 3, 3], ["a", "b", "", "a", "c", "", "d", ""])
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: m.name)
+@pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize(
     ("sampler", "message"), [(Shuffled, "fixed-size-sampled"), (Oftener, "event.rate")]
 )
@@ -69,11 +79,14 @@ def test_another_sampler_than_planned_is_refused(
         assert message in result.reason
 
 
-def test_fixed_size_rounds_are_refused_without_a_plan_too(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_fixed_size_rounds_are_refused_without_a_plan_too(
+    mechanism: TrainingMechanism[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("uedp_bench.api.sampling.PoissonSampler", Shuffled)
     learner = _learner()
-    _, events = MECHANISMS[2].train(learner, learner.corpus, run_of(learner))
-    (result,) = proven(events, delta=1e-5)
-    assert (result.unit, result.status) == ("user-entity", "refused")
-    assert "fixed-size" in result.reason
+    _, events = mechanism.train(learner, learner.corpus, run_of(learner))
+    for result in proven(events, delta=1e-5):
+        assert (result.status, result.epsilon) == ("refused", math.inf)
+        assert "fixed-size" in result.reason
     assert Shuffled(8, 0.5).event(Gaussian(noise_multiplier=1.0)).sample == 4

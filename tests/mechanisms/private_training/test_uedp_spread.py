@@ -19,7 +19,7 @@ from uedp_bench.accounting.events import (
     UserEntityGaussian,
 )
 from uedp_bench.accounting.ledger import check_plan, proven
-from uedp_bench.errors import InputError, PrivacyError
+from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.private_training.uedp_spread import UeDPSpread
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
 
@@ -218,32 +218,12 @@ def test_c4_a_row_without_a_user_is_refused() -> None:
         UeDPSpread.create(QUIET).train(learner, learner.corpus, run_of(ToyLearner(POINTS, USERS)))
 
 
-# C5: independent coins (their rate is measured in test_sensitivity).
+# C5: independent coins: test_sensitivity measures their rate, test_sampling_told takes them away.
 
 
 def test_c5_fixed_size_rounds_do_not_exist() -> None:
     with pytest.raises(InputError, match="'sampling'"):
         UeDPSpread.create({"sampling": "fixed"})
-
-
-@pytest.mark.parametrize("clipping", ["one-level", "two-level"])
-def test_c5_another_sampler_is_told_and_refused(
-    clipping: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from uedp_bench.training import sampling
-
-    monkeypatch.setattr(
-        "uedp_bench.api.sampling.PoissonSampler",
-        lambda population, rate: sampling.FixedSizeSampler(population, round(population * rate)),
-    )  # fmt: skip
-    learner = ToyLearner(POINTS, USERS)
-    mechanism = UeDPSpread.create({**QUIET, "users_per_round": 2, "clipping": clipping})
-    run = run_of(learner)
-    _, events = mechanism.train(learner, learner.corpus, run)
-    with pytest.raises(PrivacyError):
-        check_plan(mechanism.plan(run.stats), events)
-    for guarantee in proven(events, delta=1e-5):
-        assert (guarantee.status, guarantee.epsilon) == ("refused", math.inf)
 
 
 # C6: caps come before.

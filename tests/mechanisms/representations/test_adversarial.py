@@ -12,7 +12,7 @@ from learners import NetworkLearner, flat
 from split import WordsLearner, split_run, topic_corpus
 from torch import nn
 
-from uedp_bench.accounting.ledger import check_plan, proven
+from uedp_bench.accounting.ledger import check_plan
 from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import CapabilityError, InputError
@@ -132,23 +132,6 @@ def test_a_weight_of_zero_is_ordinary_training() -> None:
         for steps in (1, 4)
     )
     assert torch.equal(flat(one), flat(two))
-
-
-def test_the_seed_decides() -> None:
-    learner = WordsLearner(topic_corpus(80), 8, 8)
-    one, again, other = (
-        flat(adversarial(epochs=2).train(learner, learner.corpus, split_run(seed))[0])
-        for seed in (1, 1, 2)
-    )
-    assert torch.equal(one, again)
-    assert not torch.equal(one, other)
-
-
-def test_it_promises_nothing() -> None:
-    (guarantee,) = proven(adversarial().plan(STATS), delta=1e-5)
-    assert (guarantee.epsilon, guarantee.notion) == (math.inf, "none")
-    assert adversarial().unit is None
-    assert adversarial().claims(STATS) == ()
 
 
 # Which variables

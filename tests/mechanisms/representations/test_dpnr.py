@@ -148,16 +148,6 @@ def test_noise_in_the_loop_makes_the_classifier_robust(seed: int) -> None:
     assert accuracy(noisy, learner, robust) > accuracy(noisy, learner, plain) + 0.05
 
 
-def test_training_draws_other_noise_at_every_step_and_for_every_seed() -> None:
-    learner = WordsLearner(topic_corpus(80), 8, WIDTH)
-    first, again, other = (
-        dpnr(epochs=2).train(learner, learner.corpus, split_run(seed))[0].state_dict()
-        for seed in (1, 1, 2)
-    )
-    assert all(torch.equal(first[name], again[name]) for name in first)
-    assert not torch.equal(first["weight"], other["weight"])
-
-
 def test_only_training_rows_are_trained_on_and_valid_rows_choose_the_epoch() -> None:
     learner = WordsLearner(topic_corpus(200), 8, WIDTH)
     run = split_run()

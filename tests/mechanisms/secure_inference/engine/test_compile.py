@@ -137,6 +137,7 @@ class Unknown(nn.Module):
         ([nn.Linear(5, 2), ArgMax()], r"\((Conv1d|Linear)\).*\(1, 41\)"),
         ([nn.MaxPool1d(3, padding=1), ArgMax()], r"0 \(MaxPool1d\): padding is 1"),
         ([nn.MaxPool1d(3, ceil_mode=True), ArgMax()], "ceil_mode"),
+        ([nn.MaxPool1d(2, return_indices=True), nn.Flatten(), ArgMax()], "return_indices"),
         ([nn.MaxPool1d(LENGTH + 1), ArgMax()], r"0 \(MaxPool1d\): .*42.*41"),
         ([nn.Flatten(0), ArgMax()], "Flatten"),
         ([Branches([nn.Conv1d(1, 1, 2), nn.Conv1d(1, 1, 3)]), ArgMax()], r"0 \(Branches\)"),

@@ -58,18 +58,23 @@ def test_no_party_holds_what_is_the_others(monkeypatch):
         assert keys[party] in held[party]
         assert keys[1 - party] not in held[party]
         assert STREAM.key not in held[party]
+    secrets = {*weights["2.weight"].flatten().tolist()}
     for message in held[CLIENT]:
         if isinstance(message, Tensor):
             assert not any(torch.equal(message, x) for x in weights.values())
+            assert message.is_meta or not secrets & {*message.flatten().tolist()}
     for message in held[SERVER]:
         if isinstance(message, Tensor):
             assert not (message.shape == inputs.shape and (message == encode(inputs)).any())
 
 
 @pytest.mark.parametrize("party", [SERVER, CLIENT])
-@pytest.mark.parametrize("options", [{}, {"value_range": 2.0**20, "keep_sigmoid": True}])
-def test_opened_values_are_uniform(party, options):
-    inputs = torch.zeros(24, 1, LENGTH)  # as far from chance as can be
+@pytest.mark.parametrize(
+    ("value", "options"),
+    [(0.0, {}), (8.0, {}), (0.0, {"value_range": 2.0**20, "keep_sigmoid": True})],
+)
+def test_opened_values_are_uniform(party, value, options):
+    inputs = torch.full((24, 1, LENGTH), value)  # as far from chance as can be
     opened = served(**options).infer(inputs, transcript_of=party).opened
     of_each = [np.frombuffer(x.numpy().tobytes(), np.uint8) for x in opened]
     assert min(map(len, of_each)) > 0
