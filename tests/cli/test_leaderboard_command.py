@@ -7,9 +7,11 @@ import io
 import json
 
 import pytest
+from board_results import plain_spec
 
 from uedp_bench.cli.main import run_cli
-from uedp_bench.contracts.results import ComponentSpec, Estimate, Result, RunSpec, write_result
+from uedp_bench.contracts.results import Estimate, Result
+from uedp_bench.one_run.private_data import keep_result
 
 
 @pytest.fixture
@@ -17,19 +19,11 @@ def runs(tmp_path, monkeypatch):
     """A working directory with two finished runs of different sources in ./runs."""
     monkeypatch.chdir(tmp_path)
     for source in ("embedded", "conll2003"):
-        spec = RunSpec(
-            task=ComponentSpec(name="next-word"),
-            source=ComponentSpec(name=source),
-            model=ComponentSpec(name="lstm-small"),
-            mechanism=(ComponentSpec(name="noiseless"),),
-        )
         result = Result(
-            id=source, group=source, status="finished", spec=spec,
+            id=source, group=source, status="finished", spec=plain_spec(source=source),
             utility={"perplexity": Estimate(value=12.5)},
         )  # fmt: skip
-        folder = tmp_path / "runs" / source
-        folder.mkdir(parents=True)
-        write_result(result, folder / "result.json")
+        keep_result(result, tmp_path / "runs")
     return tmp_path / "runs"
 
 

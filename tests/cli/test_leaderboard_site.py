@@ -12,19 +12,15 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from board_results import plain_spec
 
 from uedp_bench.cli.main import run_cli
-from uedp_bench.contracts.results import ComponentSpec, Estimate, Result, RunSpec, write_result
+from uedp_bench.contracts.results import Estimate, Result, write_result
 from uedp_bench.tracking.runs import log_result
 
 
 def run_result(identifier, source="embedded", **more):
-    spec = RunSpec(
-        task=ComponentSpec(name="next-word"),
-        source=ComponentSpec(name=source),
-        model=ComponentSpec(name="lstm-small"),
-        mechanism=(ComponentSpec(name="noiseless"),),
-    )
+    spec = plain_spec(source=source)
     values = {"utility": {"perplexity": Estimate(value=12.5)}, "group": f"group-of-{identifier}"}
     return Result(id=identifier, status="finished", spec=spec, **{**values, **more})
 
@@ -202,13 +198,3 @@ def test_serve_starts_without_results_follows_them_and_cleans_up(serve, tmp_path
     assert process.communicate(timeout=120)[0] == "stopped\n"
     assert process.returncode == 0
     assert not list((tmp_path / "temporary").iterdir())
-
-
-def test_serve_says_in_one_line_that_a_port_is_taken(serve, tmp_path, capsys):
-    _, url, _ = serve("--results", "runs", "--port", "0")
-    port = url.rpartition(":")[2].strip("/")
-    assert run_cli(["leaderboard", "serve", "--results", str(tmp_path), "--port", port]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    free = re.fullmatch(rf"error: --port {port}: is in use; --port (\d+) is free", line)
-    assert int(free.group(1)) > int(port)
-    assert run_cli(["leaderboard", "serve", "--port", "70000"]) == 2

@@ -10,8 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier, Thread
 
 import pytest
+from board_results import plain_spec
 
-from uedp_bench.contracts.results import ComponentSpec, Estimate, Result, RunSpec, write_result
+from uedp_bench.contracts.results import Estimate, Result, write_result
 from uedp_bench.errors import InputError, TrackingError
 from uedp_bench.leaderboard.loading import Loader
 from uedp_bench.leaderboard.serve import LiveServer
@@ -19,12 +20,7 @@ from uedp_bench.leaderboard.sources import Folder
 
 
 def put(folder, identifier, perplexity=12.5, **more):
-    spec = RunSpec(
-        task=ComponentSpec(name="next-word"),
-        source=ComponentSpec(name="embedded"),
-        model=ComponentSpec(name="lstm-small"),
-        mechanism=(ComponentSpec(name="noiseless", params={"of": identifier}),),
-    )
+    spec = plain_spec(of=identifier)
     values = {"group": f"g-{identifier}", "status": "finished", "spec": spec,
               "utility": {"perplexity": Estimate(value=perplexity)}}  # fmt: skip
     place = folder / identifier.replace("/", "")

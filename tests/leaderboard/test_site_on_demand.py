@@ -15,6 +15,7 @@ from uedp_bench.leaderboard import site_files
 from uedp_bench.leaderboard.loading import Loader, load_results
 from uedp_bench.leaderboard.serve import LiveSite
 from uedp_bench.leaderboard.sources import Folder, write_bundle
+from uedp_bench.one_run.private_data import keep_result
 
 OF_ALL = {"index.html", "table.html", "glossary.html", "results.json", "results.csv"}
 
@@ -30,8 +31,7 @@ def runs(tmp_path: Path, six: list[Result]) -> Path:
     """Six results, each in the folder of its id."""
     folder = tmp_path / "runs"
     for result in six:
-        (folder / result.id).mkdir(parents=True)
-        write_result(result, folder / result.id / "result.json")
+        keep_result(result, folder)
     return folder
 
 

@@ -6,11 +6,21 @@ import math
 from typing import Any
 
 from uedp_bench.accounting.guarantee import Guarantee
-from uedp_bench.contracts.results import LowerBound, Result
+from uedp_bench.contracts.results import LowerBound, Result, RunSpec
 from uedp_bench.statistics.intervals import fraction_estimate
 
 SAME = "add-or-remove"
 REAL, INVENTED = "conll2003", "embedded"
+
+
+def plain_spec(
+    mechanism: str = "noiseless", source: str = INVENTED, *, seed: int = 1, **params: Any
+) -> RunSpec:
+    """Spec of a run of the task next-word; `params` are those of the mechanism."""
+    return RunSpec.model_validate({
+        "task": {"name": "next-word"}, "source": {"name": source}, "model": {"name": "lstm-small"},
+        "mechanism": [{"name": mechanism, "params": params}], "seed": seed,
+    })  # fmt: skip
 
 
 def promise(kind: str, epsilon: float, unit: str = "user", **more: Any) -> Guarantee:

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from board_results import plain_spec
 from scipy import stats
 
 from uedp_bench.accounting.guarantee import Guarantee
-from uedp_bench.contracts.results import ComponentSpec, Estimate, Result, RunError, RunSpec
+from uedp_bench.contracts.results import Estimate, Result, RunError
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.site import build
@@ -314,11 +315,7 @@ def test_it_is_accessible_and_fits_a_phone(site, visit, accessible, quickstart):
 
 def run(mechanism, seed, perplexity, **more):
     group = more.pop("group", mechanism)
-    spec = RunSpec(
-        task=ComponentSpec(name="next-word"), source=ComponentSpec(name=more.pop("source", "s")),
-        model=ComponentSpec(name="lstm-small"), mechanism=(ComponentSpec(name=mechanism),),
-        seed=seed, attacks=(),
-    )  # fmt: skip
+    spec = plain_spec(mechanism, more.pop("source", "s"), seed=seed)
     shared = {"corpus": {"fingerprint": spec.source.name}, "vocabulary": {"fingerprint": "v"}}
     finished = {
         "status": "finished", "provenance": shared,

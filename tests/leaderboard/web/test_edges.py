@@ -8,22 +8,15 @@ import math
 from pathlib import Path
 
 import pytest
+from board_results import plain_spec, promise
 
-from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.contracts.results import (
-    ComponentSpec,
     Estimate,
     LowerBound,
     Result,
     RunError,
-    RunSpec,
 )
 from uedp_bench.leaderboard.site import build
-
-
-def promise(kind, epsilon, unit="user", **more):
-    values = {"notion": "dp", "adjacency": "add-or-remove", "delta": 1e-5, "accountant": "pld"}
-    return Guarantee(kind=kind, epsilon=epsilon, unit=unit, **{**values, **more})
 
 
 def runs(mechanism, *guarantees, auc=(0.5, 0.5, 0.5), accuracy=(0.5, 0.5, 0.5), **more):
@@ -32,13 +25,7 @@ def runs(mechanism, *guarantees, auc=(0.5, 0.5, 0.5), accuracy=(0.5, 0.5, 0.5), 
         Result(
             id=f"{mechanism}-{seed}",
             group=mechanism,
-            spec=RunSpec(
-                task=ComponentSpec(name="next-word"),
-                source=ComponentSpec(name="embedded"),
-                model=ComponentSpec(name="lstm-small"),
-                mechanism=(ComponentSpec(name=mechanism),),
-                seed=seed,
-            ),
+            spec=plain_spec(mechanism, seed=seed),
             **{
                 "status": "finished",
                 "utility": {"perplexity": Estimate(value=50.0 + seed)}

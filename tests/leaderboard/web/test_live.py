@@ -5,29 +5,24 @@ from __future__ import annotations
 from time import monotonic
 
 import pytest
+from board_results import plain_spec
 
-from uedp_bench.contracts.results import ComponentSpec, Estimate, Result, RunSpec, write_result
+from uedp_bench.contracts.results import Estimate, Result
 from uedp_bench.leaderboard import index_page
 from uedp_bench.leaderboard.loading import Loader
 from uedp_bench.leaderboard.serve import LiveServer
 from uedp_bench.leaderboard.sources import Folder
+from uedp_bench.one_run.private_data import keep_result
 
 
 def put(folder, mechanism, seed=1, perplexity=12.5):
-    spec = RunSpec(
-        task=ComponentSpec(name="next-word"),
-        source=ComponentSpec(name="embedded"),
-        model=ComponentSpec(name="lstm-small"),
-        mechanism=(ComponentSpec(name=mechanism),),
-        seed=seed,
-    )
+    spec = plain_spec(mechanism, seed=seed)
     result = Result(
         id=f"{mechanism}{seed}", group=mechanism, status="finished", spec=spec,
         utility={"perplexity": Estimate(value=perplexity)},
         provenance={"corpus": {"fingerprint": "c"}, "vocabulary": {"fingerprint": "v"}},
     )  # fmt: skip
-    (folder / result.id).mkdir(parents=True, exist_ok=True)
-    write_result(result, folder / result.id / "result.json")
+    keep_result(result, folder)
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import re
 from pathlib import Path
 
 import pytest
+from board_results import plain_spec, promise
 
-from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.contracts.results import (
     ComponentSpec,
     Cost,
@@ -19,19 +19,12 @@ from uedp_bench.contracts.results import (
     LowerBound,
     Result,
     RunError,
-    RunSpec,
 )
 from uedp_bench.leaderboard.cell_text import number
 from uedp_bench.leaderboard.site import build
 
-REFERENCE = Path(__file__).parents[3] / "leaderboard" / "results"
 PHONE = {"width": 390, "height": 844}
 SAME = "add-or-remove"
-
-
-def promise(kind, epsilon, unit="user", **more):
-    values = {"notion": "dp", "adjacency": SAME, "delta": 1e-5, "accountant": "pld"}
-    return Guarantee(kind=kind, epsilon=epsilon, unit=unit, **{**values, **more})
 
 
 def run(mechanism, seed, utility, *, task="next-word", source="embedded", **more):
@@ -47,13 +40,8 @@ def run(mechanism, seed, utility, *, task="next-word", source="embedded", **more
     return Result(
         id=f"{name}-{seed}".replace(".", "_"),
         group=name,
-        spec=RunSpec(
-            task=ComponentSpec(name=task),
-            source=ComponentSpec(name=source),
-            model=ComponentSpec(name=model),
-            mechanism=(ComponentSpec(name=mechanism, params=params),),
-            attacks=(),
-            seed=seed,
+        spec=plain_spec(mechanism, source, seed=seed, **params).model_copy(
+            update={"task": ComponentSpec(name=task), "model": ComponentSpec(name=model)}
         ),
         **{**values, **more},
     )
