@@ -10,10 +10,11 @@ import pytest
 from references import REFERENCE
 
 from uedp_bench.cli.main import run_cli
-from uedp_bench.contracts.results import Result, RunError, write_result
+from uedp_bench.contracts.results import Result, RunError
 from uedp_bench.leaderboard import validate
 from uedp_bench.leaderboard.loading import load_results
 from uedp_bench.leaderboard.sources import read_lines
+from uedp_bench.one_run.private_data import keep_result
 
 
 @pytest.fixture(autouse=True)
@@ -32,13 +33,10 @@ def stored() -> list[Result]:
 @pytest.fixture
 def runs(stored: list[Result], tmp_path: Path) -> Path:
     for result in stored:
-        put(result.model_copy(update={"tracking": {"mlflow_run_id": "7"}}), tmp_path / "runs")
+        keep_result(
+            result.model_copy(update={"tracking": {"mlflow_run_id": "7"}}), tmp_path / "runs"
+        )
     return tmp_path / "runs"
-
-
-def put(result: Result, folder: Path) -> None:
-    (folder / result.id).mkdir(parents=True)
-    write_result(result, folder / result.id / "result.json")
 
 
 def pack(*arguments: object) -> int:
@@ -66,7 +64,7 @@ def test_failed_runs_stay_at_home(
     empty = Result(id="f" * 16, group="0" * 16, status="failed", error=error, spec=stored[0].spec)
     last = stored[-1]
     blank = empty.model_dump(exclude={"id", "group", "spec", "provenance"})
-    put(Result.model_validate(last.model_dump() | blank), tmp_path / "failed")
+    keep_result(Result.model_validate(last.model_dump() | blank), tmp_path / "failed")
     out = tmp_path / "a.jsonl.gz"
     (runs / last.id / "result.json").unlink()
     assert pack(runs, tmp_path / "failed", "--out", out) == 0
