@@ -13,7 +13,8 @@ from uedp_bench.contracts.results import Estimate, LowerBound, Result
 from uedp_bench.leaderboard.cell_text import SURE, number, strictest_against
 from uedp_bench.leaderboard.glossary import FLOORS, UNITS
 from uedp_bench.leaderboard.installed import result_metrics
-from uedp_bench.leaderboard.over_seeds import best
+from uedp_bench.leaderboard.over_seeds import best, judgements
+from uedp_bench.leaderboard.over_seeds import leaks as tells_users_apart
 from uedp_bench.leaderboard.rows import Stat
 from uedp_bench.leaderboard.table_columns import value_text
 from uedp_bench.leaderboard.validation.receipts import receipt
@@ -33,7 +34,8 @@ class _Leak:
 
     Attributes:
         nothing: value where nothing leaks.
-        surely: True if the interval lies above that value.
+        surely: True if the interval lies above that value, and users, where the attack judges
+            them, are told apart by more than chance (`over_seeds.leaks`).
     """
 
     attack: str
@@ -131,6 +133,11 @@ def _worth(result: Result) -> tuple[str, str]:
 def _leaks(result: Result) -> Iterator[_Leak]:
     """The main metrics of the attacks of which it is known where nothing leaks."""
     metrics = result_metrics(result)
+    # The interval of a rate takes its threshold for known: it excludes chance in a null in six.
+    apart = {
+        attack: tells_users_apart(runs, result.ceilings.get(attack))
+        for attack, runs in judgements([result]).items()
+    }
     for attack, values in result.leakage.items():
         for name, estimate in values.items():
             metric = metrics.metric("leakage", name, attack)
@@ -138,7 +145,8 @@ def _leaks(result: Result) -> Iterator[_Leak]:
             nothing = no_leak_value(metric, values)
             if metric.main and metric.better == "lower" and nothing is not None and top:
                 share = (estimate.value - nothing) / (top - nothing) if top > nothing else 0.0
-                surely = estimate.low is not None and estimate.low > nothing
+                above = estimate.low is not None and estimate.low > nothing
+                surely = above and apart.get(attack, True)
                 yield _Leak(attack, metric, estimate, nothing, share, surely)
 
 

@@ -66,9 +66,18 @@ def test_the_strongest_attack_is_the_one_that_goes_furthest_from_nothing():
     assert sentences[1].tone == "bad"
 
 
-@pytest.mark.parametrize("ends", [(0.45, 0.55, 0.65), (None, 0.9, None)])
-def test_what_may_be_chance_is_said_to_be(ends):
-    (_, one) = in_words(leaking({"membership": {"auc": ends}}))
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"auc": (0.45, 0.55, 0.65)},
+        {"auc": (None, 0.9, None)},
+        # 6 of 200 members above the third of 200 non-members: one null in seven has as many.
+        {"tpr_user_at_1pct_fpr": (0.011, 0.03, 0.064), "auc_user": (0.45, 0.5, 0.55)},
+    ],
+)
+def test_what_may_be_chance_is_said_to_be(values):
+    judged = {"judged": {"members": 200, "non_members": 200, "most_records": 1}}
+    (_, one) = in_words(leaking({"membership": values}, details={"membership": judged}))
     assert one.text.endswith("this is not surely more than chance.")
     assert one.tone == ""
 
