@@ -193,8 +193,11 @@ class PIIInference(NameAttack[PIIInferenceParams]):
 
 
 def ranks(losses: FloatArray) -> IntArray:
-    """(gaps,) rank of the first of each row's candidates, 1 for the best; ties count against it."""
-    rank: IntArray = 1 + (losses[:, 1:] <= losses[:, :1]).sum(axis=1)
+    """(gaps,) rank of the first of each row's candidates, 1 for the best.
+
+    Ties count against it, and so do differences of two infinite losses.
+    """
+    rank: IntArray = 1 + (~(losses[:, 1:] > losses[:, :1])).sum(axis=1)
     return rank
 
 

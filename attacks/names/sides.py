@@ -103,6 +103,7 @@ class NameSides:
         """The names of a corpus.
 
         A name that one split annotates and another has unmarked in its text belongs to neither.
+        Nor are names of rows that other attacks planted anybody's.
 
         Args:
             corpus: with all splits, as the source gives it.
@@ -122,7 +123,7 @@ class NameSides:
                 )
         spans = corpus.entities
         wanted = [at for at, name in enumerate(corpus.entity_types) if not types or name in types]
-        counted = np.isin(spans.type, wanted)
+        counted = np.isin(spans.type, wanted) & (corpus.origin[spans.row] >= 0)
         words = {
             mention: words_of(corpus.surface(mention))
             for mention in np.flatnonzero(counted).tolist()

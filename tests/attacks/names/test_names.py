@@ -120,11 +120,8 @@ def test_sides_that_share_no_type_are_refused_before_training():
 
 
 def test_ties_count_against_the_adversary():
-    assert ranks(np.array([[1.0, 1.0, 2.0], [0.5, 1.0, 2.0], [3.0, 1.0, 2.0]])).tolist() == [
-        2,
-        1,
-        3,
-    ]
+    losses = [[1, 1, 2], [0.5, 1, 2], [3, 1, 2], [np.nan, 1, 2], [1, np.nan, 2]]
+    assert ranks(np.array(losses)).tolist() == [2, 1, 3, 3, 2]
 
 
 def extracted(texts, base=None, **params):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -40,6 +42,9 @@ def test_a_name_that_another_split_mentions_is_of_no_side():
     assert set(sides.outside.names) == {("carla",), ("dora", "may")}
     assert sides.public == {("zoe",), ("carl",)}
     assert [sides.inside.surfaces[at] for at in sides.inside.name_of] == ["Ann Lee", "Ann Lee"]
+    planted = replace(corpus(), origin=np.array([-1, 1, 2, 3, -1]))
+    sides = NameSides.from_corpus(planted, (), "x")
+    assert (sides.inside.surfaces, sides.outside.names) == (("ANN  LEE",), (("carla",),))
 
 
 def test_names_are_found_as_whole_words_in_any_case():
