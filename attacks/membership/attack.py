@@ -280,7 +280,7 @@ class Membership(Attack[MembershipParams]):
         has_truth = questions.has_truth[before.rows]
         if not has_truth.any():
             return Leakage({}, {"notes": [NOTHING.format(questions.truth)]})
-        records = before.only(has_truth, f"rows without a {questions.truth} are")
+        records = before.only(has_truth, f"with a {questions.truth} that the release predicts")
         run.progress("membership: scores", 1, 3)
         mine = questions.confidences(release, records.rows)
         scores, details = self._without_shadows(questions, mine, records, run)

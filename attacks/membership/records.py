@@ -95,17 +95,23 @@ class Records(NamedTuple):
         """
         return Score(values, self.by_user(values * sizes) / self.by_user(sizes))
 
-    def only(self, keep: BoolArray, why: str) -> Records:
+    def only(self, keep: BoolArray, what: str) -> Records:
         """The records (records,) that `keep` marks.
 
         Raises:
-            InputError: if nothing is left on one side; `why` says what took it.
+            InputError: if fewer than two users are left on one side; `what` says what records have.
         """
-        member = self.member[keep]
-        if not member.any() or member.all():
-            raise InputError(f"membership: {why} every record of one side")
+        member, users = self.member[keep], self.users[keep]
+        for side, on_side in (("members", member), ("non-members", ~member)):
+            users_left = len(np.unique(users[on_side]))
+            if users_left < 2:
+                raise InputError(
+                    f"membership: {users_left} user of the {side} has records {what}; "
+                    "cross-validation over users needs 2 on either side: raise "
+                    "membership.held_out_users, or plant fewer canaries"
+                )
         texts = [self.texts[i] for i in np.flatnonzero(keep).tolist()]
-        return Records(self.rows[keep], texts, self.users[keep], member)
+        return Records(self.rows[keep], texts, users, member)
 
 
 def judged_users(records: Records, planted: PlantedMembership, corpus: Corpus) -> JudgedUsers:
@@ -148,15 +154,7 @@ def records_of(planted: PlantedMembership, corpus: Corpus) -> tuple[Records, int
     every = Records(
         rows, [corpus.texts[row] for row in planted.rows], users, np.isin(users, planted.members)
     )
-    left = every.only(same, "other attacks replaced")
-    for side, kept in (("members", left.member), ("non-members", ~left.member)):
-        users_left = len(np.unique(left.users[kept]))
-        if users_left < 2:
-            raise InputError(
-                f"membership: {users_left} user of the {side} has records that no other attack "
-                "replaced; cross-validation over users needs 2 on either side: raise "
-                "membership.held_out_users, or plant fewer canaries"
-            )
+    left = every.only(same, "that no other attack replaced")
     return left, int((~same).sum())
 
 

@@ -31,6 +31,9 @@ def planted(replaced: set[int]) -> PlantedMembership:
 def test_one_user_left_on_a_side_is_refused(replaced: set[int]) -> None:
     with pytest.raises(InputError, match=r"membership\.held_out_users"):
         records_of(planted(replaced), CORPUS)
+    records, _ = records_of(planted(set()), CORPUS)
+    with pytest.raises(InputError, match=r"1 user of .* with a class"):
+        records.only(~np.isin(records.rows, list(replaced)), "with a class")
 
 
 def test_two_users_on_either_side_are_scored() -> None:
