@@ -89,6 +89,8 @@ def aligned_rows(
             continue
         words, shown = split(corpus.texts[row]), text.split(" ")
         replaced = _replaced_places(words, channel)
+        if channel is None and len(shown) != len(words):
+            shown = text.split()  # lines, tabs and several spaces stay as they were
         if len(shown) == len(words):
             yield AlignedRow(row, [words[i] for i in replaced], replaced, shown)
         elif len(shown) == len(replaced):

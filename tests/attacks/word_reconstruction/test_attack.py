@@ -126,8 +126,8 @@ def test_more_noise_more_error(embedding, kind):
 
 
 def test_published_text_without_a_channel():
-    corpus = corpus_of(["the cat sat", "the dog ran", "one two"])
-    published = corpus.with_texts(["the X sat", "the X X", "gone"])
+    corpus = corpus_of(["the cat\nsat", "the dog ran", "one two"])
+    published = corpus.with_texts(["the X\nsat", "the  ", "gone"])  # two words are taken out
     leakage = attack(corpus, None, published)
     assert leakage.metrics["inference_error_nearest"].value == pytest.approx(0.5)
     assert leakage.metrics["inference_error_prior"].value == pytest.approx(1 - 2 / 6)
