@@ -266,11 +266,18 @@ def infer_by_language_model(
 
     Raises:
         CapabilityError: if nothing was published.
+        InputError: if an attribute is known of none of the people, before anything is asked.
     """
     if not isinstance(release, Published):
         raise CapabilityError(f"{_ATTACK} needs a Published, not {type(release).__name__}")
     classes = {name: corpus.attribute_names[name] for name in names}
     people = draw_people(corpus, names, params.people, run.shared(_ATTACK, "people"))
+    for name, values in zip(names, people.truth.T, strict=True):
+        if not (values >= 0).any():
+            raise InputError(
+                f"{_ATTACK}.people: none of the {len(values)} people who were drawn has a known "
+                f"{name!r}: raise people, or name the attributes to infer without it"
+            )
     model = LanguageModel(params, run.shared_seed(_ATTACK, "llm") % 2**31, _ATTACK)
     texts = _texts_of(people, release.published, corpus)
     published = _guesses(model, texts, classes, run)
