@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -81,14 +80,3 @@ def test_guarantees_and_lists_import_nothing_slow() -> None:
     assert lines[0] == f"loaded [] {STEPS[0]}"
     assert lines[1:-1] == [f"loaded ['pydantic'] {step}" for step in STEPS[1:-1]]
     assert "torch" not in lines[-1]
-
-
-def test_users_are_told_of_no_other_place() -> None:
-    """Documents import from the package or from `uedp_bench.api`, and never from the workbench."""
-    files = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
-    mentions = [
-        f"{path.relative_to(ROOT)}: {mention}"
-        for path in files
-        for mention in re.findall(r"uedp_bench\.workbench\S*", path.read_text(encoding="utf-8"))
-    ]
-    assert not mentions

@@ -139,14 +139,6 @@ def test_a_release_refuses_the_tag_of_another_version(tag):
     assert tag in done.stderr
 
 
-def test_the_version_of_a_citation_is_that_of_the_project():
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
-    assert str(citation["version"]) == PROJECT["version"]
-    readme = (ROOT / "README.md").read_text("utf-8")
-    assert f"version = {{{PROJECT['version']}}}" in readme
-    assert f"uedp_bench-{PROJECT['version']}-py3-none-any.whl" in readme
-
-
 def test_the_container_installs_the_wheel_with_pinned_packages():
     lines = (ROOT / "Dockerfile").read_text("utf-8").splitlines()
     images = [line.split()[1] for line in lines if line.startswith("FROM")]

@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from collections.abc import Iterator
-from types import ModuleType
-
+import component_text
 import pytest
 from examples import ROOT
 
 from uedp_bench.components.registry import REGISTRIES
 from uedp_bench.spec.spec import packaged_specs
-
-
-@pytest.fixture(scope="module")
-def text() -> Iterator[ModuleType]:
-    """The module that writes the pages, found as the site's build finds it."""
-    spec = importlib.util.spec_from_file_location(
-        "component_text", ROOT / "docs" / "hooks" / "component_text.py"
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["component_text"] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules["component_text"]
 
 
 def by_hand(kind: str, name: str) -> str | None:
@@ -47,37 +28,39 @@ def rows(page: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("kind", REGISTRIES)
-def test_a_page_has_all_that_a_component_declares(text, kind):
+def test_a_page_has_all_that_a_component_declares(kind):
     for name in built_in(kind):
         written = by_hand(kind, name)
-        page_text = text.page(kind, name, written)
+        page_text = component_text.page(kind, name, written)
         assert page_text.startswith("# "), name
         cells = rows(
             page_text.partition("## All metrics")[2] or page_text.partition("## All parameters")[2]
         )
-        for one in text.described(kind, name)["parameters"]:
+        for one in component_text.described(kind, name)["parameters"]:
             if (kind, one["name"]) != ("events", "kind"):
                 kinds, default, meaning = cells[f"`{one['name']}`"]
                 assert all(f"`{part}`" in kinds for part in one["type"].split(" | ")), name
                 assert (default == "required") is one["required"], name
                 assert meaning or kind == "events", f"{name}.{one['name']} has no description"
-        for one in text.described(kind, name).get("metrics", ()):
-            assert cells[f"`{one['name']}`"][1] == text._plain(one["about"]), name
+        for one in component_text.described(kind, name).get("metrics", ()):
+            assert cells[f"`{one['name']}`"][1] == component_text._plain(one["about"]), name
         kept = [line for line in (written or "").splitlines() if line]
         assert [line for line in kept if line not in page_text.splitlines()] == [], name
         code = rows(page_text)["code"][0].partition("](../../")[2].rstrip(")")
         assert (ROOT / code).is_file(), name
 
 
-def test_an_overview_names_all_components_of_a_kind(text):
+def test_an_overview_names_all_components_of_a_kind():
     for kind in REGISTRIES:
-        assert {f"[{name}]({name}.md)" for name in built_in(kind)} <= set(rows(text.overview(kind)))
-    assert {f"`{name}`" for name in packaged_specs()} <= set(rows(text.specs()))
+        assert {f"[{name}]({name}.md)" for name in built_in(kind)} <= set(
+            rows(component_text.overview(kind))
+        )
+    assert {f"`{name}`" for name in packaged_specs()} <= set(rows(component_text.specs()))
 
 
-def test_a_page_says_what_goes_together(text):
+def test_a_page_says_what_goes_together():
     def fact(kind: str, name: str, label: str) -> str:
-        return rows(text.page(kind, name))[label][0]
+        return rows(component_text.page(kind, name))[label][0]
 
     assert fact("mechanisms", "user-dp", "protects") == "user"
     assert "whoever computes updates" in fact("mechanisms", "user-dp", "threat model")
@@ -92,6 +75,6 @@ def test_a_page_says_what_goes_together(text):
     assert fact("models", "marian", "tasks") == "translation"
 
 
-def test_what_a_component_says_stays_text(text):
-    escaped = text._plain("a_b * c_d [x] <y> | `k_l | m`")
+def test_what_a_component_says_stays_text():
+    escaped = component_text._plain("a_b * c_d [x] <y> | `k_l | m`")
     assert escaped == r"a\_b \* c\_d \[x\] \<y\> &#124; `k_l &#124; m`"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from types import ModuleType
 
+import contracts
 import pytest
 from examples import ROOT
 
@@ -34,18 +33,7 @@ KINDS = {
 }
 
 
-@pytest.fixture(scope="module")
-def contracts() -> ModuleType:
-    file = ROOT / "docs" / "hooks" / "contracts.py"
-    spec = importlib.util.spec_from_file_location("contracts", file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def names_on(page: Path, contracts: ModuleType) -> set[str]:
+def names_on(page: Path) -> set[str]:
     return {
         name for match in contracts.MARKED.finditer(page.read_text()) for name in match[1].split()
     }
@@ -59,28 +47,28 @@ def test_a_terminal_prints_a_contract():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_page_prints_the_contracts_of_its_names(contracts, page):
+def test_a_page_prints_the_contracts_of_its_names(page):
     page_text = page.read_text()
     printed = contracts.on_page_markdown(page_text)
     assert "<!-- contract" not in printed
-    for name in names_on(page, contracts):
+    for name in names_on(page):
         assert re.search(rf"^(class|def) {name}\b|^{name}\b", printed, re.MULTILINE), name
 
 
 @pytest.mark.parametrize("page", KINDS)
-def test_a_page_prints_all_contracts_of_its_kind(contracts, page):
-    assert set(KINDS[page]) <= names_on(ROOT / "docs" / "registry" / page, contracts)
+def test_a_page_prints_all_contracts_of_its_kind(page):
+    assert set(KINDS[page]) <= names_on(ROOT / "docs" / "registry" / page)
 
 
-def test_a_contract_has_signatures_and_docstrings_without_bodies(contracts):
+def test_a_contract_has_signatures_and_docstrings_without_bodies():
     printed = contracts.on_page_markdown("<!-- contract: Attack -->\n")
     assert "def run(self, release: Release, planted: Any, corpus: Corpus, run: Run)" in printed
     assert '"""Base of all attacks.' in printed
     assert "return" not in re.sub(r'""".*?"""', "", printed, flags=re.DOTALL)
 
 
-def test_every_public_name_is_on_a_page_but_the_registries(contracts):
-    page_names = set().union(*(names_on(page, contracts) for page in PAGES))
+def test_every_public_name_is_on_a_page_but_the_registries():
+    page_names = set().union(*(names_on(page) for page in PAGES))
     parts = [import_module(f"{api.__name__}.{part.name}") for part in iter_modules(api.__path__)]
     assert {name for module in (api, *parts) for name in module.__all__} - page_names == set(
         REGISTRIES

@@ -9,14 +9,14 @@ import json
 import math
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from examples import ROOT, commands, examples
+from examples import ROOT, commands, examples, smaller
 from tiny import plugged
 
 from uedp_bench import api
@@ -69,22 +69,12 @@ def results(tmp_path, monkeypatch, capsys):
             Path(file).write_text(code)
         with plugged(*map(Path, files)):
             for command in commands(page(name)):
-                code = run_cli(smaller(command, settings) if command[0] == "run" else command)
-                assert code == 0, capsys.readouterr().err
+                runs = command[0] == "run"
+                words = [*smaller(command, settings), "--out", "runs"] if runs else command
+                assert run_cli(words) == 0, capsys.readouterr().err
         return by_mechanism(tmp_path / "runs")
 
     return run
-
-
-def smaller(command: Sequence[str], settings: Mapping[str, Any]) -> list[str]:
-    """A command as printed, but for settings that are given, and where it runs."""
-    printed = list(command)
-    for key in settings:
-        for at in reversed(range(1, len(printed))):
-            if printed[at - 1] == "--set" and printed[at].startswith(f"{key}="):
-                del printed[at - 1 : at + 1]
-    more = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
-    return [*printed, *more, "--workers", "0", "--no-tracking", "--out", "runs"]
 
 
 def by_mechanism(out: Path) -> dict[str, dict[str, Any]]:

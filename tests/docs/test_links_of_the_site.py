@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
+import links
 import pytest
 from examples import ROOT
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 
-@pytest.fixture(scope="module")
-def links() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("links", ROOT / "docs" / "hooks" / "links.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def seen(links: ModuleType, text: str, at: str = "tutorials/some.md") -> str:
+def seen(text: str, at: str = "tutorials/some.md") -> str:
     """What a page says in the site."""
     config = MkDocsConfig()
     config.load_dict({"site_name": "x", "docs_dir": str(ROOT / "docs"), "plugins": []})
@@ -48,11 +38,11 @@ def seen(links: ModuleType, text: str, at: str = "tutorials/some.md") -> str:
         ("```\n[a](../../LICENSE)\n```\n", "```\n[a](../../LICENSE)\n```\n"),
     ],
 )
-def test_a_link_leads_to_what_the_site_has(links, written, shown):
-    assert seen(links, written) == shown
+def test_a_link_leads_to_what_the_site_has(written, shown):
+    assert seen(written) == shown
 
 
-def test_what_a_page_would_load_from_elsewhere_is_found(links):
+def test_what_a_page_would_load_from_elsewhere_is_found():
     assert links.loaded_from_elsewhere('<script src="https://a.org/x.js"></script>') == [
         "https://a.org/x.js"
     ]
@@ -68,7 +58,7 @@ def test_what_a_page_would_load_from_elsewhere_is_found(links):
         ('repository = "javascript:alert(1)"', "1.2 · Us"),
     ],
 )
-def test_the_footer_has_the_declared_address_alone(links, tmp_path, monkeypatch, urls, footer):
+def test_the_footer_has_the_declared_address_alone(tmp_path, monkeypatch, urls, footer):
     text = f'[project]\nname = "x"\nversion = "1.2"\n[project.urls]\n{urls}\n'
     (tmp_path / "pyproject.toml").write_text(text)
     monkeypatch.delenv("MIKE_DOCS_VERSION", raising=False)

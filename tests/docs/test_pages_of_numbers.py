@@ -23,5 +23,7 @@ def test_the_citation_is_of_this_version():
     assert citation["cff-version"] == "1.2.0"
     assert {"message", "title", "authors"} <= set(citation)
     assert (citation["version"], citation["license"]) == (project["version"], project["license"])
-    assert f"version = {{{citation['version']}}}" in (ROOT / "README.md").read_text("utf-8")
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert f"version = {{{citation['version']}}}" in readme
+    assert f"uedp_bench-{citation['version']}-py3-none-any.whl" in readme
     assert all({"name"} == set(author) for author in citation["authors"])

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
-from types import ModuleType
+import runpy
 
-import pytest
 from examples import ROOT
 
 import uedp_bench
 
-
-@pytest.fixture(scope="module")
-def reference() -> ModuleType:
-    spec = importlib.util.spec_from_file_location(
-        "reference", ROOT / "docs" / "hooks" / "reference.py"
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+HOOK = runpy.run_path(str(ROOT / "docs" / "hooks" / "reference.py"))
 
 
-def test_commands_have_their_help_and_options(reference):
-    page = reference.command_line()
+def test_commands_have_their_help_and_options():
+    page = HOOK["command_line"]()
     for command in ("run", "leaderboard serve", "bound one-run"):
         assert f"\n### uedp-bench {command}\n" in page
     run = page.partition("\n### uedp-bench run\n")[2].partition("\n### ")[0]
@@ -34,8 +22,8 @@ def test_commands_have_their_help_and_options(reference):
     assert "\b" not in page
 
 
-def test_public_names_are_where_they_are_defined(reference):
-    page = reference.names("uedp_bench", "# Head", uedp_bench.__all__)
+def test_public_names_are_where_they_are_defined():
+    page = HOOK["names"]("uedp_bench", "# Head", uedp_bench.__all__)
     assert page.startswith("# Head")
     assert "## run\n\n::: uedp_bench.python_api.running.run\n" in page
     assert {f"## {name}" for name in uedp_bench.__all__} <= set(page.splitlines())

@@ -12,8 +12,7 @@ from typing import Any
 
 import markdown
 import pytest
-import yaml
-from examples import ROOT
+from examples import ROOT, site
 from markdown_it import MarkdownIt
 
 PAGES = [
@@ -21,13 +20,6 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 SEEN = ("ul", "ol", "li", "pre", "blockquote", "table", "em", "strong", "code", "a")
-
-
-class Loader(yaml.SafeLoader):
-    """Reads mkdocs.yml, which names a function."""
-
-
-Loader.add_multi_constructor("tag:yaml.org,2002:python/", lambda *_: None)
 
 
 class Flat(HTMLParser):
@@ -53,7 +45,7 @@ def in_repository(text: str) -> str:
 
 
 def in_site(text: str) -> str:
-    listed = yaml.load((ROOT / "mkdocs.yml").read_text("utf-8"), Loader)["markdown_extensions"]  # noqa: S506
+    listed = site()["markdown_extensions"]
     names = [name for name in listed if isinstance(name, str)]
     plain = {"pymdownx.highlight": {"use_pygments": False}}
     html = markdown.markdown(text, extensions=names, extension_configs=plain)

@@ -6,10 +6,9 @@ import json
 import math
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from examples import commands, example
+from examples import commands, example, smaller
 from tiny import plugged
 
 from uedp_bench.api import Corpus, CorpusStats, Run, mechanisms
@@ -24,18 +23,6 @@ SMALL = {
 }  # fmt: skip
 
 
-def smaller(command: list[str], settings: dict[str, Any]) -> list[str]:
-    """A command as printed, but for these settings; one seed, in this process."""
-    parts = list(command)
-    for key in settings:
-        for at in reversed(range(1, len(parts))):
-            if parts[at - 1] == "--set" and parts[at].startswith(f"{key}="):
-                del parts[at - 1 : at + 1]
-    parts[parts.index("--seeds") + 1] = "1"
-    more = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-    return [*parts, *more, "--workers", "0", "--no-tracking"]
-
-
 def test_a_mechanism_of_ones_own_gets_its_row(tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     new, check, account, run = commands(PAGE)[:4]
@@ -47,7 +34,7 @@ def test_a_mechanism_of_ones_own_gets_its_row(tmp_path: Path, monkeypatch, capsy
     with plugged(Path(FILE)):
         assert run_cli(account) == 0
         assert "6" in capsys.readouterr().out
-        assert run_cli(smaller(run, SMALL)) == 0, capsys.readouterr().err
+        assert run_cli([*smaller(run, SMALL), "--seeds", "1"]) == 0, capsys.readouterr().err
     records = [json.loads(one.read_text()) for one in tmp_path.glob("runs/*/*/result.json")]
     by_name = {result["spec"]["mechanism"][0]["name"]: result for result in records}
     assert set(by_name) == {"noiseless", "word-response"}

@@ -4,9 +4,25 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+class Loader(yaml.SafeLoader):
+    """Reads mkdocs.yml, which names a function."""
+
+
+Loader.add_multi_constructor("tag:yaml.org,2002:python/", lambda *_: None)
+
+
+def site() -> dict[str, Any]:
+    """The settings of the site."""
+    return yaml.load((ROOT / "mkdocs.yml").read_text("utf-8"), Loader)  # type: ignore[no-any-return]  # noqa: S506
 
 
 def example(name: str, page: str = "README.md") -> str:
@@ -30,3 +46,14 @@ def commands(*pages: str) -> list[list[str]]:
     lines = "\n".join(block for language, block in blocks if language in ("", "sh"))
     shown = re.findall(r"^uedp-bench .*", lines.replace("\\\n", " "), re.M)
     return [shlex.split(line, comments=True)[1:] for line in shown]
+
+
+def smaller(command: Sequence[str], settings: Mapping[str, Any]) -> list[str]:
+    """A command as printed, but for these settings; in this process."""
+    printed = list(command)
+    for key in settings:
+        for at in reversed(range(1, len(printed))):
+            if printed[at - 1] == "--set" and printed[at].startswith(f"{key}="):
+                del printed[at - 1 : at + 1]
+    more = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
+    return [*printed, *more, "--workers", "0", "--no-tracking"]
