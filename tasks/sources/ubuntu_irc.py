@@ -33,7 +33,9 @@ COUNTED = (
     "neighbours that differ in a message of a user differ so after min_messages and max_messages "
     "were applied"
 )
-"""Assumption of guarantees: a message less may take a user out, or let another message in."""
+NICKS = "neighbours have the same list of nicks, by which messages count as addressed to somebody"
+"""Assumptions of guarantees: a message less may take a user out, or let another message in; a user
+less may leave a nick in the messages of others that is no entity any more."""
 _MESSAGE = re.compile(r"\[\d\d:\d\d\] <([^>]+)>(.*)")
 _ADDRESSED = re.compile(r"([^\s:,]+)[:,](?=\s)")  # "nick: message" or "nick, message"
 
@@ -114,7 +116,7 @@ class UbuntuIRC(Source[UbuntuIRCParams]):
             entities=Spans.build(texts, _addressed(texts, nicks)),
             entity_types=(NICK,),
             user_names=names,
-            quotas=(COUNTED,),
+            quotas=(COUNTED, NICKS),
         )
         return add_entities(corpus, self.params)
 

@@ -9,6 +9,7 @@ import pytest
 
 from uedp_bench.components.registry import sources
 from uedp_bench.errors import InputError
+from uedp_bench.tasks.sources.ubuntu_irc import NICKS
 
 TRAIN = [
     "[09:14] <Ann> bob: try  apt-get",
@@ -70,6 +71,7 @@ def test_addressed_nicks_are_entities(folder: Path) -> None:
     corpus = load(folder, min_messages=1)
     assert corpus.entity_types == ("NICK",)
     assert [corpus.surface(i) for i in range(len(corpus.entities))] == ["bob", "Carl"]
+    assert NICKS in corpus.quotas  # without bob, a message of ann would have no entity
 
 
 def test_bots_are_a_parameter(folder: Path) -> None:
