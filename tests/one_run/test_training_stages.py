@@ -25,6 +25,7 @@ from uedp_bench.leaderboard.validate import check
 from uedp_bench.leaderboard.validation.derived_from_spec import derive
 from uedp_bench.leaderboard.validation.identity import check_identity
 from uedp_bench.one_run.components import build, build_sources
+from uedp_bench.one_run.guaranteeing import planned_guarantees
 from uedp_bench.one_run.planting import load_data, public_sizes
 from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.private_data import covers
@@ -246,6 +247,22 @@ def test_a_private_stage_on_the_second_source_plans_with_its_sizes(tmp_path):
     assert math.isinf(proof(refused).epsilon)
     assert "private data" in proof(refused).reason
     assert {"events", "guarantees"} <= set(refused.diagnostics["simulation_only"])
+
+
+def test_a_private_stage_on_the_second_source_assumes_what_its_rows_need(tmp_path):
+    rows = [{"text": f"row {at}", "who": f"u{at}", "label": "ab"[at % 2]} for at in range(9)]
+    (tmp_path / "x.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    params = {"path": str(tmp_path / "x.jsonl"), "user_column": "who", "valid": 1e-9,
+              "label_column": "label", "label_names": ["a", "b"]}  # fmt: skip
+    second = {"name": "text", "params": params}
+    twice = {"name": "user-dp", "params": {"users": 60, "users_per_round": 5, "rounds": 2}}
+    for roles, assumed in ((["private", "private"], True), (["private", "downstream"], False)):
+        ready = prepared(spec_of(twice, downstream=second, roles=roles), tmp_path)
+        *_, proof = planned_guarantees(ready.parts, ready.spec, ready.planted_corpus, None)
+        quotas = {*ready.planted_corpus.data.downstream.quotas}
+        assert proof.kind == "stated"  # by a task of a stranger
+        assert quotas and math.isfinite(proof.epsilon)
+        assert (quotas <= {*proof.assumptions}) is assumed
 
 
 def test_secret_streams_of_a_stage_are_its_own():

@@ -24,7 +24,6 @@ from uedp_bench.accounting.selection import Trials, charge
 from uedp_bench.bounds.ceilings import JudgedUsers, ceilings, check_measured
 from uedp_bench.bounds.consistency import check_bounds
 from uedp_bench.contracts.capabilities import Vocabulary
-from uedp_bench.contracts.clients import CLIENT
 from uedp_bench.contracts.mechanism import Events, Mechanism, PublishingMechanism
 from uedp_bench.contracts.recorded_identity import unreviewed
 from uedp_bench.contracts.results import RunSpec
@@ -152,11 +151,21 @@ def conditions(planted_corpus: PlantedCorpus, *, generated: bool = False) -> tup
         planted_corpus: corpus of the run.
         generated: True if its source made it up, so that names of rows are not at issue.
     """
-    corpus = planted_corpus.corpus
+    of_rows = conditions_of_rows(planted_corpus.corpus, generated=generated)
+    planted = [Condition(PLANTED)] if planted_corpus.planted and _changed(planted_corpus) else []
+    return (*of_rows, *planted)
+
+
+def conditions_of_rows(corpus: Corpus, *, generated: bool = False) -> tuple[Condition, ...]:
+    """Conditions of all guarantees about a corpus in which nothing is planted.
+
+    Args:
+        corpus: corpus of a source.
+        generated: see `conditions`.
+    """
     quotas = [Condition(text) for text in corpus.quotas]
     named = () if generated else _named(corpus)
-    planted = [Condition(PLANTED)] if planted_corpus.planted and _changed(planted_corpus) else []
-    return (*_shared(corpus), *named, *quotas, *planted)
+    return (*_shared(corpus), *named, *quotas)
 
 
 def _shared(corpus: Corpus) -> Iterator[Condition]:
@@ -171,8 +180,7 @@ def _shared(corpus: Corpus) -> Iterator[Condition]:
         yield Condition(PUBLIC_USERS, USER_UNITS | CLIENT_UNITS, broken=True)
     if some_in("valid", "test"):
         yield Condition(SCORED_USERS, USER_UNITS)
-    if CLIENT in corpus.groups:
-        yield Condition(CLIENT_ROWS, CLIENT_UNITS)
+    yield Condition(CLIENT_ROWS, CLIENT_UNITS)
 
 
 def _named(corpus: Corpus) -> Iterator[Condition]:
@@ -184,7 +192,8 @@ def _named(corpus: Corpus) -> Iterator[Condition]:
     if not user_names(corpus).of_content:
         return
     if np.bincount(corpus.users[corpus.users >= 0], minlength=1).max() > 1:
-        yield Condition(CHANGED_DOCUMENTS, ROW_UNITS)
+        # An entity is taken out with sentences of documents that stay.
+        yield Condition(CHANGED_DOCUMENTS, ROW_UNITS | {"user-entity"})
         yield Condition(CHANGED_DOCUMENTS, USER_UNITS, "replace-one")
     else:
         yield Condition(REPLACED_ROWS, USER_UNITS, "replace-one")
@@ -297,8 +306,11 @@ def _proven(
     """
     sources, stats = parts.sources, planted_corpus.stats
     refusals = [*promises.refusals, *sources.first.all_refusals()]
-    if sources.second is not None and "downstream" in parts.task.private_rows():
-        refusals += sources.second.all_refusals()
+    needed = conditions(planted_corpus, generated=sources.first.generated)
+    later, second = sources.second, planted_corpus.data.downstream
+    if later is not None and second is not None and "downstream" in parts.task.private_rows():
+        refusals += later.all_refusals()
+        needed += conditions_of_rows(second, generated=later.generated)
     refusals += _undeclared(parts, spec, planted_corpus.data.corpus)
     private_words = vocabulary.origin if vocabulary is not None and vocabulary.private else None
     if private_words is not None and events and not parts.pipeline.only_processes(stats):
@@ -312,7 +324,7 @@ def _proven(
         delta=spec.delta,
         refusals=refusals,
         source=spec.noise_source,
-        conditions=conditions(planted_corpus, generated=sources.first.generated),
+        conditions=needed,
         unreviewed=(*unreviewed(spec), *planted_corpus.strangers),
     )
 
