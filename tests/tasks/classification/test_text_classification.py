@@ -248,15 +248,6 @@ def test_a_row_without_a_class_has_no_loss() -> None:
     assert release.row_losses(test.take(np.empty(0, dtype=np.int64))).shape == (0,)
 
 
-def test_what_is_asked_does_not_depend_on_the_rows_beside_it() -> None:
-    corpus = words()
-    release = trained(task(), corpus)
-    test = corpus.only("test")
-    some = test.take(np.array([3, 0]))
-    whole = release.class_logprobs(test)
-    assert np.allclose(release.class_logprobs(some), whole[[3, 0]], atol=1e-6)
-
-
 def test_a_classifier_is_not_taken_for_a_language_model() -> None:
     assert capabilities(trained(task(), words())) == ("Classifier", "Encoder", "RowScorer")
 
@@ -310,12 +301,6 @@ def benchmark(out: Path, mechanism: Any, **fields: Any) -> Result:
     result = execute(run, Execution(out=out, device="cpu"))
     assert result.status == "finished", result.error
     return result
-
-
-def test_a_seed_gives_the_same_numbers(tmp_path: Path) -> None:
-    mechanism = {"name": "noiseless", "params": {"epochs": 2}}
-    one, two = (benchmark(tmp_path / name, mechanism).utility for name in "ab")
-    assert one == two
 
 
 def test_an_audit_of_a_classifier_sees_the_update(tmp_path: Path) -> None:

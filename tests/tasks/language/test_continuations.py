@@ -69,23 +69,15 @@ def release(request: pytest.FixtureRequest) -> LanguageModelRelease:
     return learnt
 
 
-def one_by_one(release: LanguageModelRelease, fillers: list[str]) -> np.ndarray:
-    """Losses by full forward passes, one text after the other."""
-    start = len(release.encode(BEFORE.rstrip()))
-    return np.array(
-        [
-            -release.token_logprobs([BEFORE + text])[0].logp[start:-1].sum()
-            for text in fillers
-        ]
-    )  # fmt: skip
-
-
+@pytest.mark.parametrize(("before", "after"), [(BEFORE, ""), (BEFORE, " mat"), ("", " mat")])
 def test_losses_of_fillers_of_any_length_are_those_of_full_rows(
-    release: LanguageModelRelease,
+    release: LanguageModelRelease, before: str, after: str
 ) -> None:
     fillers = ["cat", "cat dog", "cat dog mat", "sat", "cat dog", "tree cat sat unseenword"]
-    losses = release.filler_losses(BEFORE, "", fillers)
-    np.testing.assert_allclose(losses, one_by_one(release, fillers), atol=2e-3)
+    losses = release.filler_losses(before, after, fillers)
+    start = len(release.encode(before.rstrip()))
+    scores = [release.token_logprobs([before + text + after])[0] for text in fillers]
+    np.testing.assert_allclose(losses, [-one.logp[start:-1].sum() for one in scores], atol=2e-3)
     assert losses[1] == losses[4]
 
 
@@ -187,6 +179,8 @@ def test_nan_is_an_error_in_every_answer(release: LanguageModelRelease) -> None:
         lambda: release.pool_rank(BEFORE, WORDS, suffix),
         lambda: TextPoolCompleter(release).pool_rank(BEFORE, WORDS, suffix),
         lambda: release.filler_losses(BEFORE, "", ["cat"]),
+        lambda: release.token_logprobs(["cat dog"]),
+        lambda: release.next_logprobs([[3]]),
     ):
         with pytest.raises(UedpBenchError, match="NaN"):
             ask()

@@ -152,18 +152,6 @@ def test_scores_are_the_same_to_the_bit_in_any_parts(monkeypatch: pytest.MonkeyP
             np.testing.assert_array_equal(mine, theirs)
 
 
-@pytest.mark.parametrize("name", SMALL)
-@pytest.mark.parametrize("before", ["", "w1 w2 w3 "])
-def test_fillers_are_scored_as_the_chain_rule_says(name: str, before: str) -> None:
-    release = release_of(task_with(name), chain_corpus())
-    fillers = ["w4 w5", "w6 w1", "w2", "unseen words"]
-    losses = release.filler_losses(before, " w7", fillers)
-    start = len(release.encode(before.rstrip()))
-    for filler, loss in zip(fillers, losses, strict=True):
-        (scores,) = release.token_logprobs([f"{before}{filler} w7"])
-        assert loss == pytest.approx(-scores.logp[start:-1].sum(), abs=1e-3)
-
-
 def test_fillers_do_not_depend_on_their_company() -> None:
     release = release_of(task_with(), chain_corpus())
     fillers = [f"w{a} w{b} w{c}" for a in range(12) for b in range(12) for c in range(12)]
@@ -171,27 +159,6 @@ def test_fillers_do_not_depend_on_their_company() -> None:
     few = release.filler_losses("w1 ", "", fillers[5:9])
     np.testing.assert_allclose(many[5:9], few, atol=1e-4)
     assert release.filler_losses("w1 ", "", []).shape == (0,)
-
-
-@pytest.mark.parametrize("name", SMALL)
-def test_networks_that_cannot_continue_a_prefix_rank_fillers_alike(name: str) -> None:
-    release = release_of(task_with(name), chain_corpus())
-    fillers = [f"w{a} w{b}" for a in range(5) for b in range(12)]
-    continued = release.filler_losses("w1 w2 ", " w3", fillers)
-    network = release.module
-
-    class Plain(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.inner = network
-
-        def forward(self, tokens: torch.Tensor, seeds: None = None) -> Any:
-            return self.inner(tokens)
-
-    release.module = Plain().eval()
-    np.testing.assert_allclose(
-        release.filler_losses("w1 w2 ", " w3", fillers), continued, atol=1e-4
-    )
 
 
 def test_fillers_that_join_the_last_word_are_compared_from_that_word_on() -> None:
@@ -316,20 +283,6 @@ def test_other_bad_input() -> None:
         task.score(object(), corpus)
     with pytest.raises(CapabilityError, match="lstm-small"):
         tasks.create("next-word").vocabulary(corpus)
-
-
-def test_weights_that_are_not_finite_raise_rather_than_vanish() -> None:
-    from uedp_bench.errors import UedpBenchError
-
-    release = release_of(task_with(), chain_corpus())
-    with torch.no_grad():
-        next(release.module.parameters())[0] = torch.nan
-    with pytest.raises(UedpBenchError, match="NaN"):
-        release.token_logprobs(["w1 w2"])
-    with pytest.raises(UedpBenchError, match="NaN"):
-        release.next_logprobs([[3]])
-    with pytest.raises(UedpBenchError, match="NaN"):
-        release.filler_losses("w1 ", "", ["w2"])
 
 
 def test_out_of_vocabulary_words_count_as_they_are() -> None:

@@ -8,11 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from masked_rows import SMALL
 
 from uedp_bench.cli.main import run_cli
-from uedp_bench.models import bert
 from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.runner import execute
 from uedp_bench.spec.grid import expand
@@ -22,12 +19,6 @@ USERS, ANNOTATING = 60, 50
 FIRST = {"users": USERS, "users_per_round": 20, "rounds": 2, "noise_multiplier": 2.0}
 SECOND = {"users": ANNOTATING, "users_per_round": 10, "rounds": 1, "noise_multiplier": 1.5}
 WORDS = {"variant": "laplace", "unit": "user", "epsilon": 200.0, "words_per_unit": 20}
-
-
-@pytest.fixture(autouse=True)
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(bert.SIZES, "tiny", SMALL)
-    torch.set_num_threads(1)
 
 
 def spec_of(*mechanisms: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from masked_rows import SMALL, STATS, WORDS, learner_of, release_of, rows_of_words, task_with
+from masked_rows import STATS, WORDS, learner_of, release_of, rows_of_words, task_with
 
 from uedp_bench.contracts.capabilities import Completer, RowScorer, Scorer
 from uedp_bench.contracts.learner import Schedule
@@ -14,17 +14,8 @@ from uedp_bench.contracts.masked_model import MaskFiller
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import InputError
-from uedp_bench.models import bert
 from uedp_bench.tasks.tokens.rows import IGNORED
 from uedp_bench.training.plain import train_plain
-
-
-@pytest.fixture(autouse=True)
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The network of `configuration: tiny` in 2 layers of 32."""
-    monkeypatch.setitem(bert.SIZES, "tiny", SMALL)
-    torch.set_num_threads(1)
-
 
 # ------------------------------------------------------------------------------ rows and masks
 

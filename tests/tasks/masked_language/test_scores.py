@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
-from masked_rows import SMALL, release_of, rows_of_words, task_with
+from masked_rows import release_of, rows_of_words, task_with
 
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import InputError
-from uedp_bench.models import bert
 from uedp_bench.tasks.masked_language.masked_model import MaskedReader
 from uedp_bench.tasks.masked_language.scores import WordPieces
-
-
-@pytest.fixture(autouse=True)
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(bert.SIZES, "tiny", SMALL)
-    torch.set_num_threads(1)
 
 
 def test_a_uniform_model_has_the_vocabulary_s_size_to_the_pieces_of_a_word() -> None:

@@ -7,14 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from masked_rows import SMALL
 
 from uedp_bench.accounting.ledger import proven
 from uedp_bench.contracts.results import Result, RunSpec
 from uedp_bench.contracts.run_context import Speed
 from uedp_bench.errors import CapabilityError, InputError, PrivacyError
-from uedp_bench.models import bert
 from uedp_bench.one_run.components import build, build_sources
 from uedp_bench.one_run.planting import load_data, public_sizes
 from uedp_bench.one_run.preparing import Execution
@@ -25,13 +22,6 @@ from uedp_bench.spec.spec import parse_spec
 SIZES = {"users": 60, "valid_users": 0, "test_users": 6, "public_users": 20, "sentences": 2}
 OTHER = {"name": "embedded", "params": {**SIZES, "users": 50, "seed": 2}}
 DP_SGD = {"name": "dp-sgd", "params": {"batch_size": 30, "steps": 2, "noise_multiplier": 1.0}}
-WORDS = {"name": "dp-vocabulary", "params": {"epsilon": 6.0}}
-
-
-@pytest.fixture(autouse=True)
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(bert.SIZES, "tiny", SMALL)
-    torch.set_num_threads(1)
 
 
 def spec_of(name: str, *mechanisms: Any, **params: Any) -> RunSpec:

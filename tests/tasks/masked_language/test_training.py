@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from masked_rows import SMALL, STATS, learner_of, rows_of_words, task_with
+from masked_rows import STATS, learner_of, rows_of_words, task_with
 
 from uedp_bench.contracts.learner import Schedule
 from uedp_bench.contracts.run_context import Run, Speed
 from uedp_bench.corpus import Corpus
 from uedp_bench.mechanisms.private_training.dp_sgd import DPSGD
-from uedp_bench.models import bert
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping_rule import ONE_PASS
 from uedp_bench.training.device import CACHED_NUMBERS
@@ -24,12 +23,6 @@ from uedp_bench.training.unit_sums import RoundWork, Share, ShareWorker, WorkerS
 from uedp_bench.training.vector import FlatModule
 
 STEPS = {"steps": 2, "batch_size": 20, "clip": 0.5, "optimizer": "sgd"}
-
-
-@pytest.fixture(autouse=True)
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(bert.SIZES, "tiny", SMALL)
-    torch.set_num_threads(1)
 
 
 def _flat(module: torch.nn.Module) -> torch.Tensor:

@@ -8,7 +8,6 @@ import numpy as np
 import parallel_rows
 import pytest
 
-from uedp_bench.contracts.capabilities import PairScorer, RowScorer, Translator, capabilities
 from uedp_bench.errors import InputError
 from uedp_bench.models.networks.modules import ModuleSet
 from uedp_bench.tasks.translation.translator import PairReader, TranslatorRelease
@@ -19,13 +18,6 @@ TEXTS = ["der Arzt hat die Tablette gesehen .", "eine Frau", "", "ohne den Vertr
 @pytest.fixture(scope="module")
 def release() -> TranslatorRelease:
     return parallel_rows.release()
-
-
-def test_capabilities(release: TranslatorRelease) -> None:
-    assert isinstance(release, Translator)
-    assert isinstance(release, PairScorer)
-    assert isinstance(release, RowScorer)
-    assert {"Translator", "PairScorer", "RowScorer"} <= {*capabilities(release)}
 
 
 @pytest.mark.parametrize("beams", [1, 3])
