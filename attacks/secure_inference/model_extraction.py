@@ -183,16 +183,15 @@ def _flat(inputs: Any) -> FloatArray:
 
 
 def _copy(queries: _Queries, labels: IntArray) -> IntArray:
-    """(test,) classes by a model that learnt labels (queries,), without -1 and very rare ones."""
+    """(test,) classes by a model that learnt labels (queries,), those that are -1 left out."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import GridSearchCV
     from sklearn.preprocessing import MaxAbsScaler
 
-    counts = np.bincount(labels[labels >= 0])
-    learnable = np.flatnonzero(counts >= _FOLDS)  # what is rarer is not in all parts of training
-    if len(learnable) < 2:
-        return np.full(len(queries.test_answers), counts.argmax())
-    some = np.isin(labels, learnable)
+    some = labels >= 0
+    classes = np.unique(labels[some])
+    if len(classes) < 2 or np.bincount(labels[some])[classes].min() < _FOLDS:
+        return np.full(len(queries.test_answers), np.bincount(labels[some]).argmax())
     scaler = MaxAbsScaler().fit(queries.queries)
     strengths = {"C": np.logspace(-1, 3, 5)}
     model = GridSearchCV(LogisticRegression(max_iter=500), strengths, cv=_FOLDS)
