@@ -62,6 +62,13 @@ def _check_elsewhere(task: Task[Any], pipeline: Pipeline) -> None:
         )
 
 
+class Setting(NamedTuple):
+    """Task with its model, and mechanisms, of a run that this one was compared with."""
+
+    task: Task[Any]
+    pipeline: Pipeline
+
+
 class Sources(NamedTuple):
     """Sources of the rows of a run.
 
@@ -83,7 +90,7 @@ class Components:
         pipeline: pipeline of the mechanisms.
         unprotected: training without noise, where no mechanism trains and for models that attacks
             ask for.
-        tried: pipelines of the runs compared to choose this one, itself among them; none where
+        tried: settings of the runs compared to choose this one, itself among them; none where
             nothing was chosen.
     """
 
@@ -92,7 +99,7 @@ class Components:
     pipeline: Pipeline
     attacks: tuple[Attack[Any], ...]
     unprotected: TrainingMechanism[Any]
-    tried: tuple[Pipeline, ...] = ()
+    tried: tuple[Setting, ...] = ()
 
     @property
     def all(self) -> tuple[Component[Any], ...]:
@@ -147,14 +154,14 @@ def build(spec: RunSpec, sources: Sources | None = None) -> Components:
             f"attacks {', '.join(names)}: one run cannot hold an attack twice; give its "
             "parameters as lists to compare several"
         )
-    tried = tried_runs(spec) if spec.selection is not None else ()
+    tried = [(one, _task(one)) for one in tried_runs(spec)] if spec.selection is not None else []
     return Components(
         sources or build_sources(spec),
         task,
         pipeline,
         attacks,
         unprotected,
-        tuple(_pipeline(one, _bare_task(one), unprotected) for one in tried),
+        tuple(Setting(each, _pipeline(one, each, unprotected)) for one, each in tried),
     )
 
 
@@ -167,12 +174,6 @@ def _task(spec: RunSpec) -> Task[Any]:
             f"{spec.model.name} is not one"
         )
     task: Task[Any] = kind.create(spec.task.params, model=model)
-    return task
-
-
-def _bare_task(spec: RunSpec) -> Task[Any]:
-    """The task of a run that is not run, without its model."""
-    task: Task[Any] = registry.tasks.create(spec.task.name, spec.task.params)
     return task
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -28,8 +29,9 @@ from uedp_bench.contracts.mechanism import Events, Mechanism, PublishingMechanis
 from uedp_bench.contracts.recorded_identity import unreviewed
 from uedp_bench.contracts.results import RunSpec
 from uedp_bench.contracts.source import CorpusStats
+from uedp_bench.contracts.task import Task
 from uedp_bench.corpus import Corpus, distinct, row_names, user_names
-from uedp_bench.errors import PrivacyError
+from uedp_bench.errors import InputError, PrivacyError
 from uedp_bench.one_run.components import Components
 from uedp_bench.one_run.evaluation import Attacked
 from uedp_bench.one_run.pipeline import Pipeline, Promises
@@ -38,15 +40,22 @@ from uedp_bench.one_run.preparing import Prepared
 from uedp_bench.one_run.protecting import Protected
 
 
-def trials_of(selection: Selection, pipelines: Sequence[Pipeline], stats: CorpusStats) -> Trials:
+def trials_of(
+    selection: Selection,
+    pipelines: Sequence[Pipeline],
+    stats: CorpusStats,
+    refusals_of_tasks: Sequence[str] = (),
+) -> Trials:
     """Trials that the choice of hyper-parameters looked at.
 
     Args:
         selection: declaration in the spec.
         pipelines: mechanisms at every setting of the grid.
         stats: sizes of the training split.
+        refusals_of_tasks: reasons of tasks and models at these settings why nothing can be proven.
     """
-    refusals = dict.fromkeys(text for part in pipelines for text in part.refusals(stats))
+    refusals_of_parts = (text for part in pipelines for text in part.refusals(stats))
+    refusals = dict.fromkeys((*refusals_of_tasks, *refusals_of_parts))
     return Trials(
         selection,
         tuple(pipeline.plan(stats) for pipeline in pipelines),
@@ -248,7 +257,7 @@ def account(ready: Prepared, protected: Protected, attacked: Attacked) -> Accoun
     )
     selection: dict[str, Any] = {}
     if spec.selection is not None:
-        trials = trials_of(spec.selection, parts.tried, stats)
+        trials = _trials(parts, spec, spec.selection, ready.planted_corpus)
         checked, selection = charge(checked, trials)
     return Accounted(checked, selection, _checked_ceilings(checked, events, attacked))
 
@@ -283,7 +292,41 @@ def planned_guarantees(
     planned = (*claimed(promises.claims, spec.delta), *proofs)
     if spec.selection is None:
         return planned
-    return charge(planned, trials_of(spec.selection, parts.tried, stats))[0]
+    return charge(planned, _trials(parts, spec, spec.selection, planted_corpus))[0]
+
+
+def _trials(
+    parts: Components, spec: RunSpec, selection: Selection, planted_corpus: PlantedCorpus
+) -> Trials:
+    """Trials of a run, those among them that take words or classes from private rows."""
+    visible = planted_corpus.corpus.only("train", "valid", "public")
+    stats, refusals, seen = planted_corpus.stats, list[str](), {_text_of(parts.task)}
+    for task, pipeline in parts.tried:
+        text = _text_of(task)
+        if text not in seen:  # the released run's own were looked at
+            seen.add(text)
+            refusals += _undeclared(replace(parts, task=task), spec, planted_corpus.data.corpus)
+            if pipeline.vocabulary is not None:
+                continue
+            with suppress(InputError):  # who publishes vectors may have no text to make one of
+                refusals += _private_words(task.vocabulary(visible), pipeline, stats)
+    pipelines = [one.pipeline for one in parts.tried]
+    return trials_of(selection, pipelines, stats, refusals)
+
+
+def _text_of(task: Task[Any]) -> str:
+    """A task and its model with their parameters, as JSON."""
+    params = [each and each.params.model_dump(mode="json") for each in (task, task.model)]
+    return json.dumps(params, sort_keys=True)
+
+
+def _private_words(
+    vocabulary: Vocabulary | None, pipeline: Pipeline, stats: CorpusStats
+) -> list[str]:
+    """Reason why a vocabulary breaks a proof; none for a public one."""
+    if vocabulary is None or not vocabulary.private or pipeline.only_processes(stats):
+        return []
+    return [f"the vocabulary comes from private text ({vocabulary.origin})"]
 
 
 def _proven(
@@ -312,9 +355,8 @@ def _proven(
         refusals += later.all_refusals()
         needed += conditions_of_rows(second, generated=later.generated)
     refusals += _undeclared(parts, spec, planted_corpus.data.corpus)
-    private_words = vocabulary.origin if vocabulary is not None and vocabulary.private else None
-    if private_words is not None and events and not parts.pipeline.only_processes(stats):
-        refusals.append(f"the vocabulary comes from private text ({private_words})")
+    if events:
+        refusals += _private_words(vocabulary, parts.pipeline, stats)
     try:
         check_plan(promises.events, events)
     except PrivacyError as error:
