@@ -309,10 +309,3 @@ def test_nan_scores_are_an_error(development_corpus: Corpus, make_run: RunMaker)
     attack, after, what = planted(development_corpus)
     with pytest.raises(InputError, match="NaN"):
         attack.run(FakeScorer(train_texts(after), gain=np.nan), what, after, make_run(1))
-
-
-def test_nothing_left_to_score_is_an_error(development_corpus: Corpus, make_run: RunMaker) -> None:
-    attack, after, what = planted(development_corpus)
-    gone = replace(after, texts=tuple(f"{text} x" for text in after.texts))
-    with pytest.raises(InputError, match=r"membership: .*every record"):
-        attack.run(FakeScorer(), what, gone, make_run(1))

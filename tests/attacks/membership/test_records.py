@@ -27,12 +27,12 @@ def planted(replaced: set[int]) -> PlantedMembership:
     )
 
 
-@pytest.mark.parametrize("replaced", [{0, 1}, {3, 5}])
-def test_one_user_left_on_a_side_is_refused(replaced: set[int]) -> None:
+@pytest.mark.parametrize("replaced", [{0, 1}, {3, 5}, {*range(6)}])
+def test_fewer_than_two_users_on_a_side_are_refused(replaced: set[int]) -> None:
     with pytest.raises(InputError, match=r"membership\.held_out_users"):
         records_of(planted(replaced), CORPUS)
     records, _ = records_of(planted(set()), CORPUS)
-    with pytest.raises(InputError, match=r"1 user of .* with a class"):
+    with pytest.raises(InputError, match=r"[01] user of .* with a class"):
         records.only(~np.isin(records.rows, list(replaced)), "with a class")
 
 
