@@ -83,6 +83,22 @@ def test_as_many_rounds_as_may_be_end_soon():
     )
 
 
+# Epsilons of the Gaussian limit (one round: exact). Rounding takes all of these divergences away.
+@pytest.mark.parametrize(
+    ("rate", "noise", "rounds", "delta", "exact"),
+    [
+        (1e-6, 1e5, 1, 1e-12, 9.02e-12),
+        (0.5, 1e8, 10**12, 1e-5, 0.01251),
+        (1e-3, 1e6, 10**12, 1e-6, 0.002718),
+    ],
+)
+def test_rounding_leaves_no_epsilon_of_0(rate, noise, rounds, delta, exact):
+    event = sampled(rate, noise)
+    assert rdp_epsilon([(event, rounds)], "add-or-remove", delta) >= exact
+    divergences = renyi_of.renyi([Repeated(count=rounds, event=event)], "add-or-remove", ALONE)
+    assert renyi_of.renyi_epsilon(divergences, delta) >= exact
+
+
 @pytest.mark.parametrize("count", [11, 40, 300])
 def test_coins_that_are_not_told_apart_cost_no_less(monkeypatch, count):
     epsilons = np.linspace(-3.0, 6.0, 41)

@@ -19,6 +19,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from uedp_bench.accounting.accountants.loss_pairs import loss_pairs, pairs_epsilon
 from uedp_bench.accounting.accountants.privacy_loss_grid import epsilon_at
@@ -45,6 +46,18 @@ _Rounds = tuple[tuple[Known, int], ...]
 _ROUNDING = 4e-16
 """Delta that rounding may hide a round: dp-accounting composes by Fourier transforms and does not
 count it. Some thirty times what shows at 1e5 rounds and delta 1e-12."""
+
+
+def least_divergences(orders: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Renyi divergences of a sampled round, in nats, that rounding may have made 0 or negative.
+
+    Epsilon is 0 where delta exceeds the root of a divergence: one that is too small by half is safe
+    there (Pinsker's inequality), and these are twice what rounding took off, at most.
+
+    Args:
+        orders: (n,) above 1.
+    """
+    return 2e-15 / np.minimum(orders - 1.0, 1.0)
 
 
 def library_epsilons(
@@ -91,8 +104,18 @@ def rdp_epsilon(rounds: Sequence[tuple[Known, int]], adjacency: Adjacency, delta
 
 @lru_cache(maxsize=4096)
 def _rdp_epsilon(rounds: _Rounds, adjacency: Adjacency, delta: float) -> float:
+    from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
+
+    accountant = _renyi(rounds, adjacency)
     with _without_warnings():
-        return float(_renyi(rounds, adjacency).get_epsilon(delta))
+        epsilon = float(accountant.get_epsilon(delta))
+        if epsilon > 0.0:
+            return epsilon
+        # The library says 0 where rounding leaves a divergence of 0, or a negative one.
+        sampled = sum(count for event, count in rounds if isinstance(event, PoissonSampled))
+        orders = np.asarray(accountant._orders)
+        divergences = np.maximum(accountant._rdp, sampled * least_divergences(orders))
+        return float(compute_epsilon(orders, divergences, delta)[0])
 
 
 @lru_cache(maxsize=64)

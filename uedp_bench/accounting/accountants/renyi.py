@@ -22,6 +22,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from uedp_bench.accounting.accountants.dp_accounting import least_divergences, to_dp_event
 from uedp_bench.accounting.banded_factorization import BandedFactorization
 from uedp_bench.accounting.event_contract import (
     AccountantTable,
@@ -211,8 +212,6 @@ def _of_fixed_size(base: FixedSizeSampled) -> Array:
     import dp_accounting as dp
     from dp_accounting.rdp import RdpAccountant
 
-    from uedp_bench.accounting.accountants.dp_accounting import to_dp_event
-
     if base.sample > base.population:
         raise Refusal(f"a round draws {base.sample} units of {base.population}")
     if base.event.noise_multiplier == 0.0:
@@ -321,7 +320,7 @@ def _divergences(upper: _Weighted, lower: _Weighted, scale: float) -> Array:
         order = ORDERS[at]
         for side, (p, q) in enumerate(((u, v), (v, u))):
             out[side, at] = _log_sum(log_phi + order * p + (1.0 - order) * q) / (order - 1.0)
-    return np.maximum(out, 0.0)
+    return np.maximum(out, least_divergences(ORDERS))
 
 
 def _gap(mixture: _Weighted) -> float:
