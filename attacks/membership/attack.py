@@ -224,7 +224,8 @@ class Membership(Attack[MembershipParams]):
         """Holds out whole users, by public numbers of theirs, and draws equally many members.
 
         The share holds on average; `held_out_users` is a quota, which guarantees assume. Rows of
-        the held-out users in `valid` are held out too; their test rows stay.
+        the held-out users in `valid` are withdrawn, so that shadow models train on rows of one
+        split on either side; their test rows stay.
 
         Raises:
             InputError: if the train split has too few users.
@@ -241,9 +242,10 @@ class Membership(Attack[MembershipParams]):
             )
         drawn = users[np.argsort(numbers)][: 2 * size]
         out, members = np.sort(drawn[:size]), np.sort(drawn[size:])
-        planted = _judged(corpus, (members, out), train)
-        moved = corpus.where("train", "valid") & np.isin(corpus.users, out)
-        return corpus.with_split(moved, "held_out"), planted
+        planted, is_out = _judged(corpus, (members, out), train), np.isin(corpus.users, out)
+        checked = np.flatnonzero(corpus.where("valid") & is_out)
+        planted = planted.model_copy(update={"withdrawn": tuple(checked.tolist())})
+        return corpus.with_split(train & is_out, "held_out"), planted
 
     def planted_in(self, corpus: Corpus) -> PlantedMembership:
         """Users with rows in `train` are members, users with rows in `held_out` alone are not.

@@ -80,14 +80,16 @@ def test_whole_users_are_held_out_and_members_are_others(development_corpus: Cor
     assert (before.where("public") == after.where("public")).all()
 
 
-def test_rows_of_held_out_users_in_valid_are_held_out_but_not_scored(
+def test_rows_of_held_out_users_in_valid_are_withdrawn_and_not_scored(
     development_corpus: Corpus,
 ) -> None:
     some = (np.arange(len(development_corpus)) % 6 == 0) & development_corpus.where("train")
     mixed = development_corpus.with_split(some, "valid")
     _, after, what = planted(mixed)
-    assert not np.isin(after.users[after.where("valid")], what.non_members).any()
+    theirs = np.isin(after.users, what.non_members)  # shadow models see no withdrawn row
+    assert what.withdrawn == (*np.flatnonzero(mixed.where("valid") & theirs).tolist(),)
     assert mixed.where("train")[list(what.rows)].all()
+    assert after.where("held_out").sum() == (mixed.where("train") & theirs).sum()
 
 
 def test_a_tenth_is_held_out_of_many_users(make_corpus: Callable[..., Corpus]) -> None:
