@@ -287,8 +287,9 @@ class FederatedNER(System[FederatedNERParams]):
 def federated_ner_claim(records: int, epochs: int, noise_multiplier: float) -> Claim:
     """Claim that Jana and Biemann 2021 print for `epochs` epochs, at any batch size.
 
-    Their table 2 is reproduced to its digits by `records * epochs` steps at a sampling rate of
-    1 / records, with the accountant of that time's TensorFlow Privacy.
+    Their table 2 is reproduced to its digits (but for its 0.022, which is 0.0226) by
+    `records * epochs` steps at a sampling rate of 1 / records, with the accountant of that time's
+    TensorFlow Privacy.
 
     Args:
         records: public number of records of all clients together; 14,987 in the paper.
