@@ -56,11 +56,13 @@ class Annotation:
         mentions: (mentions, 4) row, start, end, index into `types`.
         types: types of mentions, sorted.
         rows: (rows,) True for rows that have a value: null means that nobody annotated them.
+        by_tags: True if some rows have tags, whose scheme follows from all of them.
     """
 
     mentions: IntArray
     types: tuple[str, ...]
     rows: BoolArray
+    by_tags: bool = False
 
     def layer(self, texts: Sequence[str]) -> Layer:
         """Build a layer of a corpus."""
@@ -169,7 +171,8 @@ class _Reading:
         number = np.array([types.index(name) for name in self._types], dtype=np.int64)
         mentions = np.concatenate([np.empty((0, 4), dtype=np.int64), *self._mentions])
         mentions[:, 3] = number[mentions[:, 3]]
-        return Annotation(mentions, types, np.concatenate([np.empty(0, bool), *self._annotated]))
+        rows = np.concatenate([np.empty(0, bool), *self._annotated])
+        return Annotation(mentions, types, rows, bool(self.tags))
 
     def _add(self, row: int, spans: Iterable[tuple[int, int, str]]) -> None:
         types = self._types

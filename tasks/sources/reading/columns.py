@@ -64,6 +64,12 @@ PUBLIC = SPLITS.index("public")
 AT_ONCE = 8_192
 """Values of a column in memory that are read together."""
 
+LAYOUT = (
+    "neighbours have files of one layout: the scheme of a column of tags, and what the columns of "
+    "a CoNLL file hold, follow from all rows"
+)
+"""Assumption of guarantees about files of tags or of tokens."""
+
 NO_TOKEN = re.compile("[\\s\0\ud800-\udfff]")
 """White space, and what no text has."""
 
@@ -205,6 +211,7 @@ def corpus_of_columns(
         records=_records(columns, params, owner),
         ids=None if params.id_column is None else ids,
         user_names=user_names,
+        quotas=(LAYOUT,) if any(each.by_tags for each in annotated.values()) else (),
     )
     if params.user_column is None:
         corpus = with_lone_rows(corpus)

@@ -16,6 +16,7 @@ from uedp_bench.components.registry import sources
 from uedp_bench.contracts.source import SCORED_STAY
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.data import table_columns
+from uedp_bench.tasks.sources.reading.columns import LAYOUT
 
 EACH = 3
 
@@ -152,7 +153,8 @@ def test_who_leaves_a_file_moves_nobody_else(read: Callable[..., Corpus], name: 
     tokens, documents = "gold" in whole.layers, whole.user_count < len(whole)
     if tokens and name in ("public share", "tuned"):
         return  # its splits are cut
-    assert whole.quotas == ((SCORED_STAY,) if "public_share" in params else ())
+    shared = SCORED_STAY if "public_share" in params else None
+    assert whole.quotas == tuple(filter(None, (LAYOUT if tokens else None, shared)))
     before = Choices(whole)
     choices = [
         choose for what, choose in CHOICES.items() if not (tokens and what == "client by label")
@@ -205,6 +207,26 @@ def test_rows_with_ids_stay_where_their_content_changes(tmp_path: Path) -> None:
     after = load([row._replace(text=f"another text {at}") for at, row in enumerate(ROWS)])
     for choose in (split, CHOICES["client by user"], CHOICES["client by row"], used_round):
         assert np.array_equal(choose(before), choose(after))
+
+
+@pytest.mark.parametrize(
+    ("odd", "rows"),
+    [
+        ("1\tx\tO\n3\ty\tO\n\n", "1\ta\tO\n2\tb\tO\n\n"),  # the first column counts no words then
+        ("o\tO\n\n", "a\tX\nb\tX\n\n"),  # else the tags are of the kind that has no outside
+    ],
+    ids=["counted words", "categories"],
+)
+def test_a_layout_that_follows_from_all_rows_is_assumed(
+    tmp_path: Path, odd: str, rows: str
+) -> None:
+    read = []
+    for text in (9 * rows + odd, 9 * rows):
+        (tmp_path / "x.conll").write_text(text)
+        read.append(sources.create("text", {"path": tmp_path / "x.conll"}).load())
+    spans = [corpus.layers["gold"].spans.table().tolist()[:2] for corpus in read]
+    assert (read[0].texts[0], spans[0]) != (read[1].texts[0], spans[1])
+    assert all(LAYOUT in corpus.quotas for corpus in read)
 
 
 def test_the_order_of_a_file_decides_nothing(tmp_path: Path) -> None:
