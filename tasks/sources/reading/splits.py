@@ -31,8 +31,8 @@ CutBy = Literal["user", "row"]
 """Unit that moves to another split."""
 
 QUOTA = (
-    "neighbours have the same rows in the split {0!r}: its share left it empty, so that the user "
-    "with the nearest number was moved"
+    "neighbours have the same rows in the split {0!r}: its share left it one user at most, and "
+    "where it leaves none, the one with the nearest number is moved"
 )
 """Assumption of guarantees about a corpus of few users."""
 
@@ -99,7 +99,8 @@ def cut_missing_splits(
 
     Each moves by a public number of its own (`corpus.public_numbers`), whoever else is there, so
     that shares are binomial. Where a share leaves a split empty, as it may among few users, the one
-    whose number is nearest moves, and guarantees say that they assume it (`Corpus.quotas`).
+    whose number is nearest moves. Guarantees say that they assume it (`Corpus.quotas`), also where
+    the only one of a split keeps others from being moved.
 
     Args:
         corpus: its split, its users and their names, and its labels.
@@ -131,6 +132,7 @@ def cut_missing_splits(
         moved = (out == TRAIN) & (low <= numbers) & (numbers < low + share)
         if not moved.any() and (out == TRAIN).any():
             moved = (out == TRAIN) & (numbers == _nearest(numbers[out == TRAIN], low))
+        if len(np.unique(numbers[moved])) == 1:
             quotas.append(QUOTA.format(SPLITS[kind]))
         out[moved] = kind
         low += share

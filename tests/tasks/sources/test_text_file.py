@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uedp_bench.components.registry import sources
-from uedp_bench.corpus import Corpus
+from uedp_bench.corpus import Corpus, owner_numbers
 from uedp_bench.errors import InputError
 from uedp_bench.tasks.sources.reading.splits import SplitParams, cut_missing_splits
 
@@ -146,6 +146,12 @@ def test_few_users_fill_a_split_and_guarantees_assume_it() -> None:
     cut = cut_missing_splits(corpus_of([0, 1, 2]), SplitParams(valid=0, test=0.01), "text")
     assert cut.where("test").sum() == 1
     assert "'test'" in cut.quotas[0]
+    # The only user of a split, who came there by its share, keeps another from being moved.
+    many = corpus_of(range(60))
+    shares = np.sort(owner_numbers(many, 0, "source", "splits"))[:2]
+    for least, quotas in ((shares.mean(), 1), (np.nextafter(shares[1], 1), 0)):
+        cut = cut_missing_splits(many, SplitParams(valid=0, test=least), "text")
+        assert (cut.where("test").sum(), len(cut.quotas)) == (2 - quotas, quotas)
     with pytest.raises(InputError, match=r"1 training users.*test=0\.01"):
         cut_missing_splits(corpus_of([0, 0]), SplitParams(valid=0, test=0.01), "text")
 
