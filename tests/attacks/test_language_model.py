@@ -353,14 +353,14 @@ def test_attributes_of_people_are_read_from_published_text(judge, make_corpus) -
     assert nothing.metrics["accuracy_sex"].value == majority
     vectors = published(train.with_vectors(np.zeros((len(train), 2))))
     assert "vectors" in attack.refuses(vectors, corpus)
-    asked, rare = len(judge.bodies), np.where(corpus.users < 2, corpus.users, -1)
+    requests, rare = len(judge.bodies), np.where(corpus.users < 2, corpus.users, -1)
     corpus = replace(corpus, attributes={**corpus.attributes, "rare": rare},
                      attribute_names={**corpus.attribute_names, "rare": ("a", "b")})  # fmt: skip
     with pytest.raises(InputError, match=r"attribute-inference\.people.*'rare'"):
         AttributeInference.create(values | {"people": 2}).run(
             published(train), secret, corpus, run_of(1)
         )
-    assert len(judge.bodies) == asked
+    assert len(judge.bodies) == requests
 
 
 def test_people_are_linked_by_what_they_wrote(judge, make_corpus) -> None:
