@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 from model_learners import MODELS, ROWS, USERS, learner_of_model
+from toy import cohort_of
 
 from uedp_bench.one_run.runner import Meter
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.device import choose_device
 from uedp_bench.training.local import LocalTraining
-from uedp_bench.training.sampling import Cohort
 from uedp_bench.training.unit_sums import RoundWork, Share, ShareWorker, WorkerSetup
 
 pytestmark = [
@@ -25,8 +25,7 @@ FROZEN = ("vectors", "convolutions", "words of vectors, crf")
 def _sum(name: str, device: str, refusal: str | None) -> torch.Tensor:
     setup = WorkerSetup(learner_of_model(name), LocalTraining(), device, 1, (), 4, refusal)
     worker = ShareWorker(setup)
-    owner = np.repeat(np.arange(len(USERS)), [len(rows) for rows in USERS])
-    cohort = Cohort.build(owner, np.concatenate(USERS), np.ones(len(ROWS)), len(USERS))
+    cohort = cohort_of(USERS)
     cohort = cohort._replace(seeds=np.arange(100, 100 + len(ROWS))[cohort.rows][None])
     work = RoundWork(worker.trainer.flat.vector.clone(), Limits(0.1))
     total: torch.Tensor = worker.unit_sum(work, Share(cohort, np.ones(len(USERS)))).total

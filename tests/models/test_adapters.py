@@ -11,6 +11,7 @@ import pytest
 import torch
 from learners import sizes
 from torch import nn
+from toy import cohort_of
 from transformers import BertConfig, BertModel, GPT2Config, GPT2LMHeadModel
 
 from uedp_bench.components.registry import models, tasks
@@ -24,7 +25,6 @@ from uedp_bench.one_run.training_stages import train_plainly
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping_rule import ONE_PASS
 from uedp_bench.training.local import LocalTraining
-from uedp_bench.training.sampling import Cohort
 from uedp_bench.training.unit_sums import RoundWork, Share, ShareWorker, WorkerSetup
 
 TEXTS = ["the cat sat on the mat", "a dog ran in the park", "birds sing in the tall old trees"] * 4
@@ -243,9 +243,8 @@ def test_adapters_are_clipped_in_one_pass_as_update_by_update(
     generator = torch.Generator().manual_seed(3)
     for weight in trainable(learner.module).values():  # so that both matrices have gradients
         weight.normal_(std=0.3, generator=generator)
-    owner, rows = np.array([0, 0, 0, 1, 2, 2]), np.arange(6)
     rng = np.random.default_rng(1)
-    cohort = Cohort.build(owner, rows, np.ones(6), 3).drawn(1, None, rng, rng)
+    cohort = cohort_of([[0, 1, 2], [3], [4, 5]]).drawn(1, None, rng, rng)
     sums, workers = [], []
     for refused in (None, "a test asks for it"):
         setup = WorkerSetup(learner, LocalTraining(), "cpu", 1, (), most=4, refusal=refused)

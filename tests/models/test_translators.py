@@ -9,6 +9,7 @@ import numpy as np
 import parallel_rows
 import pytest
 import torch
+from toy import cohort_of
 
 from uedp_bench.errors import InputError
 from uedp_bench.models.translators import Marian, MarianParams
@@ -19,7 +20,6 @@ from uedp_bench.tasks.translation.translator import (
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping_rule import ONE_PASS
 from uedp_bench.training.local import LocalTraining
-from uedp_bench.training.sampling import Cohort
 from uedp_bench.training.unit_sums import RoundWork, Share, ShareWorker, WorkerSetup
 
 
@@ -131,7 +131,7 @@ def test_a_share_of_pairs_is_the_sum_of_clipped_updates(release: TranslatorRelea
     learner = release.learner(rows)
     worker = ShareWorker(WorkerSetup(learner, LocalTraining(), "cpu", seed=1, injected=(), most=4))
     units = np.arange(6)
-    cohort = Cohort.build(units, units, np.ones(6), 6)
+    cohort = cohort_of(units[:, None])
     cohort = cohort._replace(seeds=np.zeros((1, *cohort.rows.shape), np.int64))
     work = RoundWork(worker.trainer.flat.vector.clone(), Limits(0.05))
     together = worker.unit_sum(work, Share(cohort, np.ones(6)))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from learners import flat
-from toy import ToyLearner, toy_run
+from toy import ToyLearner, toy_plan, toy_run
 
 from uedp_bench.accounting.events import Repeated
 from uedp_bench.contracts.mechanism import TrainingMechanism
@@ -17,13 +17,10 @@ from uedp_bench.randomness import scope_of
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.identity import identity_parts
 from uedp_bench.spec.spec import parse_spec
-from uedp_bench.training.bounds import FlatBound
 from uedp_bench.training.federated import train_federated
 from uedp_bench.training.federation import Federation
-from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.noise import IndependentGaussian
 from uedp_bench.training.sampling import PoissonSampler
-from uedp_bench.training.server import SgdServer
 
 STATS = CorpusStats(10, 10, 0, 0, public=True)
 USERS = [0, 1, 2, 3, 4, 5]
@@ -39,17 +36,8 @@ def identity(**mechanism: object) -> dict[str, object]:
 
 
 def plan(rounds: int = 1, noise: float = 1.0) -> Federation:
-    index = ToyLearner(np.zeros((6, 2)), USERS).corpus.rows_of_user
-    return Federation(
-        rounds=rounds,
-        units=index,
-        sampler=PoissonSampler(6, 0.5),
-        local=LocalTraining(),
-        bound=FlatBound(1.0),
-        noise=IndependentGaussian(noise),
-        denominator=1.0,
-        server=SgdServer(),
-    )
+    sampler = PoissonSampler(6, 0.5)
+    return toy_plan(USERS, rounds=rounds, sampler=sampler, noise=IndependentGaussian(noise))
 
 
 def test_a_call_draws_afresh_and_a_keyed_stream_does_not() -> None:

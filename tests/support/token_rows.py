@@ -83,6 +83,20 @@ class TokenLearner(Learner):
         raise NotImplementedError
 
 
+class NextWord(nn.Module):
+    """Logits that are linear in the last word: gradients of different words are orthogonal."""
+
+    def __init__(self, words: int) -> None:
+        super().__init__()
+        self.register_buffer("table", torch.eye(words))
+        self.out = nn.Linear(words, words, bias=False)
+        nn.init.zeros_(self.out.weight)
+
+    def forward(self, tokens: Tensor, seeds: Tensor | None = None) -> Tensor:
+        logits: Tensor = self.out(self.table[tokens])  # type: ignore[index]
+        return logits
+
+
 def recurrent(
     *, coupled: bool, projection: int | None, bias: bool, rate: float, layers: int = 1
 ) -> RecurrentNetwork:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -14,10 +16,15 @@ from uedp_bench.contracts.learner import Batch, Learner, Losses
 from uedp_bench.contracts.release import Release
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.contracts.source import CorpusStats
-from uedp_bench.corpus import Corpus, IntArray
+from uedp_bench.corpus import Corpus, FloatArray, Index, IntArray
 from uedp_bench.training import unit_sums
+from uedp_bench.training.bounds import Bound, FlatBound
 from uedp_bench.training.clipping_rule import one_pass_refusal
+from uedp_bench.training.federation import Federation
 from uedp_bench.training.local import LocalTraining
+from uedp_bench.training.noise import IndependentGaussian
+from uedp_bench.training.sampling import Cohort, PoissonSampler
+from uedp_bench.training.server import SgdServer
 
 
 class Linear(nn.Module):
@@ -68,6 +75,26 @@ def toy_run(seed: int = 0, users: int = 10, rows: int = 10, scope: str = "") -> 
     """A run with public sizes."""
     stats = CorpusStats(users, rows, sensitive_rows=0, entities=0, public=True)
     return Run(seed, stats, scope=scope)
+
+
+def toy_plan(
+    users: Sequence[int] | IntArray, bound: Bound | None = None, **changes: Any
+) -> Federation:
+    """One round of everybody, clipped at 1 by default, without noise; `users` are those of rows."""
+    units = Index.build(np.array(users), np.arange(len(users)), max(users) + 1)
+    plan = Federation(
+        rounds=1, units=units, sampler=PoissonSampler(len(units), 1.0), local=LocalTraining(),
+        bound=bound or FlatBound(1.0), noise=IndependentGaussian(0.0), denominator=1.0,
+        server=SgdServer(),
+    )  # fmt: skip
+    return replace(plan, **changes)
+
+
+def cohort_of(units: Sequence[Sequence[int]], weights: FloatArray | None = None) -> Cohort:
+    """Units with these rows, whose weights are 1 by default; nothing is drawn for them."""
+    owner = np.repeat(np.arange(len(units)), [len(rows) for rows in units])
+    rows = np.concatenate([np.array(rows, dtype=np.int64) for rows in units])
+    return Cohort.build(owner, rows, np.ones(len(rows)) if weights is None else weights, len(units))
 
 
 _RULES: dict[tuple[type[ToyLearner], int, LocalTraining], str | None] = {}

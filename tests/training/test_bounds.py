@@ -12,11 +12,10 @@ import pytest
 import torch
 from learners import NetworkLearner, flat
 from torch import Tensor
-from toy import ToyLearner, toy_run
+from toy import ToyLearner, toy_plan, toy_run
 
 from uedp_bench.accounting.events import Gaussian, PoissonSampled, Repeated
 from uedp_bench.contracts.run_context import Speed
-from uedp_bench.corpus import Index
 from uedp_bench.errors import PrivacyError
 from uedp_bench.training.bounds import (
     AdaptiveBound,
@@ -41,12 +40,7 @@ ADAPTIVE = AdaptiveBound(total=0.4, quantile=0.5, expected=4.0, rate=0.3, count_
 
 
 def _plan(users: Sequence[int], bound: Bound, **changes: Any) -> Federation:
-    units = Index.build(np.array(users), np.arange(len(users)), max(users) + 1)
-    plan = Federation(
-        rounds=1, units=units, sampler=PoissonSampler(len(units), 1.0), local=LocalTraining(),
-        bound=bound, noise=IndependentGaussian(1.0), denominator=1.0, server=SgdServer(),
-    )  # fmt: skip
-    return replace(plan, **changes)
+    return toy_plan(users, bound, **{"noise": IndependentGaussian(1.0), **changes})
 
 
 @dataclass

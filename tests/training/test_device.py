@@ -11,6 +11,7 @@ import pytest
 import torch
 from learners import DROPOUT_MODELS, DROPOUT_STATS, NetworkLearner, flat, learner_with_dropout
 from torch import nn
+from toy import cohort_of
 
 from uedp_bench.contracts.learner import Batch, Losses
 from uedp_bench.contracts.run_context import Run, Speed
@@ -28,7 +29,6 @@ from uedp_bench.training.device import (
 )
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.plain import plain_step
-from uedp_bench.training.sampling import Cohort
 from uedp_bench.training.unit_sums import RoundWork, Share, ShareWorker, WorkerSetup
 
 
@@ -48,8 +48,8 @@ class _Lowering(NetworkLearner):
 @pytest.mark.parametrize("bound", [1.0, float("inf")])
 def test_a_component_that_lowers_it_ends_bounded_training(bound: float) -> None:
     worker = ShareWorker(WorkerSetup(_Lowering(4), LocalTraining(), "cpu", 1, (), 4))
-    rows, rng = np.arange(4), np.random.default_rng(0)
-    cohort = Cohort.build(rows, rows, np.ones(4), 4).drawn(1, None, rng, rng)
+    rng = np.random.default_rng(0)
+    cohort = cohort_of([[0], [1], [2], [3]]).drawn(1, None, rng, rng)
     work = RoundWork(worker.trainer.flat.vector.clone(), Limits(bound))
     if bound < np.inf:
         with pytest.raises(PrivacyError, match="fewer digits"):
@@ -135,7 +135,7 @@ def test_a_share_of_a_round_does(epochs: int) -> None:
     setup = WorkerSetup(learner, LocalTraining(epochs=epochs), "cpu", seed=1, injected=(), most=4)
     worker = ShareWorker(setup)
     rng = np.random.default_rng(1)
-    cohort = Cohort.build(np.arange(6), np.arange(6), np.ones(6), 6).drawn(epochs, None, rng, rng)
+    cohort = cohort_of(np.arange(6)[:, None]).drawn(epochs, None, rng, rng)
     work = RoundWork(worker.trainer.flat.vector.clone(), Limits(total=1.0))
     assert float(worker.unit_sum(work, Share(cohort, np.ones(6))).total.norm()) > 0.0
     assert learner.zeros

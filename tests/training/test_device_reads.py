@@ -29,19 +29,17 @@ import torch
 from learners import NetworkLearner
 from token_rows import TOKENS, TokenLearner, recurrent
 from torch.utils._python_dispatch import TorchDispatchMode
+from toy import toy_plan
 
 from uedp_bench.contracts.learner import Learner
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.contracts.source import CorpusStats
-from uedp_bench.corpus import Index
 from uedp_bench.training import clipping
 from uedp_bench.training.bounds import AdaptiveBound, Bound, FlatBound, PerLayerBound, TwoLevelBound
 from uedp_bench.training.federated import train_federated
-from uedp_bench.training.federation import Federation
 from uedp_bench.training.ghost import norms
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.noise import IndependentGaussian
-from uedp_bench.training.sampling import PoissonSampler
 from uedp_bench.training.server import AdamServer
 
 _READS = {
@@ -132,23 +130,17 @@ def _by_round(path: Path, learner: Learner, monkeypatch: pytest.MonkeyPatch) -> 
     rows = len(learner.corpus)
     size = path.rows_of_unit
     owner = np.minimum(np.arange(rows) // size, (rows - 1) // size - (size > 1))  # one has more
-    federation = Federation(
-        rounds=2,
-        units=Index.build(owner, np.arange(rows), int(owner[-1]) + 1),
-        sampler=PoissonSampler(int(owner[-1]) + 1, 1.0),
-        local=path.local,
-        bound=path.bound,
-        noise=IndependentGaussian(0.5),
-        denominator=float(rows),
-        server=AdamServer(0.1),
-    )
+    plan = toy_plan(
+        owner, path.bound, rounds=2, local=path.local, noise=IndependentGaussian(0.5),
+        denominator=float(rows), server=AdamServer(0.1),
+    )  # fmt: skip
     with _counted(monkeypatch) as reads:
         marks = [0]
         run = Run(
             1, CorpusStats(rows, rows, 0, 0, public=True),
             progress=lambda *_: marks.append(len(reads.names)),
         )  # fmt: skip
-        train_federated(federation, learner, run)
+        train_federated(plan, learner, run)
     return [reads.names[a:b] for a, b in pairwise(marks)]
 
 

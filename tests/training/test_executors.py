@@ -16,12 +16,11 @@ import numpy as np
 import pytest
 import torch
 from learners import NetworkLearner, flat, learner_with_dropout, run_of
-from toy import ToyLearner, toy_run
+from toy import ToyLearner, cohort_of, toy_plan, toy_run
 
 from uedp_bench.contracts.learner import Batch
 from uedp_bench.contracts.run_context import Diary, Run
 from uedp_bench.contracts.transcript import MessageLog
-from uedp_bench.corpus import Index
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.private_training.dp_sgd import DPSGD
 from uedp_bench.mechanisms.private_training.federated_dp_sgd import FederatedDPSGD
@@ -35,7 +34,6 @@ from uedp_bench.training.federation import Federation, RoundQuery
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.noise import IndependentGaussian
 from uedp_bench.training.sampling import Cohort, PoissonSampler
-from uedp_bench.training.server import SgdServer
 from uedp_bench.training.unit_sums import RoundWork, Share, WorkerSetup
 
 LOCAL = LocalTraining(epochs=2, batch_size=1, learning_rate=0.3)
@@ -92,11 +90,9 @@ def team(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 def adaptive_plan(rounds: int = 4) -> Federation:
     """Six users of two rows each, a bound that moves, several local steps."""
-    return Federation(
-        rounds=rounds, units=Index.build(np.arange(12) // 2, np.arange(12), 6),
-        sampler=PoissonSampler(6, 0.8), local=LOCAL,
-        bound=AdaptiveBound(0.5, 0.5, 5.0, 0.5, 2.0), noise=IndependentGaussian(1.0),
-        denominator=5.0, server=SgdServer(),
+    return toy_plan(
+        np.arange(12) // 2, AdaptiveBound(0.5, 0.5, 5.0, 0.5, 2.0), rounds=rounds, local=LOCAL,
+        sampler=PoissonSampler(6, 0.8), noise=IndependentGaussian(1.0), denominator=5.0,
     )  # fmt: skip
 
 
@@ -175,8 +171,7 @@ def _round(points: Any) -> tuple[WorkerSetup, RoundWork, Cohort]:
     learner = ToyLearner(points, (rows // 2).tolist(), vectorised=False)
     setup = WorkerSetup(learner, LOCAL, "cpu", seed=1, injected=(), most=4)
     rng = np.random.default_rng(3)
-    users = len(points) // 2
-    cohort = Cohort.build(rows // 2, rows, np.ones(len(rows)), users).drawn(2, 1, rng, rng)
+    cohort = cohort_of(rows.reshape(-1, 2)).drawn(2, 1, rng, rng)
     return setup, RoundWork(torch.zeros(points.shape[1]), Limits(total=0.5)), cohort
 
 

@@ -12,6 +12,7 @@ import text_encoders  # noqa: F401  # registers a frozen encoder
 import torch
 from model_learners import ROWS, USERS, learner_of_model
 from torch import nn
+from toy import cohort_of
 
 from uedp_bench.contracts.learner import Batch, Learner, Losses
 from uedp_bench.training.bounds import Count, Limits
@@ -54,8 +55,7 @@ class _Scaled(Learner):
 
 
 def _cohort() -> Cohort:
-    owner = np.repeat(np.arange(len(USERS)), [len(rows) for rows in USERS])
-    cohort = Cohort.build(owner, np.concatenate(USERS), np.ones(len(ROWS)), len(USERS))
+    cohort = cohort_of(USERS)
     return cohort._replace(seeds=SEEDS[cohort.rows][None])
 
 

@@ -7,42 +7,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from toy import Linear, ToyLearner, toy_run
+from toy import Linear, ToyLearner, toy_plan, toy_run
 
 from uedp_bench.accounting.events import Gaussian, NonPrivate, PoissonSampled, Repeated
-from uedp_bench.contracts.run_context import Speed
-from uedp_bench.corpus import Index
 from uedp_bench.errors import PrivacyError
 from uedp_bench.training.bounds import FlatBound, Unbounded
 from uedp_bench.training.federated import train_federated
-from uedp_bench.training.federation import Federation
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.noise import IndependentGaussian
 from uedp_bench.training.sampling import PoissonSampler
 from uedp_bench.training.server import AdamServer, SgdServer
 
 
-def _plan(units: Index, **changes: object) -> Federation:
-    plan = Federation(
-        rounds=1,
-        units=units,
-        sampler=PoissonSampler(len(units), 1.0),
-        local=LocalTraining(learning_rate=1.0),
-        bound=FlatBound(1.0),
-        noise=IndependentGaussian(0.0),
-        denominator=1.0,
-        server=SgdServer(),
-    )
-    return replace(plan, **changes)  # type: ignore[arg-type]
-
-
-def _index(users: list[int]) -> Index:
-    return Index.build(np.array(users), np.arange(len(users)), max(users) + 1)
-
-
 def _weights(points: np.ndarray, users: list[int], **changes: object) -> torch.Tensor:
     learner = ToyLearner(points, users)
-    trained = train_federated(_plan(_index(users), **changes), learner, toy_run())
+    trained = train_federated(toy_plan(users, **changes), learner, toy_run())
     return trained.module.weight.detach()  # type: ignore[union-attr,return-value]
 
 
@@ -58,28 +37,15 @@ def test_one_adversarial_user_moves_the_sum_by_at_most_the_clip_bound(
     users = [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
     local = LocalTraining(epochs=epochs, batch_size=2, learning_rate=0.5, optimizer=optimizer)  # type: ignore[arg-type]
     bound = 0.7
-    honest = np.array(users) < 3
     with_user = _weights(points, users, bound=FlatBound(bound), local=local, denominator=1.0)
-    learner = ToyLearner(points[honest], [0, 0, 0, 1, 1, 1, 2, 2, 2])
     alone = [
         _weights(points[3 * u : 3 * u + 3], [0, 0, 0], bound=FlatBound(bound), local=local)
         for u in range(4)
     ]
-    assert len(learner.points) == 9
     for update in alone:
         assert float(update.norm()) <= bound * (1 + 1e-5)
     assert torch.isfinite(with_user).all()
     assert float(with_user.norm()) <= 4 * bound * (1 + 1e-5)
-
-
-def test_removing_a_user_changes_the_sum_by_at_most_the_bound_with_full_batches() -> None:
-    rng = np.random.default_rng(5)
-    points = 100 * rng.normal(size=(12, 6))
-    users = [0] * 3 + [1] * 3 + [2] * 3 + [3] * 3
-    with_user = _weights(points, users, bound=FlatBound(0.7))
-    without = _weights(points[:9], users[:9], bound=FlatBound(0.7))
-    change = float((with_user - without).norm())
-    assert 0.69 < change <= 0.7 * (1 + 1e-5)  # attained: the test would see a looser clip
 
 
 def test_unit_weights_scale_contributions() -> None:
@@ -98,14 +64,6 @@ def test_noise_scales_with_the_largest_weight_and_larger_weights_are_refused() -
         _weights(points, [0, 1], unit_weights=light, weight_bound=0.2)
 
 
-def test_noise_on_the_sum_has_the_stated_deviation() -> None:
-    points = np.zeros((4, 20_000))
-    weights = _weights(
-        points, [0, 1, 2, 3], bound=FlatBound(0.5), noise=IndependentGaussian(3.0), denominator=4.0
-    )
-    assert float(weights.std()) == pytest.approx(3.0 * 0.5 / 4.0, rel=0.03)
-
-
 def test_a_round_in_which_nobody_takes_part_still_adds_noise() -> None:
     points = np.ones((4, 1_000))
     nobody = PoissonSampler(4, 0.0)
@@ -113,16 +71,9 @@ def test_a_round_in_which_nobody_takes_part_still_adds_noise() -> None:
     assert float(weights.std()) == pytest.approx(1.0, rel=0.15)
 
 
-def test_rounds_draw_fresh_noise() -> None:
-    points = np.zeros((2, 20_000))
-    weights = _weights(points, [0, 1], rounds=4, noise=IndependentGaussian(1.0),
-                       sampler=PoissonSampler(2, 0.0))  # fmt: skip
-    assert float(weights.std()) == pytest.approx(2.0, rel=0.05)  # sqrt(4), not 4
-
-
 def test_the_event_states_the_noise_that_was_added_over_the_bound_that_was_enforced() -> None:
     learner = ToyLearner(np.ones((2, 3)), [0, 1])
-    plan = _plan(_index([0, 1]), bound=FlatBound(0.2), noise=IndependentGaussian(1.7), rounds=3)
+    plan = toy_plan([0, 1], bound=FlatBound(0.2), noise=IndependentGaussian(1.7), rounds=3)
     trained = train_federated(plan, learner, toy_run())
     gaussian = Gaussian(noise_multiplier=1.7)
     assert trained.rounds == (Repeated(count=3, event=PoissonSampled(rate=1.0, event=gaussian)),)
@@ -138,35 +89,20 @@ def test_row_weights_choose_rows_and_rows_per_unit_caps_them() -> None:
     assert weights.tolist() == pytest.approx([1.0, 0.0], abs=1e-5)
     learner = ToyLearner(points, [0, 0, 0, 0])
     run = toy_run()
-    train_federated(_plan(_index([0] * 4), rows_per_unit=2, rounds=5), learner, run)
+    train_federated(toy_plan([0] * 4, rows_per_unit=2, rounds=5), learner, run)
     assert run.counts["rows_trained"] == 10
     assert run.counts["weights_trained"] == 2
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_seed_others() -> None:
     learner = ToyLearner(np.ones((4, 8)), [0, 1, 2, 3])
-    plan = _plan(_index([0, 1, 2, 3]), noise=IndependentGaussian(1.0), rounds=3,
+    plan = toy_plan([0, 1, 2, 3], noise=IndependentGaussian(1.0), rounds=3,
                  sampler=PoissonSampler(4, 0.5))  # fmt: skip
     first, again, other = (
         train_federated(plan, learner, toy_run(seed)).module.weight for seed in (1, 1, 2)
     )
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
-
-
-def test_how_many_train_side_by_side_changes_nothing() -> None:
-    users = [0, 0, 0, 1, 2, 2, 2, 2, 2, 3, 3]
-    points = np.random.default_rng(1).normal(size=(len(users), 4))
-    local = LocalTraining(epochs=2, batch_size=2, learning_rate=0.3)
-    plan = _plan(_index(users), rounds=3, local=local, bound=FlatBound(5.0),
-                 sampler=PoissonSampler(4, 0.7))  # fmt: skip
-    weights = []
-    for chunk in (1, 2, 32):
-        run = replace(toy_run(), speed=Speed(chunk=chunk))
-        trained = train_federated(plan, ToyLearner(points, users), run)
-        weights.append(trained.module.weight.detach())
-    for other in weights[1:]:
-        torch.testing.assert_close(other, weights[0], rtol=1e-6, atol=1e-7)
 
 
 def test_server_optimisers() -> None:
@@ -197,7 +133,7 @@ class _KeepsInputs(Linear):
 def test_a_network_that_keeps_statistics_of_its_inputs_is_refused() -> None:
     learner = ToyLearner(np.ones((3, 4)), [0, 1, 2], vectorised=False)
     learner.module = _KeepsInputs(4)
-    plan = _plan(_index([0, 1, 2]))
+    plan = toy_plan([0, 1, 2])
     with pytest.raises(PrivacyError, match="'seen'"):
         train_federated(plan, learner, toy_run())
     train_federated(replace(plan, bound=Unbounded()), learner, toy_run())  # promises nothing
@@ -205,6 +141,6 @@ def test_a_network_that_keeps_statistics_of_its_inputs_is_refused() -> None:
 
 def test_counts_of_private_rows_are_marked_as_simulation_only() -> None:
     run = toy_run()
-    train_federated(_plan(_index([0, 1, 2])), ToyLearner(np.ones((3, 4)), [0, 1, 2]), run)
+    train_federated(toy_plan([0, 1, 2]), ToyLearner(np.ones((3, 4)), [0, 1, 2]), run)
     counted = set(run.counts) - {"weights_trained"}  # which says nothing of rows
     assert {f"cost.{name}" for name in counted} <= set(run.diagnostics["simulation_only"])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from toy import ToyLearner
+from toy import ToyLearner, cohort_of
 
 from uedp_bench.contracts.learner import Batch, Losses
 from uedp_bench.corpus import Corpus
@@ -29,14 +29,8 @@ from uedp_bench.training.local import (
 from uedp_bench.training.sampling import Cohort
 
 
-def _cohort(users: list[list[int]]) -> Cohort:
-    owner = np.repeat(np.arange(len(users)), [len(rows) for rows in users])
-    rows = np.concatenate([np.array(r, dtype=np.int64) for r in users])
-    return Cohort.build(owner, rows, np.ones(len(rows)), len(users))
-
-
 def _drawn(users: list[list[int]], local: LocalTraining, rng: np.random.Generator) -> Cohort:
-    return _cohort(users).drawn(local.epochs, local.batch_size, rng, rng)
+    return cohort_of(users).drawn(local.epochs, local.batch_size, rng, rng)
 
 
 def _updates(
@@ -280,7 +274,7 @@ def test_longer_units_decide_nothing_of_what_a_unit_sends(
     trainer = LocalTrainer(learner, local, "cpu")
     users = [list(range(size * unit, size * (unit + 1))) for unit in range(units)]
     longer = list(range(size * units, size * units + 6))
-    whole = _cohort([*users, longer])
+    whole = cohort_of([*users, longer])
     whole = whole.drawn(local.epochs, local.batch_size, *[np.random.default_rng(3)] * 2)
     theta = torch.zeros(3)
     alone = trainer.updates(theta, whole.take(np.arange(units)))

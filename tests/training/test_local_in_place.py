@@ -9,6 +9,7 @@ import pytest
 import torch
 from model_learners import MODELS, USERS, learner_of_model
 from torch import Tensor
+from toy import cohort_of
 
 from uedp_bench.contracts.learner import Batch, Learner
 from uedp_bench.training.bounds import Limits
@@ -28,11 +29,8 @@ def _learner(name: str) -> Learner:
 
 
 def _cohort(seed: int = 3) -> Cohort:
-    owner = np.repeat(np.arange(len(USERS)), [len(rows) for rows in USERS])
-    rows = np.concatenate(USERS)
     rng = np.random.default_rng(seed)
-    cohort = Cohort.build(owner, rows, np.ones(len(rows)), len(USERS))
-    return cohort.drawn(LOCAL.epochs, LOCAL.batch_size, rng, rng)
+    return cohort_of(USERS).drawn(LOCAL.epochs, LOCAL.batch_size, rng, rng)
 
 
 def _by_torch(learner: Learner, cohort: Cohort) -> Tensor:

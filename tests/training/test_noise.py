@@ -13,22 +13,18 @@ import pytest
 import torch
 from learners import flat
 from torch import Tensor
-from toy import ToyLearner, toy_run
+from toy import ToyLearner, toy_plan, toy_run
 
 from uedp_bench.accounting.banded_factorization import BandedFactorization
 from uedp_bench.accounting.events import Gaussian, NonPrivate, PoissonSampled, Repeated
 from uedp_bench.accounting.guarantee import NoiseSource
-from uedp_bench.corpus import Index
 from uedp_bench.errors import PrivacyError
 from uedp_bench.randomness import Stream
 from uedp_bench.training import noise as noise_module
 from uedp_bench.training.bounds import FlatBound
 from uedp_bench.training.federated import train_federated
-from uedp_bench.training.federation import Federation
-from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.noise import BandedNoise, GaussianNoise, IndependentGaussian, Noise
 from uedp_bench.training.sampling import Participation, PoissonSampler, RoundSampling
-from uedp_bench.training.server import SgdServer
 
 GIVEN = (0.8, 0.5, -0.2)
 KEPT = Participation(separation=3, participations=2, population=7)
@@ -136,11 +132,8 @@ def test_no_round_twice_none_left_out_and_no_other_length() -> None:
 
 def _trained(noise: Noise, rounds: int) -> tuple[Tensor, tuple[object, ...]]:
     """The weights after rounds in which nobody takes part: what is left is noise."""
-    plan = Federation(
-        rounds=rounds, units=Index.build(np.arange(2), np.arange(2), 2),
-        sampler=PoissonSampler(2, 0.0), local=LocalTraining(), bound=FlatBound(0.5), noise=noise,
-        denominator=1.0, server=SgdServer(),
-    )  # fmt: skip
+    sampler = PoissonSampler(2, 0.0)
+    plan = toy_plan([0, 1], FlatBound(0.5), rounds=rounds, sampler=sampler, noise=noise)
     trained = train_federated(plan, ToyLearner(np.zeros((2, 20_000)), [0, 1]), toy_run())
     return flat(trained.module), trained.rounds
 

@@ -16,6 +16,7 @@ import text_encoders  # noqa: F401  # registers a frozen encoder
 import torch
 from model_learners import MODELS, ROWS, USERS, learner_of_model
 from torch import Tensor
+from toy import cohort_of
 
 from uedp_bench.contracts.learner import Learner
 from uedp_bench.training.bounds import Limits
@@ -83,8 +84,7 @@ class _PlainLoop:
 
 
 def _cohort(weights: Sequence[Sequence[float]]) -> Cohort:
-    owner = np.repeat(np.arange(len(USERS)), [len(rows) for rows in USERS])
-    cohort = Cohort.build(owner, np.concatenate(USERS), np.concatenate(weights), len(USERS))
+    cohort = cohort_of(USERS, np.concatenate(weights))
     return cohort._replace(seeds=SEEDS[cohort.rows][None])
 
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 from learners import NetworkLearner
 from torch import Tensor, nn
+from toy import cohort_of
 
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping_rule import ONE_PASS
@@ -50,10 +51,7 @@ def _learner(*, vectorised: bool) -> NetworkLearner:
 
 def _cohort(units: list[list[int]], local: LocalTraining) -> Cohort:
     rng = np.random.default_rng(4)
-    owner = np.repeat(np.arange(len(units)), [len(rows) for rows in units])
-    rows = np.concatenate([np.array(rows, dtype=np.int64) for rows in units])
-    cohort = Cohort.build(owner, rows, np.ones(len(rows)), len(units))
-    return cohort.drawn(local.epochs, local.batch_size, rng, rng)
+    return cohort_of(units).drawn(local.epochs, local.batch_size, rng, rng)
 
 
 def _by_torch(

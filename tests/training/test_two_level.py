@@ -11,11 +11,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from learners import NetworkLearner, flat
-from toy import Linear, ToyLearner, toy_run
+from toy import Linear, ToyLearner, toy_plan, toy_run
 
 from uedp_bench.accounting.events import Gaussian, PoissonSampled, Repeated
 from uedp_bench.contracts.run_context import Speed
-from uedp_bench.corpus import Index
 from uedp_bench.errors import PrivacyError
 from uedp_bench.training import clipping
 from uedp_bench.training.bounds import FlatBound, TwoLevelBound
@@ -24,21 +23,10 @@ from uedp_bench.training.federation import Federation
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.noise import IndependentGaussian
 from uedp_bench.training.sampling import PoissonSampler
-from uedp_bench.training.server import SgdServer
 
 
 def _plan(users: list[int], **changes: Any) -> Federation:
-    plan = Federation(
-        rounds=1,
-        units=Index.build(np.array(users), np.arange(len(users)), max(users) + 1),
-        sampler=PoissonSampler(max(users) + 1, 1.0),
-        local=LocalTraining(),
-        bound=TwoLevelBound(1.0, rows=0.3),
-        noise=IndependentGaussian(0.0),
-        denominator=1.0,
-        server=SgdServer(),
-    )
-    return replace(plan, **changes)
+    return toy_plan(users, **{"bound": TwoLevelBound(1.0, rows=0.3), **changes})
 
 
 def _moved(points: np.ndarray, users: list[int], **changes: Any) -> torch.Tensor:

@@ -8,17 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from toy import ToyLearner, toy_run
+from toy import ToyLearner, toy_plan, toy_run
 
-from uedp_bench.corpus import Index
 from uedp_bench.training.bounds import FlatBound, Unbounded
 from uedp_bench.training.clipping import clipped_sum
 from uedp_bench.training.federated import train_federated
-from uedp_bench.training.federation import Federation
-from uedp_bench.training.local import LocalTraining
-from uedp_bench.training.noise import IndependentGaussian
-from uedp_bench.training.sampling import PoissonSampler
-from uedp_bench.training.server import SgdServer
 from uedp_bench.training.vector import direction, inject
 
 SIZE = 4000
@@ -28,12 +22,7 @@ def _trained(injected: tuple[int, ...], clip: float | None, rows: int = 1, round
     users = np.repeat(np.arange(6), rows)
     learner = ToyLearner(np.zeros((len(users), SIZE)), users.tolist())
     run = replace(toy_run(), injected=injected)
-    plan = Federation(
-        rounds=rounds, units=Index.build(users, np.arange(len(users)), 6),
-        sampler=PoissonSampler(6, 1.0), local=LocalTraining(),
-        bound=Unbounded() if clip is None else FlatBound(clip),
-        noise=IndependentGaussian(0.0), denominator=1.0, server=SgdServer(),
-    )  # fmt: skip
+    plan = toy_plan(users, Unbounded() if clip is None else FlatBound(clip), rounds=rounds)
     return train_federated(plan, learner, run).module.weight.detach(), run
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from masked_rows import STATS, learner_of, rows_of_words, task_with
+from toy import cohort_of
 
 from uedp_bench.contracts.learner import Schedule
 from uedp_bench.contracts.run_context import Run, Speed
@@ -18,7 +19,6 @@ from uedp_bench.training.clipping_rule import ONE_PASS
 from uedp_bench.training.device import CACHED_NUMBERS
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.plain import train_plain
-from uedp_bench.training.sampling import Cohort
 from uedp_bench.training.unit_sums import RoundWork, Share, ShareWorker, WorkerSetup
 from uedp_bench.training.vector import FlatModule
 
@@ -42,10 +42,8 @@ def test_one_pass_gives_what_each_update_by_itself_gives(
 ) -> None:
     """The table of token vectors is used twice, by lookups and by the output layer."""
     learner = learner_of(task_with({"configuration": "tiny", "lora_rank": lora}), rows_of_words())
-    owner = np.repeat(np.arange(len(units)), [len(rows) for rows in units])
     rng = np.random.default_rng(4)
-    rows = np.concatenate([np.array(rows) for rows in units])
-    cohort = Cohort.build(owner, rows, np.ones(len(rows)), len(units)).drawn(1, None, rng, rng)
+    cohort = cohort_of(units).drawn(1, None, rng, rng)
     sums = []
     for fast in (True, False):
         refusal = None if fast else "a test asks for it"

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 import torch
 from learners import NetworkLearner
-from token_rows import NETWORKS, WORDS, TokenLearner
+from token_rows import NETWORKS, WORDS, NextWord, TokenLearner
 from torch import Tensor, nn
+from toy import cohort_of
 
 from uedp_bench.contracts.learner import Batch, Learner
 from uedp_bench.corpus import IntArray
@@ -29,21 +30,9 @@ SIZE, BOUND = 29, 1e-5
 """Words of the network, and a bound that rounding is large beside."""
 
 
-class _NextWord(nn.Module):
-    """Logits that are linear in the last word; in `_Branching` some rows take another way."""
+class _Branching(NextWord):
+    """Some rows take another way."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.register_buffer("table", torch.eye(SIZE))
-        self.out = nn.Linear(SIZE, SIZE, bias=False)
-        nn.init.zeros_(self.out.weight)
-
-    def forward(self, tokens: Tensor, seeds: Tensor | None = None) -> Tensor:
-        logits: Tensor = self.out(self.table[tokens])
-        return logits
-
-
-class _Branching(_NextWord):
     def forward(self, tokens: Tensor, seeds: Tensor | None = None) -> Tensor:
         if bool((tokens[:, 1:3] == 2).all(dim=1).any()):
             weight = self.out.weight + 0.0 * (self.out.weight**2).sum()
@@ -88,9 +77,7 @@ def _sum(
     """The sum of a round over all of its shares, in float64, and how units were clipped."""
     local, limits = local or LocalTraining(), limits or Limits(BOUND)
     worker = ShareWorker(_setup(learner, local, chunk, refusal))
-    owner = np.repeat(np.arange(len(units)), [len(rows) for rows in units])
-    rows = np.concatenate([np.array(rows, dtype=np.int64) for rows in units])
-    cohort = Cohort.build(owner, rows, np.ones(len(rows)), len(units))
+    cohort = cohort_of(units)
     cohort = cohort._replace(seeds=cohort.rows[None])  # a row's own, whoever is beside it
     if local.batch_size is not None and local.batch_size < cohort.rows.shape[1]:
         cohort = cohort._replace(keys=(cohort.rows * 7919 % 101 / 101)[None])
@@ -135,7 +122,7 @@ def _influences(
 
 @pytest.mark.parametrize("others", [20, 128])
 def test_a_unit_of_rounding_noise_moves_nobody_else(others: int) -> None:
-    moved = _influences(_NextWord(), [ALMOST] * others, list(UNITS.values()))
+    moved = _influences(NextWord(SIZE), [ALMOST] * others, list(UNITS.values()))
     assert max(moved) <= SLACK, dict(zip(UNITS, moved, strict=True))
 
 
@@ -144,7 +131,7 @@ def test_a_unit_of_rounding_noise_moves_nobody_else(others: int) -> None:
 def test_a_unit_of_more_rows_than_a_batch_moves_nobody_else(others: int, chunk: int) -> None:
     local = LocalTraining(batch_size=1)
     rows = [ALMOST] * others
-    assert _influence(_NextWord(), rows, [ALMOST] * 2, local=local, chunk=chunk) <= SLACK
+    assert _influence(NextWord(SIZE), rows, [ALMOST] * 2, local=local, chunk=chunk) <= SLACK
 
 
 @pytest.mark.parametrize("most", [1, 7])
@@ -159,13 +146,13 @@ def test_a_share_that_does_not_fit_keeps_its_rule(
         return clipped(self, theta, some, *rest)
 
     monkeypatch.setattr(SinglePass, "clipped", short_of_memory)
-    assert _influence(_NextWord(), [ALMOST] * 20, UNITS["rounding noise"]) <= SLACK
+    assert _influence(NextWord(SIZE), [ALMOST] * 20, UNITS["rounding noise"]) <= SLACK
 
 
 @pytest.mark.parametrize("others", [20, 128])
 def test_a_row_that_takes_another_way_is_clipped_alone(others: int) -> None:
     unit = [[2, 2, *CYCLE[1:]]]
-    assert _influence(_Branching(), [ALMOST] * others, unit) <= SLACK
+    assert _influence(_Branching(SIZE), [ALMOST] * others, unit) <= SLACK
 
 
 @pytest.mark.parametrize("refusal", [None, "a test asks for it"])
@@ -199,7 +186,7 @@ def test_gradients_that_are_kept_are_bounded_as_those_that_are_not(
     """Kept gradients depend on the share: the second of two levels must not see that."""
     rows = [row for _ in range(20) for row in (ALMOST, CYCLE[1:], [7, 9])]
     units = [[3 * unit, 3 * unit + 1, 3 * unit + 2] for unit in range(20)]
-    learner, limits = TokenLearner(_NextWord(), 0, rows), Limits(2 * BOUND, rows=BOUND)
+    learner, limits = TokenLearner(NextWord(SIZE), 0, rows), Limits(2 * BOUND, rows=BOUND)
     sums = []
     for kept in (2**23, 0):
         monkeypatch.setattr(ghost_norms, "_KEPT", kept)
@@ -216,7 +203,7 @@ def test_a_row_moves_its_unit_by_its_own_bound(
     monkeypatch.setattr(ghost_norms, "_KEPT", kept)
     for bound in (1.0, 4.0):
         rows = [[7, 9]] * 2 * times + [ALMOST] * times
-        learner, limits = TokenLearner(_NextWord(), 0, rows), Limits(bound * BOUND, rows=BOUND)
+        learner, limits = TokenLearner(NextWord(SIZE), 0, rows), Limits(bound * BOUND, rows=BOUND)
         everything = list(range(len(rows)))
         whole, _ = _sum(learner, [everything], LocalTraining(reduction="sum"), limits)
         for lost in (0, len(rows) - 1):
@@ -239,14 +226,14 @@ class _WithoutExamples(TokenLearner):
 def test_the_rule_is_settled_before_any_row_is_read() -> None:
     local = LocalTraining()
     for rows in ([CYCLE[1:] * 2], [ALMOST] * 3):
-        setup = WorkerSetup(_Unread(_NextWord(), 0, rows), local, "cpu", 1, (), 64).decided()
+        setup = WorkerSetup(_Unread(NextWord(SIZE), 0, rows), local, "cpu", 1, (), 64).decided()
         assert setup.refusal == ""
         assert pickle.loads(pickle.dumps(setup.refusal)) == ""  # noqa: S301 - to other processes
         assert setup.decided() is setup
 
 
 def test_without_example_rows_nobody_is_clipped_in_one_pass() -> None:
-    learner = _WithoutExamples(_NextWord(), 0, [ALMOST, [3, 4]])
+    learner = _WithoutExamples(NextWord(SIZE), 0, [ALMOST, [3, 4]])
     _, ways = _sum(learner, [[0], [1]])
     (way,) = ways
     assert ONE_PASS not in way

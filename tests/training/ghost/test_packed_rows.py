@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from model_learners import learner_of_model
+from toy import cohort_of
 
 from uedp_bench.contracts.learner import Learner, Schedule
 from uedp_bench.models.fast import recurrence_tables
@@ -18,7 +19,6 @@ from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping_rule import ONE_PASS
 from uedp_bench.training.local import LocalTraining
 from uedp_bench.training.plain import optimizer_for, plain_step
-from uedp_bench.training.sampling import Cohort
 from uedp_bench.training.unit_sums import RoundWork, Share, ShareWorker, WorkerSetup
 
 NAMES = ["lstm-small", "cifg-lstm", "awd-lstm"]
@@ -56,9 +56,7 @@ def _learner(name: str) -> Learner:
 def _total(name: str, units: list[list[int]], limits: Limits) -> tuple[torch.Tensor, set[str]]:
     worker = ShareWorker(WorkerSetup(_learner(name), LocalTraining(), "cpu", 1, (), 64))
     work = RoundWork(worker.trainer.flat.vector.clone(), limits)
-    owner = np.repeat(np.arange(len(units)), [len(rows) for rows in units])
-    rows = np.concatenate([np.array(rows, dtype=np.int64) for rows in units])
-    cohort = Cohort.build(owner, rows, np.ones(len(rows)), len(units))
+    cohort = cohort_of(units)
     cohort = cohort._replace(seeds=cohort.rows[None])
     unit_sum = worker.unit_sum(work, Share(cohort, np.ones(len(units))))
     return unit_sum.total, set(unit_sum.clipping)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from toy import ToyLearner
+from toy import ToyLearner, cohort_of
 
 from uedp_bench.contracts.learner import Batch, Losses
 from uedp_bench.corpus import IntArray
@@ -16,7 +16,6 @@ from uedp_bench.training.bounds import Limits
 from uedp_bench.training.ghost import norms as ghost_norms
 from uedp_bench.training.ghost.single_pass import SinglePass
 from uedp_bench.training.local import LocalTraining
-from uedp_bench.training.sampling import Cohort
 from uedp_bench.training.vector import FlatModule
 
 ROWS, TOKENS, INPUTS, OUTPUTS, BOUND = 24, 12, 40, 300, 0.5
@@ -83,9 +82,8 @@ class _Pass:
         self._single = SinglePass(learner, LocalTraining(reduction="sum"), self._flat, "cpu")
 
     def __call__(self, units: list[list[int]], limits: Limits) -> tuple[Tensor, Tensor]:
-        owner = np.repeat(np.arange(len(units)), [len(rows) for rows in units])
-        rows, rng = np.concatenate(units), np.random.default_rng(0)
-        cohort = Cohort.build(owner, rows, np.ones(len(rows)), len(units)).drawn(1, None, rng, rng)
+        rng = np.random.default_rng(0)
+        cohort = cohort_of(units).drawn(1, None, rng, rng)
         weights = torch.ones(len(units), dtype=torch.float64)
         clipped_sum = self._single.clipped(self._flat.vector.clone(), cohort, limits, weights)
         return clipped_sum.total.double(), clipped_sum.norms

@@ -10,6 +10,7 @@ import torch
 from learners import NetworkLearner, learner_with_dropout
 from token_rows import NETWORKS, TOKENS, TokenLearner, recurrent
 from torch import Tensor, nn
+from toy import cohort_of
 
 from uedp_bench.contracts.learner import Learner
 from uedp_bench.training.bounds import Count, Limits
@@ -40,10 +41,8 @@ def _learner(name: str) -> Learner:
 
 def _cohort(units: list[list[int]], weighted: bool) -> Cohort:
     rng = np.random.default_rng(4)
-    owner = np.repeat(np.arange(len(units)), [len(rows) for rows in units])
-    rows = np.concatenate([np.array(rows, dtype=np.int64) for rows in units])
-    weights = rng.uniform(0.3, 1.0, len(rows)) if weighted else np.ones(len(rows))
-    return Cohort.build(owner, rows, weights, len(units)).drawn(1, None, rng, rng)
+    weights = rng.uniform(0.3, 1.0, sum(map(len, units))) if weighted else None
+    return cohort_of(units, weights).drawn(1, None, rng, rng)
 
 
 def _worker(learner: Learner, local: LocalTraining, *, fast: bool, **setup: Any) -> ShareWorker:

@@ -4,37 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
-from token_rows import TokenLearner
-from torch import Tensor, nn
+from token_rows import NextWord, TokenLearner
+from torch import Tensor
+from toy import cohort_of
 
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping_rule import ONE_PASS
 from uedp_bench.training.local import LocalTraining
-from uedp_bench.training.sampling import Cohort
 from uedp_bench.training.unit_sums import RoundWork, Share, ShareWorker, WorkerSetup
 
 BOUND, OTHERS, WORDS = 0.1, 400, 64
 
 
-class _NextWord(nn.Module):
-    """Logits that are linear in the last word: gradients of different words are orthogonal."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.register_buffer("table", torch.eye(WORDS))
-        self.out = nn.Linear(WORDS, WORDS, bias=False)
-        nn.init.zeros_(self.out.weight)
-
-    def forward(self, tokens: Tensor, seeds: Tensor | None = None) -> Tensor:
-        logits: Tensor = self.out(self.table[tokens])
-        return logits
-
-
 def _sum(rows: list[list[int]], local: LocalTraining, limits: Limits) -> tuple[Tensor, set[str]]:
-    learner, rng = TokenLearner(_NextWord(), 0, rows), np.random.default_rng(0)
-    units = np.arange(len(rows))
-    cohort = Cohort.build(units, units, np.ones(len(rows)), len(rows)).drawn(1, None, rng, rng)
+    learner, rng = TokenLearner(NextWord(WORDS), 0, rows), np.random.default_rng(0)
+    cohort = cohort_of(np.arange(len(rows))[:, None]).drawn(1, None, rng, rng)
     worker = ShareWorker(WorkerSetup(learner, local, "cpu", seed=1, injected=(), most=64))
     work = RoundWork(worker.trainer.flat.vector.clone(), limits)
     unit_sum = worker.unit_sum(work, Share(cohort, np.ones(len(rows))))

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 from model_learners import ROWS, learner_of_model
+from toy import cohort_of
 
 from uedp_bench.training import device
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping_rule import ONE_PASS
 from uedp_bench.training.local import LocalTraining
-from uedp_bench.training.sampling import Cohort
 from uedp_bench.training.unit_sums import RoundWork, Share, ShareWorker, WorkerSetup, round_shares
 
 BOUND, TIMES = 0.1, 3
@@ -44,8 +44,7 @@ def test_a_hostile_row_moves_the_sum_by_its_bound_at_most(
     work = RoundWork(worker.trainer.flat.vector.clone(), limits)
 
     def total(rows: list[int]) -> Any:
-        units = np.arange(len(rows))
-        cohort = Cohort.build(units, np.array(rows), np.ones(len(rows)), len(rows))
+        cohort = cohort_of([[row] for row in rows])
         cohort = cohort._replace(seeds=cohort.rows[None])  # a row has one seed in every cohort
         unit_sum = worker.unit_sum(work, Share(cohort, np.ones(len(rows))))
         assert set(unit_sum.clipping) == {ONE_PASS}, unit_sum.clipping
@@ -65,7 +64,7 @@ def test_rows_of_like_length_are_computed_side_by_side(monkeypatch: pytest.Monke
     assert lengths is not None
     monkeypatch.setattr(device, "CACHED_NUMBERS", 6 * learner.row_size)
     units = np.arange(4 * len(ROWS))
-    cohort = Cohort.build(units, units, np.ones(len(units)), len(units))
+    cohort = cohort_of(units[:, None])
     cohort = cohort._replace(seeds=cohort.rows[None])
     totals, padded = [], []
     for row_lengths in (lengths, None):
