@@ -161,11 +161,6 @@ def test_the_curve(capsys: pytest.CaptureFixture[str]) -> None:
     assert [[str(p["spread"]), shown(p["epsilon"])] for p in proven["curve"]] == curve
 
 
-def test_the_index_links_it() -> None:
-    index = (Path(__file__).parents[2] / "docs" / "index.md").read_text(encoding="utf-8")
-    assert "(claims.md)" in index
-
-
 @pytest.mark.parametrize("mechanism", ["cyclic", "pooled"])
 def test_wikipii_claims_nothing_and_nothing_is_proven(
     mechanism: str, capsys: pytest.CaptureFixture[str]

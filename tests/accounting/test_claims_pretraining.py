@@ -68,10 +68,3 @@ def test_arithmetic_of_batches() -> None:
     assert round(EXAMPLES / 38_597, -1) == 2_150
     numbers = "262,144", "131,072", "1,579 passes", "98.7", "8.6 words", "2,150 examples"
     assert all(number in SECTION for number in numbers)
-
-
-def test_accumulated_shards_add_their_noise() -> None:
-    """Equation 3: what a shard's noise must be for that of the sum is a factor of sqrt(P)."""
-    shards = 256 * 16
-    assert f"{2.25 / math.sqrt(shards):.3f}" == "0.035"
-    assert f"{0.973 / math.sqrt(shards):.3f}" == "0.015"

@@ -252,7 +252,7 @@ def test_coins_that_share_a_value_err_on_the_safe_side(monkeypatch: pytest.Monke
 @given(st.floats(0.01, 0.5), st.floats(0.8, 20.0), st.integers(1, 40), st.integers(0, 12))
 def test_invariants(rate: float, noise: float, rounds: int, spread: int) -> None:
     slack = 1 + 1e-6
-    for make in (two_level, sentences):
+    for make in (one_level, two_level, sentences):
         event = make(noise).model_copy(update={"rate": rate})
         base = _epsilon(event, spread, rounds)
         assert base >= 0.0

@@ -90,7 +90,6 @@ def test_spread_0_is_user_level(rate: float, noise: float, rounds: int, interval
     event = dp.PoissonSampledDpEvent(rate, dp.GaussianDpEvent(noise))
     accountant.compose(event, rounds)
     ours = _epsilon(UserEntityGaussian(rate=rate, noise_multiplier=noise, users=10), rounds, 0)
-    assert ours == pytest.approx(accountant.get_epsilon(DELTA), rel=1e-2)
     assert ours == pytest.approx(accountant.get_epsilon(DELTA), rel=2e-4)
 
 
@@ -132,20 +131,6 @@ def test_one_round_by_quadrature(spread: int, rate: float, noise: float, adding:
     np.testing.assert_allclose(pair.deltas(epsilons), expected, rtol=1e-6, atol=1e-10)
 
 
-def test_one_changed_user_is_not_a_shift_of_one_gaussian() -> None:
-    """The other user's update turns round (q = 0.3, s = 0.7): delta is 0.124 at epsilon 0.5.
-
-    Mixtures stand on both sides, so the lemma for one Gaussian against a mixture (which would say
-    0 for adding) does not apply.
-    """
-    turned = Pair(binomial_mixture(1, 0.3, 1), binomial_mixture(1, 0.3, -1), 0.7)
-    epsilon = np.array([0.5])
-    assert turned.deltas(epsilon)[0] == pytest.approx(0.124, abs=5e-4)
-    event = UserEntityGaussian(rate=0.3, noise_multiplier=0.7, users=2)
-    for pair in dominating_pairs(event, Protected(spread=1)):
-        assert pair.deltas(epsilon)[0] > 0.124
-
-
 @settings(deadline=None, max_examples=12)
 @given(st.integers(0, 2**32 - 1), st.floats(0.05, 0.9), st.floats(0.4, 3.0))
 def test_no_pair_of_data_sets_beats_the_theorem(seed: int, rate: float, noise: float) -> None:
@@ -171,21 +156,6 @@ def test_no_pair_of_data_sets_beats_the_theorem(seed: int, rate: float, noise: f
         assert np.all(np.maximum(gaps, 0).sum(axis=1) * width <= pair.deltas(epsilons) + 1e-7)
 
 
-@settings(deadline=None, max_examples=6)
-@given(st.floats(0.01, 0.5), st.floats(0.8, 30.0), st.integers(1, 40), st.integers(0, 12))
-def test_invariants(rate: float, noise: float, rounds: int, spread: int) -> None:
-    def value(rate: float, noise: float, rounds: int, spread: int) -> float:
-        event = UserEntityGaussian(rate=rate, noise_multiplier=noise, users=50)
-        return _epsilon(event, rounds, spread)
-
-    base, slack = value(rate, noise, rounds, spread), 1e-9
-    assert base >= 0.0
-    assert value(rate, noise * 1.2, rounds, spread) <= base + slack
-    assert value(rate * 1.2, noise, rounds, spread) >= base - slack
-    assert value(rate, noise, rounds + 3, spread) >= base - slack
-    assert value(rate, noise, rounds, spread + 1) >= base - slack
-
-
 def test_shared_values_raise_the_divergence() -> None:
     exact = Pair(binomial_mixture(300, 0.3, 1), binomial_mixture(299, 0.3, -1), 60.0)
     short = Pair(
@@ -206,14 +176,6 @@ def test_binomial_tails_left_out_are_counted(count: int, rate: float) -> None:
         outside += binom.cdf(bottom - 1, count, rate)
     assert outside <= mixture.lost
     assert np.exp(mixture.log_weights).sum() == pytest.approx(1.0, abs=1e-9)
-
-
-def test_different_rounds_compose() -> None:
-    other = UserEntityGaussian(rate=0.1, noise_multiplier=30.0, users=946)
-    together = user_entity_epsilon(((PAPER, 50), (other, 5)), Protected(spread=3), DELTA)
-    assert max(_epsilon(PAPER, 50, 3), _epsilon(other, 5, 3)) < together
-    halves = user_entity_epsilon(((PAPER, 20), (PAPER, 30)), Protected(spread=3), DELTA)
-    assert halves == pytest.approx(_epsilon(PAPER, 50, 3), rel=1e-9)
 
 
 def test_edges() -> None:
