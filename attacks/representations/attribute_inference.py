@@ -108,7 +108,7 @@ def fairness(release: Release, corpus: Corpus, test: Seen, rng: np.random.Genera
         if gap is not None:
             metrics[f"fairness_gap_{name}"] = gap
     return metrics, {
-        "main_task_accuracy": _json(mean_estimate(correct, rng, users)),
+        "main_task_accuracy": mean_estimate(correct, rng, users).model_dump(mode="json"),
         "main_task_by_group": tables,
     }
 
@@ -126,14 +126,16 @@ def _table(
     out: dict[str, Any] = {}
     for code in present:
         inside = groups == code
+        accuracy = mean_estimate(correct[inside], rng, users[inside])
         out[names[code]] = {
             "rows": int(inside.sum()),
             "share": float(inside.sum() / grouped),
-            "accuracy": _json(mean_estimate(correct[inside], rng, users[inside])),
+            "accuracy": accuracy.model_dump(mode="json"),
         }
         if code != present[0]:
             pair = (inside, groups == present[0])
-            out[names[code]]["difference"] = _json(_difference(correct, pair, users, rng))
+            difference = _difference(correct, pair, users, rng)
+            out[names[code]]["difference"] = difference.model_dump(mode="json")
     return out
 
 
@@ -158,10 +160,6 @@ def _difference(
 ) -> Estimate:
     inside = np.stack(pair).astype(np.float64)
     return sum_of_ratios_estimate(inside * correct, inside, (1.0, -1.0), rng, users)
-
-
-def _json(estimate: Estimate) -> dict[str, Any]:
-    return estimate.model_dump(mode="json")
 
 
 View = Literal["released", "row-centred"]

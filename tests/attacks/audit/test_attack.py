@@ -168,6 +168,7 @@ def test_no_other_attack_shows_who_is_out(development_corpus):
         ({"retrainings": 9, "stop": "early", "target_epsilon": -1.0}, "target_epsilon"),
         ({"prefix_words": 5}, "below canary_words"),
         ({"canaries": 10}, "canaries"),
+        ({"references": 1}, "references is 1"),
     ],
 )
 def test_parameters_that_do_not_fit_are_refused(params, message):

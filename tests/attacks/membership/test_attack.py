@@ -305,9 +305,3 @@ def test_low_limits_say_that_they_are_the_zero_false_positive_rate(
     leakage = attack.run(FakeScorer(), what, after, make_run(1))
     assert any("tpr_at_0.1pct_fpr: 400 records" in note for note in leakage.details["notes"])
     assert not any(note.startswith("tpr_at_1pct") for note in leakage.details["notes"])
-
-
-def test_nan_scores_are_an_error(development_corpus: Corpus, make_run: RunMaker) -> None:
-    attack, after, what = planted(development_corpus)
-    with pytest.raises(InputError, match="NaN"):
-        attack.run(FakeScorer(train_texts(after), gain=np.nan), what, after, make_run(1))
