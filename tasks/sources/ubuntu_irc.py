@@ -31,11 +31,11 @@ FILES: dict[str, tuple[str, ...]] = {
 NICK = "NICK"
 COUNTED = (
     "neighbours that differ in a message of a user differ so after min_messages and max_messages "
-    "were applied"
+    "were applied, and users of several splits were left out of all but one"
 )
 NICKS = "neighbours have the same list of nicks, by which messages count as addressed to somebody"
-"""Assumptions of guarantees: a message less may take a user out, or let another message in; a user
-less may leave a nick in the messages of others that is no entity any more."""
+"""Assumptions of guarantees: a message less may take a user out, or let others in, from valid even;
+a user less may leave a nick in the messages of others that is no entity any more."""
 _MESSAGE = re.compile(r"\[\d\d:\d\d\] <([^>]+)>(.*)")
 _ADDRESSED = re.compile(r"([^\s:,]+)[:,](?=\s)")  # "nick: message" or "nick, message"
 

@@ -9,7 +9,7 @@ import pytest
 
 from uedp_bench.components.registry import sources
 from uedp_bench.errors import InputError
-from uedp_bench.tasks.sources.ubuntu_irc import NICKS
+from uedp_bench.tasks.sources.ubuntu_irc import COUNTED, NICKS
 
 TRAIN = [
     "[09:14] <Ann> bob: try  apt-get",
@@ -25,15 +25,19 @@ TRAIN = [
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
+    write(tmp_path, TRAIN)
+    return tmp_path
+
+
+def write(folder: Path, train: list[str]) -> None:
     logs = {
-        "train.raw.jsonl.gz": TRAIN,
+        "train.raw.jsonl.gz": train,
         "dev.raw.jsonl.gz": ["[10:00] <dora> hi", "[10:00] <eve> ann: hi", "[10:01] <ann> hi"],
         "test.raw.jsonl.gz": ["[11:00] <eve> hello all", "[11:01] <BOB> back"],
     }
     for name, lines in logs.items():
         record = json.dumps({"file": f"log of {name}", "text": "\n".join(lines)}) + "\n"
-        (tmp_path / name).write_bytes(gzip.compress(record.encode()))
-    return tmp_path
+        (folder / name).write_bytes(gzip.compress(record.encode()))
 
 
 def load(folder: Path, **params: object):
@@ -50,6 +54,10 @@ def test_messages_nicks_and_splits(folder: Path) -> None:
     assert corpus.only("valid").texts == ("hi",)
     assert corpus.only("test").texts == ("hello all",)
     assert corpus.groups["document"].tolist() == [0, 0, 0, 0, 1, 2]
+    # Without his one message in train, what bob wrote in test stays: guarantees say so.
+    write(folder, [line for line in TRAIN if "<bob>" not in line])
+    assert load(folder, min_messages=1).only("test").texts == ("hello all", "back")
+    assert COUNTED in corpus.quotas
 
 
 def test_users_with_few_messages_still_keep_their_messages_out_of_test(folder: Path) -> None:
