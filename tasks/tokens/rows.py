@@ -36,7 +36,7 @@ _PUNCTUATION = re.compile(r"(?P<unknown>(?<!\S)<unk>(?!\S))|[^\w\s]|_")
 
 
 def prepare(texts: Sequence[str], preprocessing: Preprocessing) -> list[str]:
-    """Preprocessed texts: unchanged, or in lower case without punctuation (Lai et al., section VI).
+    """Preprocessed texts: unchanged, or in lower case without punctuation (Lai et al., appendix C).
 
     Signs are removed, not replaced by spaces: "U.N." becomes "un". The word <unk>, by which
     published corpora (WikiText, Penn Treebank) mark what they left out, stays as it is.
