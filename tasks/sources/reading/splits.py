@@ -36,6 +36,13 @@ QUOTA = (
 )
 """Assumption of guarantees about a corpus of few users."""
 
+SAME_SPLITS = (
+    "neighbours have rows in the same splits: training users are cut off for a split that a file "
+    "has no row of"
+)
+"""Assumption of guarantees about a column of splits, of which one unit may be the first or last of
+its split."""
+
 TRAIN = SPLITS.index("train")
 ALIASES: dict[str, str] = {
     "train": "train",
@@ -112,12 +119,16 @@ def cut_missing_splits(
         InputError: if nobody is left to train on, or the users are the classes, which would have no
             training row.
     """
-    missing = {
-        SPLITS.index(name): share
-        for name, share in {"valid": params.valid, "test": params.test}.items()
-        if share > 0 and not np.any(corpus.split == SPLITS.index(name))
+    shares = {SPLITS.index("valid"): params.valid, SPLITS.index("test"): params.test}
+    units = {
+        kind: len(np.unique(corpus.users[corpus.split == kind]))
+        for kind, share in shares.items()
+        if share > 0
     }
+    missing = {kind: shares[kind] for kind, count in units.items() if not count}
     corpus = with_names(corpus)
+    if getattr(params, "split_column", None) and min(units.values(), default=2) < 2:
+        corpus = replace(corpus, quotas=(*corpus.quotas, SAME_SPLITS))
     if not missing:
         return corpus
     by = params.cut_by or by

@@ -17,6 +17,7 @@ from uedp_bench.contracts.source import SCORED_STAY
 from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.data import table_columns
 from uedp_bench.tasks.sources.reading.columns import LAYOUT
+from uedp_bench.tasks.sources.reading.splits import SAME_SPLITS
 
 EACH = 3
 
@@ -227,6 +228,24 @@ def test_a_layout_that_follows_from_all_rows_is_assumed(
     spans = [corpus.layers["gold"].spans.table().tolist()[:2] for corpus in read]
     assert (read[0].texts[0], spans[0]) != (read[1].texts[0], spans[1])
     assert all(LAYOUT in corpus.quotas for corpus in read)
+
+
+@pytest.mark.parametrize("scored", [0, 1, 2])
+def test_the_last_row_of_a_split_is_assumed_to_stay(tmp_path: Path, scored: int) -> None:
+    """Without it, a share of the training users takes its place."""
+
+    def load(rows: list[Row]) -> Corpus:
+        _jsonl(tmp_path / "x.jsonl", rows)
+        params = {"path": tmp_path / "x.jsonl", "split_column": "part", "test": 0, **COLUMNS}
+        corpus: Corpus = sources.create("text", params).load()
+        return corpus
+
+    train = [row for row in ROWS if row.part == "train"]
+    valid = [row for row in ROWS if row.part == "valid"][:scored]
+    whole = load([*train, *valid])
+    assert whole.where("train").sum() == len(train) or not scored
+    assert load(train).where("train").sum() < len(train)
+    assert (SAME_SPLITS in whole.quotas) is (scored < 2)
 
 
 def test_the_order_of_a_file_decides_nothing(tmp_path: Path) -> None:
