@@ -148,6 +148,7 @@ class GradientInversion(Attack[GradientInversionParams]):
     """
 
     name = "gradient-inversion"
+    version = 2
     source = (
         "Melis et al. 2019 (rows of embeddings); Zhao et al. 2020, arXiv:2001.02610 (labels); "
         "Gupta et al. 2022, arXiv:2205.08514; Balunovic et al. 2022, arXiv:2202.08827; Petrov et "

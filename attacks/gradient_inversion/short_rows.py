@@ -199,8 +199,8 @@ class ShortRows:
     def read(self, seen: Seen, in_text: BoolArray) -> None:
         """Works out the order of a message, if it is short and comes from one client.
 
-        The row of the client that is closest: which of its rows it used in the round
-        is not written down.
+        An order is compared with the closest row of the client, a random one too: which of its
+        rows the client used in the round is not written down.
         """
         public, rows = self.target.public, self.target.rows
         if public is None or seen.before is None or len(seen.owners) > 1 or self.why:
@@ -227,10 +227,13 @@ class ShortRows:
     def _score(self, order: tuple[int, ...], rows: list[IntArray]) -> None:
         if not rows:
             return
-        likes = [rouge_l(order, row.tolist()) for row in rows]
-        closest = rows[int(np.argmax(likes))].tolist()
-        chance = [rouge_l(self.rng.permutation(order).tolist(), closest) for _ in range(_RANDOM)]
-        self._scores.append((list(order) == closest, max(likes), float(np.mean(chance))))
+        texts = [row.tolist() for row in rows]
+
+        def closeness(guess: Sequence[int]) -> float:
+            return max(rouge_l(guess, text) for text in texts)
+
+        chance = [closeness(self.rng.permutation(order).tolist()) for _ in range(_RANDOM)]
+        self._scores.append((list(order) in texts, closeness(order), float(np.mean(chance))))
 
     def metrics(self, rng: np.random.Generator) -> dict[str, Estimate]:
         """Rows that were read word by word, and ROUGE-L beside that of random orders."""

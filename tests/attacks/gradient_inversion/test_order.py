@@ -7,7 +7,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from uedp_bench.attacks.gradient_inversion.short_rows import likeliest_order, rouge_l
+from uedp_bench.attacks.gradient_inversion.short_rows import (
+    ShortRows,
+    likeliest_order,
+    rouge_l,
+)
 
 
 class Overlap:
@@ -46,3 +50,15 @@ def test_rouge_l_is_the_f1_of_the_longest_common_subsequence():
     assert rouge_l([1, 3, 2], [1, 2, 3]) == pytest.approx(2 / 3)
     assert rouge_l([1, 2], [1, 9, 2, 8]) == pytest.approx(2 * 2 / 6)
     assert rouge_l([], [1]) == 0.0
+
+
+@pytest.mark.parametrize("rows", [1, 30])
+def test_orders_that_know_nothing_are_as_close_as_their_floor(rows):
+    rng = np.random.default_rng(1)
+    short = ShortRows(None, None, 9, 9, 9, "cpu", np.random.default_rng(2))
+    for _ in range(300):
+        order = rng.permutation(8)[:6]
+        short._score(tuple(order.tolist()), list(rng.integers(8, size=(rows, 6))))
+    metrics = short.metrics(rng)
+    like, floor = metrics["rows_rouge_l"], metrics["rows_rouge_l_random"].value
+    assert like.low < floor < like.high
