@@ -29,6 +29,7 @@ NO_PUBLIC = "there is no public row to ask about: the source has no split 'publi
 """Why the attack is left out of runs without public rows."""
 
 _TERMS = 20_000
+_TERM = r"\w+|[^\w\s]"
 _FOLDS = 3
 
 
@@ -76,6 +77,7 @@ class ModelExtraction(Attack[ModelExtractionParams]):
     """
 
     name = "model-extraction"
+    version = 2
     source = "Tramer et al. 2016, Stealing machine learning models via prediction APIs"
     Params = ModelExtractionParams
     metrics = (
@@ -114,7 +116,7 @@ class ModelExtraction(Attack[ModelExtractionParams]):
         """Asks, trains the copy, and compares it with the release and with the truth.
 
         Raises:
-            InputError: if there is no test row.
+            InputError: if there is no test row, or no text in public rows that are asked about.
         """
         p = self.params
         public = _drawn(corpus.only("public"), p.queries, run.shared("extraction", "queries"))
@@ -163,7 +165,9 @@ def _features(release: Release, public: Corpus, test: Corpus) -> tuple[tuple[Any
         return (_flat(read(public)), _flat(read(test))), "what the text's owner computes"
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    vectorizer = TfidfVectorizer(sublinear_tf=True, max_features=_TERMS)
+    if not any(text.strip() for text in public.texts):
+        raise InputError("model-extraction: the public rows that it asks about have no text")
+    vectorizer = TfidfVectorizer(sublinear_tf=True, max_features=_TERMS, token_pattern=_TERM)
     return (vectorizer.fit_transform(public.texts), vectorizer.transform(test.texts)), "tf-idf"
 
 
@@ -183,15 +187,16 @@ def _flat(inputs: Any) -> FloatArray:
 
 
 def _copy(queries: _Queries, labels: IntArray) -> IntArray:
-    """(test,) classes by a model that learnt labels (queries,), those that are -1 left out."""
+    """(test,) classes by a model that learnt labels (queries,), without -1 and very rare ones."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import GridSearchCV
     from sklearn.preprocessing import MaxAbsScaler
 
-    some = labels >= 0
-    classes = np.unique(labels[some])
-    if len(classes) < 2 or np.bincount(labels[some])[classes].min() < _FOLDS:
-        return np.full(len(queries.test_answers), np.bincount(labels[some]).argmax())
+    counts = np.bincount(labels[labels >= 0])
+    learnable = np.flatnonzero(counts >= _FOLDS)  # every part of the cross-validation has these
+    if len(learnable) < 2:
+        return np.full(len(queries.test_answers), counts.argmax())
+    some = np.isin(labels, learnable)
     scaler = MaxAbsScaler().fit(queries.queries)
     strengths = {"C": np.logspace(-1, 3, 5)}
     model = GridSearchCV(LogisticRegression(max_iter=500), strengths, cv=_FOLDS)

@@ -22,7 +22,7 @@ RUN = Run(1, CorpusStats(1, 1, 0, 0, public=True))
 class Rule(Release):
     """The class of a row is the sign of its first coordinate, and whoever owns a text has both."""
 
-    classes = ("low", "high")
+    classes = ("low", "high", "rare")
 
     def __init__(self, vectors: np.ndarray) -> None:
         self.vectors, self.queries = vectors, 0
@@ -37,15 +37,22 @@ class Told(Rule):
         return self.vectors[corpus.origin][:, None].astype(np.float32)
 
 
+class Hesitant(Told):
+    """Gives a third answer twice, which no copy can learn."""
+
+    def labels(self, corpus: Corpus) -> Any:
+        return np.where(corpus.origin < 2, 2, super().labels(corpus))
+
+
 def setting() -> tuple[Corpus, np.ndarray]:
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(ROWS, 5))
     split = np.where(np.arange(ROWS) < 300, SPLITS.index("public"), SPLITS.index("test"))
     # Labels of the source say something else than the release.
     labels = (vectors[:, 1] - 0.3 * vectors[:, 0] > 0).astype(np.int64)
-    texts = tuple("up here" if x > 0 else "down there" for x in vectors[:, 0])
+    texts = tuple("u p" if x > 0 else "d o w n" for x in vectors[:, 0])
     return Corpus(texts, {"user": np.arange(ROWS)}, split, labels=labels,
-                  label_names=("low", "high")), vectors  # fmt: skip
+                  label_names=Rule.classes), vectors  # fmt: skip
 
 
 def extraction(
@@ -56,7 +63,7 @@ def extraction(
     return leakage.metrics, leakage.details
 
 
-@pytest.mark.parametrize("kind", [Rule, Told])
+@pytest.mark.parametrize("kind", [Rule, Told, Hesitant])
 def test_answers_make_a_copy_that_public_labels_do_not(kind: type[Rule]) -> None:
     corpus, vectors = setting()
     metrics, details = extraction(kind(vectors), corpus)
@@ -96,3 +103,5 @@ def test_what_it_cannot_attack() -> None:
     assert attack.plant(corpus, np.random.default_rng(1))[0] is corpus
     with pytest.raises(InputError, match=r"model-extraction: .*test row"):
         extraction(Told(vectors), untested)
+    with pytest.raises(InputError, match=r"model-extraction: .*no text"):
+        extraction(Rule(vectors), replace(corpus, texts=("  ",) * ROWS))
