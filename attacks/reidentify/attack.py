@@ -109,17 +109,17 @@ class Reidentify(Attack[ReidentifyParams]):
     """
 
     name = "reidentify"
-    version = 2
+    version = 3
     source = (
         "authorship attribution by profiles, on n-grams: Stamatatos 2009; "
         "Narayanan et al. 2012 (linking at scale)"
     )
     Params = ReidentifyParams
     metrics = (
-        Metric.rate("recall_at_1", "recall at 1", "share of authors who rank first", "lower",
-                    main=True),
-        Metric.rate("recall_at_10", "recall at 10", "share of authors who are among the first ten",
-                    "lower", main=True),
+        Metric.rate("recall_at_1", "recall at 1", "share of documents whose author ranks "
+                    "first", "lower", main=True),
+        Metric.rate("recall_at_10", "recall at 10", "share of documents whose author is "
+                    "among the first ten", "lower", main=True),
         Metric.rate("recall_at_1_unprotected", "recall at 1, unprotected", "the same attack on the "
                     "original text", main=True),
         Metric.rate("recall_at_1_representation", "recall at 1, representation", "of the published "
