@@ -315,9 +315,7 @@ def people_corpus(make_corpus) -> Corpus:
 
 
 def published(corpus: Corpus) -> PublishedOnly:
-    release = PublishedOnly()
-    release.published = corpus
-    return release
+    return PublishedOnly().showing(published=corpus)
 
 
 def reads_pronouns(messages: list[dict[str, str]]) -> str:

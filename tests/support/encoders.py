@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from uedp_bench.contracts.leakage import Leakage
 from uedp_bench.contracts.release import Release
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.contracts.source import CorpusStats
@@ -80,3 +83,11 @@ def with_coordinate(table: FloatArray, values: IntArray) -> FloatArray:
 def run_of(seed: int) -> Run:
     """A run without a trainer."""
     return Run(seed, CorpusStats(1, 1, 1, 1, public=False))
+
+
+def attacked(kind: Any, release: Release, corpus: Corpus, seed: int = 1, **params: Any) -> Leakage:
+    """What an attack of this kind says of a release, after it planted what it plants."""
+    attack = kind.create(params)
+    planted, secret = attack.plant(corpus, np.random.default_rng(seed))
+    leakage: Leakage = attack.run(release, secret, planted, run_of(seed))
+    return leakage

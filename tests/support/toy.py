@@ -71,6 +71,13 @@ class ToyLearner(Learner):
         raise NotImplementedError
 
 
+class Weights(Release):
+    """The trained weights of a toy network that began at 0."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self.update = module.weight.detach().numpy()  # type: ignore[operator,union-attr]
+
+
 def toy_run(seed: int = 0, users: int = 10, rows: int = 10, scope: str = "") -> Run:
     """A run with public sizes."""
     stats = CorpusStats(users, rows, sensitive_rows=0, entities=0, public=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tiny import MODEL, SOURCE, plugged, tiny
-from toy import ToyLearner, looked_at_once
+from toy import ToyLearner, Weights, looked_at_once
 
 from uedp_bench.accounting.accountants.privacy_loss_grid import gaussian_epsilon
 from uedp_bench.attacks.audit.attack import Audit
@@ -257,13 +257,6 @@ def test_the_claim_for_the_released_code_of_uedp_is_refuted(tmp_path):
 
 
 SIZES = CorpusStats(21, 21, 0, 0, public=True)
-
-
-class Weights(Release):
-    """The trained weights of a toy network that began at 0."""
-
-    def __init__(self, module) -> None:
-        self.update = module.weight.detach().numpy()
 
 
 def retrained(corpus: Corpus, what, mechanism, trials: int, progress=no_progress, **params):

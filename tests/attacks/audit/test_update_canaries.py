@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from toy import ToyLearner, looked_at_once
+from toy import ToyLearner, Weights, looked_at_once
 
 from uedp_bench.attacks.audit.attack import Audit
 from uedp_bench.attacks.audit.scores import _capped
 from uedp_bench.contracts.leakage import Leakage
-from uedp_bench.contracts.release import Release
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import Corpus
 from uedp_bench.mechanisms.private_training.user_dp import UserDP
 
 ALARMS = 22  # of 300 draws: the 97.5 % point of rate 5 %
-
-
-class Weights(Release):
-    """The trained weights of a network that began at 0."""
-
-    def __init__(self, module) -> None:
-        self.update = module.weight.detach().numpy()
 
 
 def audited(corpus: Corpus, seed: int, *, noise: float, weights: int, rounds: int = 1) -> Leakage:

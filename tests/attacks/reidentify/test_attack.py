@@ -25,9 +25,7 @@ RunMaker = Callable[..., Run]
 
 
 def publication(corpus: Corpus) -> PublishedOnly:
-    release = PublishedOnly()
-    release.published = corpus
-    return release
+    return PublishedOnly().showing(published=corpus)
 
 
 class PublishedAndEncoder(PublishedOnly):

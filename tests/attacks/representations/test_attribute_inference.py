@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,25 +12,17 @@ from encoders import (
     TableClassifier,
     TableEncoder,
     VectorEncoder,
+    attacked,
     authors,
     noise,
-    run_of,
     with_coordinate,
 )
 
 from uedp_bench.attacks.representations.attribute_inference import AttributeInference
-from uedp_bench.contracts.leakage import Leakage
-from uedp_bench.contracts.release import Release
 from uedp_bench.corpus import SPLITS, Corpus, IntArray, concatenate
 from uedp_bench.errors import InputError
 
-QUICK = {"hidden": 32, "epochs": 20, "learning_rate": 0.01}
-
-
-def attack(release: Release, corpus: Corpus, seed: int = 1, **params: Any) -> Leakage:
-    what = AttributeInference.create(QUICK | params)
-    planted, secret = what.plant(corpus, np.random.default_rng(seed))
-    return what.run(release, secret, planted, run_of(seed))
+attack = partial(attacked, AttributeInference, hidden=32, epochs=20, learning_rate=0.01)
 
 
 def presence(corpus: Corpus, *columns: IntArray) -> Corpus:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 import numpy as np
 import pytest
-from encoders import SIZES, TableEncoder, authors, noise, run_of
+from encoders import SIZES, TableEncoder, attacked, authors, noise
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
@@ -21,19 +21,11 @@ from uedp_bench.attacks.representations.embedding_inversion import (
     fit_prior,
     score_words,
 )
-from uedp_bench.contracts.leakage import Leakage
-from uedp_bench.contracts.release import Release
 from uedp_bench.corpus import Corpus, FloatArray
 from uedp_bench.errors import InputError
 
 WORDS = [f"{a}{b}" for a in ("ba", "do", "fi", "gu") for b in ("ke", "lo", "mi", "na", "pu")]
-QUICK = {"hidden": 32, "epochs": 15, "learning_rate": 0.01, "top": 5}
-
-
-def attack(release: Release, corpus: Corpus, seed: int = 1, **params: Any) -> Leakage:
-    what = EmbeddingInversion.create(QUICK | params)
-    planted, secret = what.plant(corpus, np.random.default_rng(seed))
-    return what.run(release, secret, planted, run_of(seed))
+attack = partial(attacked, EmbeddingInversion, hidden=32, epochs=15, learning_rate=0.01, top=5)
 
 
 def library(seed: int, by_label: bool = False) -> tuple[Corpus, FloatArray]:

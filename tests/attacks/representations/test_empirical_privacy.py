@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from encoders import TableEncoder, VectorEncoder, authors, noise, run_of
+from encoders import TableEncoder, VectorEncoder, attacked, authors, noise
 
 from uedp_bench.attacks.representations.attribute_inference import AttributeInference
 from uedp_bench.attacks.representations.empirical_privacy import Method, projection
 from uedp_bench.components import registry
-from uedp_bench.contracts.leakage import Leakage
 from uedp_bench.contracts.release import Release
 from uedp_bench.contracts.results import Result, read_result
 from uedp_bench.corpus import Corpus, FloatArray
@@ -29,16 +29,11 @@ from uedp_bench.spec.spec import parse_spec
 RESULTS = Path(__file__).parents[3] / "leaderboard" / "results" / "reproductions"
 METHODS: tuple[Method, ...] = ("pca", "tsne")
 QUICK = {"hidden": 4, "epochs": 1}
+attack = partial(attacked, AttributeInference, **QUICK)
 
 
 def drawn(inputs: FloatArray, method: Method, most: int = 500, seed: int = 0) -> dict[str, Any]:
     return projection(method, inputs, {}, None, (most, np.random.default_rng(seed)))
-
-
-def attack(release: Release, corpus: Corpus, seed: int = 1, **params: Any) -> Leakage:
-    what = AttributeInference.create(QUICK | params)
-    planted, secret = what.plant(corpus, np.random.default_rng(seed))
-    return what.run(release, secret, planted, run_of(seed))
 
 
 def the_map(release: Release, corpus: Corpus, seed: int = 1, **params: Any) -> dict[str, Any]:

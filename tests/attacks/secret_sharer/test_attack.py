@@ -140,15 +140,6 @@ def test_defaults_replace_few_rows_and_repeat_canaries_often(
     assert len({c.text.split()[0] for c in what.canaries}) == len(what.canaries)
 
 
-def test_planting_is_deterministic_and_survives_json(development_corpus: Corpus) -> None:
-    _, one, what = planted(development_corpus, SMALL)
-    _, two, again = planted(development_corpus, SMALL)
-    assert one.fingerprint == two.fingerprint
-    assert what == again
-    assert PlantedCanaries.model_validate_json(what.model_dump_json()) == what
-    assert planted(development_corpus, SMALL, seed=2)[1].fingerprint != one.fingerprint
-
-
 def test_without_entity_types_there_are_no_entity_canaries(
     development_corpus: Corpus, make_run: RunMaker
 ) -> None:
