@@ -279,8 +279,10 @@ def shared_stream(seed: int, *names: Name) -> np.random.SeedSequence:
 def scope_of(identity: Mapping[str, Any], corpus: str, injected: tuple[int, ...] = ()) -> str:
     """Digest of a run's network and data: part of the key of its secret streams.
 
-    Attacks and a selection are left out. What attacks plant is in the corpus, and a run that is
-    attacked once more, or is named the best of several, is to release the same model as before.
+    Attacks and a selection are left out. What attacks plant is in the corpus, and a run that other
+    attacks meet, or that is named the best of several, is to release the same model as before. A
+    run without attacks draws other numbers, for its identity lacks the training of the models that
+    attacks compare with: whoever publishes its model and theirs publishes two releases.
 
     Args:
         identity: `spec.identity_parts` of the run.
