@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,6 +18,8 @@ from uedp_bench.contracts.run_context import Run
 from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import SPLITS, Corpus, IntArray, Spans
 from uedp_bench.randomness import Stream
+from uedp_bench.training.local import LocalTraining, schedule
+from uedp_bench.training.sampling import Cohort
 
 
 class EntityLearner(ToyLearner):
@@ -72,6 +75,26 @@ class NetworkLearner(ToyLearner):
 def flat(module: nn.Module) -> torch.Tensor:
     """All weights of a module in one vector."""
     return torch.cat([p.detach().reshape(-1) for p in module.parameters()])
+
+
+def by_torch(
+    learner: Learner, cohort: Cohort, local: LocalTraining, theta: torch.Tensor | None = None
+) -> torch.Tensor:
+    """(d,) what torch's SGD moves a copy of the network by, from `theta`, for a cohort of one."""
+    module = copy.deepcopy(learner.module).train()
+    trained = [weight for weight in module.parameters() if weight.requires_grad]
+    if theta is not None:
+        nn.utils.vector_to_parameters(theta.clone(), trained)
+    before = torch.cat([weight.detach().reshape(-1) for weight in trained])
+    optimizer = torch.optim.SGD(trained, lr=local.learning_rate)
+    for rows, weights, seeds in schedule(cohort, local):
+        if weights.any():
+            losses = learner.losses(module, learner.batch(rows[0], seeds[0]))
+            kept = torch.from_numpy(weights[0]).float()
+            optimizer.zero_grad()
+            ((kept * losses.nats).sum() / (kept * losses.targets).sum()).backward()
+            optimizer.step()
+    return torch.cat([weight.detach().reshape(-1) for weight in trained]) - before
 
 
 def run_of(learner: ToyLearner, seed: int = 0, public: bool = True) -> Run:

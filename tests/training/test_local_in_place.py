@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import copy
-
 import numpy as np
 import pytest
 import torch
+from learners import by_torch
 from model_learners import MODELS, USERS, learner_of_model
 from torch import Tensor
 from toy import cohort_of
 
 from uedp_bench.contracts.learner import Batch, Learner
 from uedp_bench.training.bounds import Limits
-from uedp_bench.training.local import LocalTrainer, LocalTraining, schedule
+from uedp_bench.training.local import LocalTrainer, LocalTraining
 from uedp_bench.training.sampling import Cohort
 from uedp_bench.training.unit_sums import RoundWork, Share, ShareWorker, WorkerSetup
 
@@ -33,22 +32,6 @@ def _cohort(seed: int = 3) -> Cohort:
     return cohort_of(USERS).drawn(LOCAL.epochs, LOCAL.batch_size, rng, rng)
 
 
-def _by_torch(learner: Learner, cohort: Cohort) -> Tensor:
-    """(d,) what torch's SGD moves a copy of the network by, for a cohort of one."""
-    module = copy.deepcopy(learner.module).train()
-    trained = [weight for weight in module.parameters() if weight.requires_grad]
-    before = torch.cat([weight.detach().reshape(-1) for weight in trained])
-    optimizer = torch.optim.SGD(trained, lr=LOCAL.learning_rate)
-    for rows, weights, seeds in schedule(cohort, LOCAL):
-        if weights.any():
-            losses = learner.losses(module, learner.batch(rows[0], seeds[0]))
-            kept = torch.from_numpy(weights[0]).float()
-            optimizer.zero_grad()
-            ((kept * losses.nats).sum() / (kept * losses.targets).sum()).backward()
-            optimizer.step()
-    return torch.cat([weight.detach().reshape(-1) for weight in trained]) - before
-
-
 @pytest.mark.parametrize("name", [name for name in TRAINED if name in MODELS])
 def test_each_user_sends_what_torch_trains_whoever_was_before(name: str) -> None:
     learner, cohort = _learner(name), _cohort()
@@ -57,7 +40,7 @@ def test_each_user_sends_what_torch_trains_whoever_was_before(name: str) -> None
     updates = trainer.updates(theta, cohort)
     for unit in range(len(USERS)):
         alone = cohort.take(np.array([unit]))
-        expected = _by_torch(learner, alone)
+        expected = by_torch(learner, alone, LOCAL)
         torch.testing.assert_close(updates[unit], expected, rtol=1e-3, atol=1e-5)
         assert float(expected.norm()) > 0.001
     again = trainer.updates(theta, cohort.take(np.array([3, 0])))

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import copy
-
 import numpy as np
 import pytest
 import torch
-from learners import NetworkLearner
+from learners import NetworkLearner, by_torch
 from torch import Tensor, nn
 from toy import cohort_of
 
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping_rule import ONE_PASS
-from uedp_bench.training.local import LocalTrainer, LocalTraining, schedule
+from uedp_bench.training.local import LocalTrainer, LocalTraining
 from uedp_bench.training.sampling import Cohort
 from uedp_bench.training.unit_sums import RoundWork, Share, ShareWorker, WorkerSetup
 from uedp_bench.training.vector import FlatModule
@@ -58,20 +56,8 @@ def _by_torch(
     learner: NetworkLearner, theta: Tensor, cohort: Cohort, local: LocalTraining
 ) -> Tensor:
     """(units, d) what torch's SGD moves a copy of the network by, from weights (d,)."""
-    updates = []
-    for unit in range(len(cohort.rows)):
-        module = copy.deepcopy(learner.module).train()
-        nn.utils.vector_to_parameters(theta.clone(), module.parameters())
-        optimizer = torch.optim.SGD(module.parameters(), lr=local.learning_rate)
-        for rows, weights, seeds in schedule(cohort.take(np.array([unit])), local):
-            if weights.any():
-                losses = learner.losses(module, learner.batch(rows[0], seeds[0]))
-                kept = torch.from_numpy(weights[0]).float()
-                optimizer.zero_grad()
-                ((kept * losses.nats).sum() / (kept * losses.targets).sum()).backward()
-                optimizer.step()
-        updates.append(nn.utils.parameters_to_vector(module.parameters()).detach() - theta)
-    return torch.stack(updates)
+    alone = (cohort.take(np.array([unit])) for unit in range(len(cohort.rows)))
+    return torch.stack([by_torch(learner, unit, local, theta) for unit in alone])
 
 
 def _clipped(updates: Tensor) -> Tensor:
