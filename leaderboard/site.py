@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from filecmp import cmp
 from hashlib import sha256
 from pathlib import Path
+from secrets import token_hex
 from typing import TypeVar
 
 from uedp_bench.contracts.results import Result
 from uedp_bench.errors import InputError, UedpBenchError, plain
+from uedp_bench.io.folders import PARTIAL
 from uedp_bench.leaderboard.loading import Loaded, Progress
 from uedp_bench.leaderboard.site_files import Contents
 from uedp_bench.leaderboard.sources import Copy
@@ -54,7 +56,7 @@ class SiteFolder:
         try:
             manifest = json.loads((self._path / MANIFEST).read_text(encoding="utf-8"))
             return list(manifest["files"]) if manifest["made_by"] == _MADE_BY else None
-        except (OSError, ValueError, LookupError, TypeError):
+        except (OSError, ValueError, LookupError, TypeError, RecursionError):
             return None
 
     def _refuse_others(self) -> None:
@@ -71,7 +73,7 @@ class SiteFolder:
 
     def _list(self, names: Iterable[str]) -> None:
         manifest = {"made_by": _MADE_BY, "files": sorted(names)}
-        _replace(self._path / MANIFEST, json.dumps(manifest, indent=0).encode() + b"\n")
+        _write(self._path / MANIFEST, [json.dumps(manifest, indent=0), "\n"])
 
     def write(self, name: str, text: str | Iterable[str]) -> str:
         """Writes a file, if its content is new: browsers and servers keep the rest.
@@ -85,28 +87,10 @@ class SiteFolder:
         """
         path = self._path / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        if isinstance(text, str):
-            content = text.encode()
-            if not path.is_file() or path.read_bytes() != content:
-                _replace(path, content)
-                self.written.append(name)
-            return sha256(content).hexdigest()
-        return self._write_parts(name, path, text)
-
-    def _write_parts(self, name: str, path: Path, parts: Iterable[str]) -> str:
-        partial, digest = path.with_name(f"{path.name}.partial"), sha256()
-        try:
-            with partial.open("wb") as out:
-                for part in parts:
-                    content = part.encode()
-                    digest.update(content)
-                    out.write(content)
-            if not path.is_file() or not cmp(partial, path, shallow=False):
-                partial.replace(path)
-                self.written.append(name)
-        finally:
-            partial.unlink(missing_ok=True)
-        return digest.hexdigest()
+        digest, is_new = _write(path, [text] if isinstance(text, str) else text)
+        if is_new:
+            self.written.append(name)
+        return digest
 
     def close(self) -> list[str]:
         """Removes the files of a former site that this one does not have, and names them."""
@@ -123,13 +107,23 @@ class SiteFolder:
         return inside and path.is_file() and not path.is_symlink()
 
 
-def _replace(path: Path, content: bytes) -> None:
-    partial = path.with_name(f"{path.name}.partial")
+def _write(path: Path, parts: Iterable[str]) -> tuple[str, bool]:
+    """Write a file whole or not at all; return its SHA-256, and True if its content is new."""
+    # Another build may write the same file, and a link of a stranger may stand at a name one knows.
+    partial = path.with_name(f".{path.name}-{token_hex(8)}{PARTIAL}")
+    digest = sha256()
     try:
-        partial.write_bytes(content)
-        partial.replace(path)
+        with partial.open("xb") as out:
+            for part in parts:
+                content = part.encode()
+                digest.update(content)
+                out.write(content)
+        is_new = not path.is_file() or not cmp(partial, path, shallow=False)
+        if is_new:
+            partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+    return digest.hexdigest(), is_new
 
 
 @dataclass(frozen=True)
@@ -202,12 +196,14 @@ def without_culprits(
         trouble_of = {copy.result.id: trouble(copy) for copy in loaded.copies.values()}
         kept = [result for result in loaded.results if not trouble_of[result.id]]
         if len(kept) == len(trouble_of):
+            if isinstance(reason, OSError):  # of the place that is written, a full disk perhaps
+                raise
             raise InputError(
                 f"these results cannot be shown together: {reason_line(reason)}"
             ) from None
     try:
         return show(kept), [line for line in trouble_of.values() if line]
-    except UedpBenchError:
+    except (UedpBenchError, OSError):
         raise
     except Exception as reason:
         raise InputError(f"these results cannot be shown together: {reason_line(reason)}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 from html.parser import HTMLParser
@@ -15,11 +16,11 @@ from uedp_bench.contracts.results import ComponentSpec, Result, RunError, RunSpe
 from uedp_bench.errors import InputError
 from uedp_bench.leaderboard import site as folders
 from uedp_bench.leaderboard import site_files
-from uedp_bench.leaderboard.loading import Loader, load_results
+from uedp_bench.leaderboard.loading import Loaded, Loader, load_results
 from uedp_bench.leaderboard.serve import LiveSite, SiteOnDemand
-from uedp_bench.leaderboard.site import build, without_culprits
+from uedp_bench.leaderboard.site import SiteFolder, build, without_culprits
 from uedp_bench.leaderboard.site_files import STATIC
-from uedp_bench.leaderboard.sources import Folder
+from uedp_bench.leaderboard.sources import Copy, Folder
 from uedp_bench.leaderboard.validation.publishing import published
 
 LEADERBOARD = Path(__file__).parents[2] / "leaderboard"
@@ -228,6 +229,33 @@ def test_a_tampered_list_removes_nothing_outside(results, tmp_path):
     assert build(results, out).removed == ()
     assert outside.read_text() == "mine"
     assert (out / "elsewhere").is_symlink()
+
+
+def test_a_link_at_the_name_of_a_half_written_file_is_not_followed(results, tmp_path, monkeypatch):
+    out, outside = tmp_path / "site", tmp_path / "precious.txt"
+    outside.write_text("mine")
+    build(results, out)
+    monkeypatch.setattr(folders, "token_hex", lambda count: "known")
+    (out / ".index.html-known.partial").symlink_to(outside)
+    with pytest.raises(FileExistsError):
+        SiteFolder(out, ["index.html"]).write("index.html", "new")
+    assert outside.read_text() == "mine"
+
+
+@pytest.mark.parametrize("left", [0, 1])
+def test_a_full_disk_is_no_fault_of_results(results, left, monkeypatch):
+    copies, faulty = {one.id: Copy(one, one.id) for one in results}, results[0].id
+    monkeypatch.setattr(folders, "trouble", lambda copy: "faulty" * (copy.place == faulty))
+    if not left:
+        del copies[faulty]
+
+    def show(these):
+        if any(one.id == faulty for one in these):
+            raise ValueError("of the faulty one")
+        raise OSError(errno.ENOSPC, "full")
+
+    with pytest.raises(OSError, match="full"):
+        without_culprits(Loaded(copies), show)
 
 
 def test_an_interrupted_build_leaves_whole_files_and_goes_on(results, tmp_path, monkeypatch):
