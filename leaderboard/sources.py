@@ -230,11 +230,14 @@ class Folder:
         return locations
 
     def _files(self) -> Iterator[Path]:
-        for folder, below, names in os.walk(self.path):
+        closed: list[OSError] = []
+        for folder, below, names in os.walk(self.path, onerror=closed.append):
             below[:] = sorted(set(below) - COPIES)
             for name in sorted(names):
                 if name == "result.json" or name.endswith(SUFFIX):
                     yield Path(folder) / name
+        # Reading a folder that cannot be listed says why: what it holds is not left out in silence.
+        yield from (Path(error.filename) for error in closed)
 
     def read(self, locations: Sequence[Location]) -> Iterator[list[Outcome]]:
         """See `Source`."""

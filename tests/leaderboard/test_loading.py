@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
+import os
+import re
 import shutil
 import socket
 from pathlib import Path
@@ -142,6 +145,20 @@ def test_progress_counts_all_files(tmp_path):
     counts = []
     Loader([Folder(tmp_path)]).load(lambda *done: counts.append(done))
     assert counts == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_a_folder_that_cannot_be_listed_is_named(tmp_path, monkeypatch):
+    put(make_result("a"), tmp_path)
+    closed, listed = put(make_result("b"), tmp_path).parent, os.scandir
+
+    def refusing(path):
+        if Path(path) == closed:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    with pytest.raises(InputError, match=re.escape(str(closed))):
+        load_results([tmp_path])
 
 
 def test_a_folder_that_is_not_there(tmp_path):
