@@ -164,6 +164,11 @@ class LiveSite:
         except FileNotFoundError:  # its run has just gone
             return None
 
+    def close(self) -> None:
+        """Make no more files; the one that is being made is finished first."""
+        with self._one_at_a_time:
+            self._site = SiteOnDemand(self.folder)
+
     def _show(self, loaded: Loaded) -> None:
         """Shows these results, but those that cannot be shown."""
         self._culprits = {
@@ -243,6 +248,7 @@ class LiveServer:
 
     def _close(self) -> None:
         self._server.server_close()
+        self.site.close()
         self._folder.cleanup()
 
     def follow(self, say: Callable[[str], None], seconds: float = 1.0) -> None:

@@ -7,7 +7,8 @@ import shutil
 import socket
 import struct
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier, Thread
+from threading import Barrier, Event, Thread
+from time import sleep
 
 import pytest
 from board_results import plain_spec
@@ -16,6 +17,7 @@ from uedp_bench.contracts.results import Estimate, Result, write_result
 from uedp_bench.errors import InputError, TrackingError
 from uedp_bench.leaderboard.loading import Loader
 from uedp_bench.leaderboard.serve import LiveServer
+from uedp_bench.leaderboard.site import SiteFolder
 from uedp_bench.leaderboard.sources import Folder
 
 
@@ -200,6 +202,28 @@ def test_nothing_is_left_behind(runs):
         assert again.url == server.url
         with pytest.raises(InputError, match=rf"--port {port}: .*--port \d+"):
             LiveServer(Loader([]), port)
+
+
+def test_a_page_in_the_making_is_finished_before_its_folder_goes(runs, monkeypatch):
+    put(runs, "aa01")
+    begun, write = Event(), SiteFolder.write
+
+    def slow(folder, name, text):
+        begun.set()
+        sleep(0.5)
+        return write(folder, name, text)
+
+    with LiveServer(Loader([Folder(runs)]), 0) as server:
+        server.site.refresh()
+        monkeypatch.setattr(SiteFolder, "write", slow)
+        with ThreadPoolExecutor() as pool:
+            first = pool.submit(server.site.read, "index.html")
+            assert begun.wait(60)
+            later = pool.submit(server.site.read, "table.html")
+            server.__exit__(None, None, None)
+            assert (first.exception(), later.exception()) == (None, None)
+            assert server.site.read("table.html") is None
+    assert not server.site.folder.exists()
 
 
 def test_a_server_whose_thread_cannot_start_leaves_nothing(runs, monkeypatch):
