@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import time
 from pathlib import Path
@@ -185,6 +186,15 @@ def test_a_store_whose_first_set_up_was_interrupted_is_no_store(tmp_path, monkey
     assert log_result(result_of("ad01"), folder, **where)["experiment"] == "tests"
     assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == [
         "mlartifacts", "mlflow.db"]  # fmt: skip
+
+
+def test_a_store_whose_folder_was_moved_writes_nothing_where_it_was(tmp_path, log, out):
+    log(result_of("ad03"))
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    shutil.copy(out / "mlflow.db", moved)
+    with pytest.raises(TrackingError, match=r"moved or copied.*mlflow\.db"):
+        log_result(result_of("ad04"), moved / "ad04", uri=default_uri(moved), experiment="tests")
 
 
 def test_links_of_a_stranger_are_not_uploaded(log, client, out, tmp_path):

@@ -36,6 +36,8 @@ _TABLE_OF_RUNS = {"mlflow.experimentKind": "custom_model_development"}
 """Without a kind MLflow 3 may open an experiment as one of prompts and traces."""
 
 _SQLITE = "sqlite:///"
+_ARTIFACTS = "mlartifacts"
+"""Folder of logged files beside an SQLite store; MLflow records its absolute path."""
 _UNFIT = re.compile(r"[?#%]")
 """Characters that end or escape the path in an address: MLflow would open another file."""
 
@@ -179,14 +181,20 @@ def make_store(file: Path) -> None:
 
 
 def _artifacts(file: Path) -> str:
-    return (file.resolve().parent / "mlartifacts").as_uri()
+    return (file.resolve().parent / _ARTIFACTS).as_uri()
 
 
 def _experiment(uri: str, name: str) -> Place:
     client, file = client_of(uri), sqlite_file(uri)
-    if existing := client.get_experiment_by_name(name):
-        return Place(client, existing.experiment_id)
     where = _artifacts(file) if file else None  # elsewhere the server decides
+    if existing := client.get_experiment_by_name(name):
+        former = existing.artifact_location
+        if where and former != where and former.endswith(f"/{_ARTIFACTS}"):
+            raise InputError(
+                f"its folder was moved or copied; move it back, or remove {file} and {_ARTIFACTS} "
+                f"to log all results anew (it would write files into {former})"
+            )
+        return Place(client, existing.experiment_id)
     return Place(client, client.create_experiment(name, where, tags=_TABLE_OF_RUNS))
 
 
