@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from tiny import NOISELESS, SPIES, USER_DP, flags, plugged, runs
 
@@ -108,11 +109,11 @@ def test_whatever_ends_a_run_is_its_result_and_the_others_go_on(tmp_path):
         "abort": (DIED, "signal 6 (SIGABRT)"),
         "interrupt": ("KeyboardInterrupt", "KeyboardInterrupt"),
     }
-    specs = runs(*[spy(does) for does in (*ways, "train")])
+    specs = runs(*[spy(does) for does in (*ways, "train", "fork")])
     jobs = jobs_of(specs, tmp_path)
     running = run_jobs(jobs, Execution(tmp_path, "cpu"), workers=2, plugins=(SPIES,))
     results = {job.spec.mechanism[0].params["does"]: result for job, result in running}
-    assert results.pop("train").status == "finished"
+    assert [results.pop(does).status for does in ("train", "fork")] == ["finished", "finished"]
     assert results.keys() == ways.keys()
     for does, (kind, message) in ways.items():
         ended = results[does]
@@ -292,11 +293,12 @@ def test_a_run_tells_its_points_with_its_progress(monkeypatch):
     telling = _Telling(messages.append)
     telling.progress("train", 0, 9)
     for step in range(1, 4):
-        telling.point("train_loss", step, 1.0)
-        telling.progress("train", step, 9)
+        telling.point("train_loss", np.int64(step), 1.0)
+        telling.progress("train", np.int64(step), 9)
     telling.progress("score", 0, 1)
     assert messages[0] == ("train", 0, 9, ())
     assert [point for *_, points in messages for point in points] == [
         ("train_loss", step, 1.0) for step in (1, 2, 3)
     ]
     assert len(messages) < 5
+    assert {type(number) for _, *numbers, _ in messages for number in numbers} == {int}

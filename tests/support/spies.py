@@ -32,7 +32,7 @@ def splits_of(corpus: Corpus) -> list[str]:
 class SpyParams(Params):
     does: Literal[
         "train", "raise", "refuse", "exit", "wait", "stay-silent", "sys-exit", "abort", "interrupt",
-        "no-exception", "hang", "full-disk", "print",
+        "no-exception", "hang", "full-disk", "print", "fork",
     ] = "train"  # fmt: skip
     seed: int | None = None  # the seed of a run that does it; None for all
 
@@ -45,7 +45,7 @@ def end(does: str) -> None:
     """Ends the run, or its process, in one of many ways."""
     if does == "exit":
         os._exit(9)
-    if does == "sys-exit":
+    if does == "sys-exit" or (does == "fork" and os.fork() == 0):
         sys.exit(0)
     if does == "abort":
         os.abort()

@@ -344,7 +344,7 @@ class _Telling:
 
     def point(self, name: str, step: int, value: float) -> None:
         """See `Run.points`."""
-        self._points.append((name, step, value))
+        self._points.append((name, int(step), value))
 
     def progress(self, phase: str, done: int, total: int) -> None:
         """See `Run.progress`."""
@@ -352,4 +352,5 @@ class _Telling:
         if phase != self._shown or done >= total or clock - self._last > _TELL_SECONDS:
             self._last, self._shown = clock, phase
             points, self._points = tuple(self._points), []
-            self._tell((phase, done, total, points))
+            # Numbers of a component may be of a class that the parent process cannot load.
+            self._tell((str(phase), int(done), int(total), points))

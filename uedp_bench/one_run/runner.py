@@ -6,6 +6,7 @@ The outcomes of its steps are assembled into the result.
 from __future__ import annotations
 
 import errno
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -138,6 +139,7 @@ def execute(spec: RunSpec, execution: Execution, identity: Identity | None = Non
     meter = Meter(execution.progress)
     # A run without a corpus has no fingerprint: its identity is that of its spec alone.
     current = identity or Identity.from_spec(spec)
+    process = os.getpid()
     try:
         sources = build_sources(spec)
         data = load_data(sources)
@@ -157,6 +159,8 @@ def execute(spec: RunSpec, execution: Execution, identity: Identity | None = Non
         goes_on = execution.keeps_checkpoints and not isinstance(error, InputError)
         stored = after_failure(execution.state_folder / current.id, goes_on=goes_on)
         result = failed(spec, current, reason_of(error, meter.phase, execution.failures), stored)
+    if os.getpid() != process:  # a copy that a component forked, and that came back
+        os._exit(1)
     # This attempt's own time: training that others did for it, or before it, is in its cost.
     began = {**result.provenance, "started": meter.started}
     result = result.model_copy(update={"provenance": began})
