@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import json
 import pickle
 import shutil
 import time
@@ -23,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pydantic import BaseModel, ConfigDict, Field
 
 from uedp_bench.contracts.saved_state import StateError, digest_of, load_state, state_of
-from uedp_bench.io.files import FormError, file_text
+from uedp_bench.io.files import FormError, file_text, parse
 from uedp_bench.io.folders import private_folder, write_json
 from uedp_bench.io.sealed_files import sealed_file, unsealed
 from uedp_bench.randomness import Name, Stream
@@ -160,7 +159,7 @@ class Checkpoints:
         """Read the checkpoints of an earlier attempt; remove them if they cannot be resumed."""
         why = ""
         try:
-            header = json.loads(file_text(folder / _HEADER))
+            header = parse(file_text(folder / _HEADER)).value
             before, after = dict(header["made_by"]), dict(self._made_by())
             names = before.keys() | after
             others = sorted(name for name in names if before.get(name) != after.get(name))
@@ -171,7 +170,7 @@ class Checkpoints:
                 if header["root"] is not None:
                     self._root = Stream(bytes.fromhex(header["root"]), "os")
                 self._header_written = True
-        except (FormError, OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (FormError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
             why = "it is damaged" if any(folder.glob("*.pt")) else ""
         if not self._header_written:
             remove(folder)
