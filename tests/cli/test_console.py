@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import io
+import json
+import math
 import textwrap
 from types import SimpleNamespace
 
 import pytest
 from hostile import answer
 
-from uedp_bench.cli.console import console, echo
+from uedp_bench.cli.console import console, echo, print_json
 from uedp_bench.contracts.results import Cost
 from uedp_bench.errors import plain
 
@@ -112,3 +114,10 @@ def test_progress_of_strangers(kind):
     assert "evil \\x1b[31m [/x]: a\\x07[/y]" in output
     assert "\x1b[31m " not in output
     assert "\x07" not in output
+
+
+def test_infinity_is_a_string_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json([{"value": math.inf}, (-math.inf, 1.5)])
+    assert json.loads(capsys.readouterr().out) == [{"value": "inf"}, ["-inf", 1.5]]
+    with pytest.raises(ValueError, match="value: NaN"):
+        print_json({"value": math.nan})

@@ -213,8 +213,7 @@ def _show(
     """Print the bound, and what tells whether scores or bound are weak."""
     if as_json:
         bound = {"epsilon": epsilon, "delta": delta, "confidence": confidence, "method": method}
-        finite = {k: "inf" if v == float("inf") else v for k, v in beside.items()}
-        print_json({**bound, **finite})
+        print_json({**bound, **beside})
         return
     typer.echo(f"epsilon is at least {epsilon:.6g} at delta {delta:g} ({method}, {confidence:.6g})")
     if "epsilon_of_auc" in beside:

@@ -72,12 +72,14 @@ def echo(text: str, *, err: bool = False) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Print JSON; infinity must already be the string "inf".
+    """Print JSON, infinity as the string "inf".
 
     Raises:
-        ValueError: if a number is NaN or infinite.
+        ValueError: if a number is NaN, naming its place.
     """
-    typer.echo(json.dumps(value, indent=1, allow_nan=False, default=str))
+    from uedp_bench.contracts.results import json_values
+
+    typer.echo(json.dumps(json_values(value), indent=1, allow_nan=False, default=str))
 
 
 def refuse_options(context: typer.Context) -> None:

@@ -51,7 +51,7 @@ class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-def _plain(value: Any) -> Any:
+def json_values(value: Any) -> Any:
     """JSON values of anything nested: NumPy becomes Python's, infinity the string "inf".
 
     Raises:
@@ -62,7 +62,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_inside(part, str(number)) for number, part in enumerate(value)]
     if isinstance(value, np.ndarray | np.generic):
-        return _plain(value.tolist())
+        return json_values(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         if math.isnan(value):
             raise ValueError("NaN")
@@ -72,7 +72,7 @@ def _plain(value: Any) -> Any:
 
 def _inside(value: Any, name: str) -> Any:
     try:
-        return _plain(value)
+        return json_values(value)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
 
@@ -82,8 +82,8 @@ CHECKED = {"checked": True}
 
 
 def _plain_once(value: Any, info: ValidationInfo) -> Any:
-    """As `_plain`, unless `parse_result` has looked at every number already."""
-    return value if info.context is CHECKED else _plain(value)
+    """As `json_values`, unless `parse_result` has looked at every number already."""
+    return value if info.context is CHECKED else json_values(value)
 
 
 Plain = Annotated[dict[str, Any], BeforeValidator(_plain_once)]
