@@ -70,6 +70,16 @@ def test_settings_mend_what_settings_can_say(tmp_path: Path, capsys) -> None:
     assert (len(errors), mends) == (1, ["clients.count=1"])
 
 
+def test_settings_mend_values_of_grids(capsys) -> None:
+    typed = ["--set", "mechanism.epochs=[1,many]", "--set", "source.users=[100,-1]"]
+    typed += ["--mechanism", "noiseless", "--attack", "membership"]
+    typed += ["--set", "attack.held_out_users=[20,3]"]
+    errors, mends = complaints(capsys, *typed)
+    assert len(errors) == 3
+    names = ["source.users=50", "mechanism.noiseless.epochs=10"]
+    assert mends == [*names, "attack.membership.held_out_users=10"]
+
+
 def test_wrong_values_hide_no_wrong_names(tmp_path: Path, capsys) -> None:
     file = tmp_path / "bad.yaml"
     file.write_text(json.dumps(BAD | {"delta": 2, "seeds": [1, 1], "colour": "red"}))

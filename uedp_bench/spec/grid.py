@@ -45,21 +45,25 @@ def expand(spec: Spec, most: int | None = None) -> list[RunSpec]:
             f"the spec stands for {shown(count)} runs, and at most {most:,} are allowed: shorten "
             "the lists of its grid, or allow more with --max-runs"
         )
-    tasks = axes(spec.task, registry.tasks)
-    sources = axes(spec.source, registry.sources)
-    models = axes(model_of(spec), registry.models)
+    problems = Problems()
+    tasks = axes(spec.task, registry.tasks, problems)
+    sources = axes(spec.source, registry.sources, problems)
+    models = axes(model_of(spec), registry.models, problems)
     mechanisms = [
         combination
         for composition in spec.mechanisms
         for combination in itertools.product(
             *(
-                [_at_delta(one, spec.delta) for one in axes(ref, registry.mechanisms)]
+                [_at_delta(one, spec.delta) for one in axes(ref, registry.mechanisms, problems)]
                 for ref in composition
             )
         )
     ]
+    attacks = list(
+        itertools.product(*(axes(ref, registry.attacks, problems) for ref in spec.attacks))
+    )
+    problems.check()
     _check_seeds(spec.seeds, mechanisms)
-    attacks = list(itertools.product(*(axes(ref, registry.attacks) for ref in spec.attacks)))
     grid = itertools.product(
         spec.seeds, tasks, sources, models, _client_axes(spec), attacks, mechanisms
     )
@@ -182,34 +186,32 @@ def check(spec: Spec) -> None:
         InputError: naming every mistake.
     """
     problems = Problems()
-    refs = [
-        (ref, registry.mechanisms, f"mechanism.{ref.name}")
-        for composition in spec.mechanisms
-        for ref in composition
+    refs: list[tuple[Ref, registry.Registry[Any]]] = [
+        (ref, registry.mechanisms) for composition in spec.mechanisms for ref in composition
     ]
-    refs += [(ref, registry.attacks, f"attack.{ref.name}") for ref in spec.attacks]
-    refs += [(spec.task, registry.tasks, "task"), (spec.source, registry.sources, "source")]
+    refs += [(ref, registry.attacks) for ref in spec.attacks]
+    refs += [(spec.task, registry.tasks), (spec.source, registry.sources)]
     # A task that takes no model refuses every one, whatever its parameters: `expand` says so.
     is_registered = spec.task.name in registry.tasks.names()
     trains = not is_registered or registry.tasks.get(spec.task.name).models is not None
-    refs += [(spec.model, registry.models, "model")] if spec.model is not None and trains else []
-    for ref, kind, place in refs:
+    refs += [(spec.model, registry.models)] if spec.model is not None and trains else []
+    for ref, kind in refs:
         with problems.collect():
-            _check_first(ref, kind, place)
+            _check_first(ref, kind)
     problems.check()
 
 
-def _check_first(ref: Ref, kind: registry.Registry[Any], place: str) -> None:
+def _check_first(ref: Ref, kind: registry.Registry[Any]) -> None:
     """Look at the first values of a component.
 
     Args:
         ref: names it.
         kind: kind of the component.
-        place: path of the component in settings.
 
     Raises:
         InputError: with what is wrong, and the settings that mend it.
     """
+    place = _place(ref, kind)
     try:
         component = kind.get(ref.name)
     except UnknownNameError as error:
@@ -261,16 +263,31 @@ def _options(ref: Ref, component: type[Component[Any]]) -> list[list[Any]]:
     return options
 
 
-def axes(ref: Ref, kind: registry.Registry[Any]) -> list[ComponentSpec]:
-    """The components that a reference stands for: one for every combination of list values."""
+def axes(ref: Ref, kind: registry.Registry[Any], problems: Problems) -> list[ComponentSpec]:
+    """The components that a reference stands for: one for every combination of list values.
+
+    Args:
+        ref: names it.
+        kind: kind of the component.
+        problems: takes what is wrong with a combination, which is left out.
+    """
     component: type[Component[Any]] = kind.get(ref.name)
     out = []
     for values in itertools.product(*_options(ref, component)):
-        params = parse_params(
-            component.Params, dict(zip(ref.params, values, strict=True)), ref.name
-        )
-        out.append(ComponentSpec(name=ref.name, params=params.model_dump(mode="json")))
+        with problems.collect():
+            try:
+                params = parse_params(
+                    component.Params, dict(zip(ref.params, values, strict=True)), ref.name
+                )
+            except InputError as error:
+                raise below(error, _place(ref, kind)) from None
+            out.append(ComponentSpec(name=ref.name, params=params.model_dump(mode="json")))
     return out
+
+
+def _place(ref: Ref, kind: registry.Registry[Any]) -> str:
+    """Path of a component in settings: `mechanism.user-dp`, `task`."""
+    return f"{kind.kind}.{ref.name}" if kind.kind in ("mechanism", "attack") else kind.kind
 
 
 def _client_axes(spec: Spec) -> list[Clients | None]:
