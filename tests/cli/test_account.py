@@ -201,6 +201,7 @@ NOISE = "--set noise_multiplier=N"
         (["calibrate", "user-dp", "--epsilon", "0", "--set", "users=500"], "epsilon is 0"),
         (["calibrate", "user-dp", "--set", "users=500"], "--epsilon"),
         (["calibrate", "user-dp", "--epsilon", "8"], "--set users=N"),
+        (["calibrate", "user-dp", "--epsilon", "8", "--set", "noise_multiplier=1"], "solved for"),
         (["calibrate", "uedp-spread", "--epsilon", "8"], "--set users=N"),
         (["calibrate", "uedp-spread", "--epsilon", "8", "--solve", "users_per_round", *USERS],
          NOISE),

@@ -133,10 +133,10 @@ def calibrate_command(
     load_plugins(plugin or [])
     if "+" in mechanism:
         raise InputError(f"calibrate {mechanism}: give one mechanism at a time")
-    parameter = default_parameter(mechanism) if solve is None else solve
-    # Required parameters need a value before they are solved for; any will do.
-    start = [f"{parameter}=1"] if needs_parameter(mechanism, parameter) else []
-    parameters, delta = _settings(mechanism, [*start, *(settings or [])], delta)
+    parameters, delta = _settings(mechanism, settings, delta)
+    parameter = default_parameter(mechanism, parameters) if solve is None else solve
+    if needs_parameter(mechanism, parameter):  # before it is solved for, too; any value will do
+        parameters = {parameter: 1, **parameters}
     planned = PlannedMechanism.from_settings(mechanism, parameters, "calibrate")
     target = Target(epsilon, DELTA if delta is None else delta, spread)
     _print_solution(solve_for(planned, target, parameter), as_json)

@@ -246,9 +246,10 @@ def calibrate(
         InputError: see `account`, and where no value meets the target.
     """
     registry.load_plugins(map(Path, plugins))
-    wanted = default_parameter(mechanism) if parameter is None else parameter
+    named = {**(parameters or {}), **more}
+    wanted = default_parameter(mechanism, named) if parameter is None else parameter
     start = {wanted: 1} if needs_parameter(mechanism, wanted) else {}
-    settings, delta = _settings(mechanism, {**start, **(parameters or {}), **more}, delta)
+    settings, delta = _settings(mechanism, {**start, **named}, delta)
     planned = PlannedMechanism.from_settings(mechanism, settings, "calibrate")
     return solve(planned, Target(epsilon, DELTA if delta is None else delta, spread), wanted)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from uedp_bench.accounting.banded_factorization import WithCurve
 from uedp_bench.accounting.events import PrivacyEvent, Protected, one_and_count
@@ -18,7 +19,7 @@ from uedp_bench.accounting.noise_search import (
     largest_value,
     smallest_noise,
 )
-from uedp_bench.errors import InputError, nearest
+from uedp_bench.errors import InputError, nearest, shown
 from uedp_bench.one_run.planning.account import point_of
 from uedp_bench.one_run.planning.planned_mechanisms import MissingSizeError, PlannedMechanism
 from uedp_bench.spec.descriptions import NOISE, has_parameter, needs_parameter
@@ -169,12 +170,25 @@ def _shown(
     return None if point is None else Sizes.from_rounds(_rounds(events)).shown(point, epsilon)
 
 
-def default_parameter(name: str) -> str:
-    """The parameter that is solved for by default: noise, else a required one, else the first."""
+def default_parameter(name: str, settings: Mapping[str, Any]) -> str:
+    """The parameter that is solved for by default: noise, else a required one, else the first.
+
+    Args:
+        name: mechanism, or published system.
+        settings: its parameters with a value.
+
+    Raises:
+        InputError: if that parameter has a value, which would be lost.
+    """
     words = [word for word in SOLVABLE if has_parameter(name, word)]
-    if NOISE in words or not words:
-        return NOISE
-    return next((word for word in words if needs_parameter(name, word)), words[0])
+    required = (word for word in words if needs_parameter(name, word))
+    parameter = NOISE if NOISE in words or not words else next(required, words[0])
+    if settings.get(parameter) is not None:
+        raise InputError(
+            f"calibrate {name}: {parameter} is {shown(settings[parameter])}, and is what is solved "
+            f"for; leave it out, or name another to solve for (--solve): {', '.join(SOLVABLE)}"
+        )
+    return parameter
 
 
 def _check(mechanism: PlannedMechanism, parameter: str) -> None:
