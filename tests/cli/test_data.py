@@ -46,6 +46,12 @@ def test_init_writes_a_spec_and_never_over_one(
     code, _, err = run(capsys, "init", file, "--task", "next-word")
     assert (code, Path("Mailbox Export.yaml").read_text()) == (2, before)
     assert "--force" in err
+    public, data = Path("public.txt"), Path(file).read_bytes()
+    public.write_text("anybody may see it\n")
+    for read in (file, str(public)):  # no spec takes the place of what it is made from
+        arguments = ("init", file, "--public", str(public), "--out", read, "--force")
+        assert run(capsys, *arguments)[0] == 2
+    assert (Path(file).read_bytes(), public.read_text()) == (data, "anybody may see it\n")
     Path(file).rename("-mine.csv")  # a name that a command line takes for options
     assert "run ./-mine.yaml --out runs/-mine --dry" in run(capsys, "init", "./-mine.csv")[1]
     Path("-mine.csv").rename(file)

@@ -6,6 +6,7 @@ import keyword
 import os
 import platform
 import re
+import shlex
 import sys
 from dataclasses import asdict, dataclass
 from importlib import metadata
@@ -280,17 +281,18 @@ def new_command(
     uedp-bench new task my-task --package
     """  # noqa: D301
     written = write_component(kind, name, out, package=package)
-    for file in written:
-        echo(f"wrote {file}")
-    file, test = written[0], written[1]
+    for path in written:
+        echo(f"wrote {path}")
+    file, test = (shlex.quote(str(path)) for path in written[:2])
+    folder = shlex.quote(str(written[0].parent))
     if kind == "event":
         loaded = "" if package else f" --plugin {file}"
-        install = f"pip install -e {file.parent}, then " if package else ""
+        install = f"pip install -e {folder}, then " if package else ""
         echo(f"next: {install}uedp-bench describe event/{name}{loaded}; pytest {test}")
     elif package:
-        echo(f"next: pip install -e {file.parent}, then uedp-bench check {kind}/{name}")
+        echo(f"next: pip install -e {folder}, then uedp-bench check {kind}/{name}")
     else:
-        example = f" --set path={written[-1]}" if kind == "source" else ""
+        example = f" --set {shlex.quote(f'path={written[-1]}')}" if kind == "source" else ""
         echo(f"next: uedp-bench check {file}{example}; pytest {test}")
 
 

@@ -274,7 +274,10 @@ def init_command(
     """  # noqa: D301
     from uedp_bench.first_spec.first_spec import first_spec
 
+    data = (path, *(public or ()))
     target = out or Path(f"{path.name.partition('.')[0] or path.resolve().name}.yaml")
+    if target.exists() and any(read.exists() and target.samefile(read) for read in data):
+        raise InputError(f"--out {target}: is the data that is read; choose another file")
     if target.exists() and not force:
         raise InputError(f"{target} is there already: --force writes over it, --out FILE elsewhere")
     folder = f"runs/{target.stem}"
@@ -398,4 +401,5 @@ def plant_command(
              "the coins after: leaderboard validate --coins")  # fmt: skip
     for line in written.summary:
         echo(line)
-    echo(f"next: uedp-bench run {out}/{ATTACK} --set model.pretrained=FOLDER")
+    attack_spec = shlex.quote(str(out / ATTACK))
+    echo(f"next: uedp-bench run {attack_spec} --set model.pretrained=FOLDER")

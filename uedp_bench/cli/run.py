@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -472,14 +473,15 @@ def _print(results: list[Result], options: Options, as_json: bool) -> None:
         return
     screen = console()
     screen.print(render(rows))
+    out = shlex.quote(str(options.out))
     lines = [
         f"results   {options.out}/<id>/result.json",
-        f"table     uedp-bench leaderboard --results {options.out}",
-        f"pages     uedp-bench leaderboard serve --results {options.out}",
+        f"table     uedp-bench leaderboard --results {out}",
+        f"pages     uedp-bench leaderboard serve --results {out}",
     ]
     if options.tracking is not None:
         uri = options.tracking or f"sqlite:///{options.out}/mlflow.db"
-        lines.append(f"MLflow    mlflow ui --backend-store-uri {uri}")
+        lines.append(f"MLflow    mlflow ui --backend-store-uri {shlex.quote(uri)}")
         if not options.tracking:
             runs = "http://127.0.0.1:5000/#/experiments/1/runs"
             lines.append(f"          {runs}?viewStateShareKey={VIEW}")
