@@ -213,7 +213,9 @@ class Folder:
         if bundle is None and not self.path.is_dir():
             if self.may_come and not self.path.exists():
                 return []
-            raise InputError(f"{self.path}: no such folder of results")
+            what = f"neither a folder of results nor a bundle, NAME{SUFFIX}"
+            missing = "no such folder of results"
+            raise InputError(f"{self.path}: {what if self.path.exists() else missing}")
         if bundle is not None and not bundle.exists() and not self.may_come:
             raise InputError(f"{self.path}: no such bundle of results")
         locations = []

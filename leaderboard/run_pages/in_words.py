@@ -216,7 +216,7 @@ def result_lines(result: Result) -> Iterator[str]:
     yield "\ncost"
     for name, value in result.cost.model_dump().items():
         if isinstance(value, int | float) and not isinstance(value, bool) and value:
-            yield f"  {name:{_WIDE}}{value:,.6g}"
+            yield f"  {name:{_WIDE - 1}} {value:,.6g}"
     yield f"\n{receipt(result)}"
 
 
