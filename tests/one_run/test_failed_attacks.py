@@ -68,6 +68,8 @@ def test_all_else_of_the_run_stays(failed_run, tmp_path) -> None:
         ("input", "run", "there is no test row"),
         ("no-message", "run", "AssertionError"),
         ("index", "refuse", "IndexError:"),
+        ("half-character", "run", r"OSError: cannot read \udcff.txt"),
+        ("long", "run", "ValueError: xxx"),
         ("nothing", "run", "TypeError:"),
         ("text", "run", "ValueError: metrics"),
         ("object", "run", "ValueError: details"),
@@ -79,12 +81,15 @@ def test_every_way_to_fail_is_the_attack_s_alone(tmp_path, way, step, reason) ->
     assert result.status == "finished" and result.utility
     (failure,) = result.failed_attacks
     assert failure.reason.startswith(reason)
+    assert read_result(tmp_path / result.id / "result.json") == result
 
 
-@pytest.mark.parametrize("way", ["memory", "privacy", "exit"])
+@pytest.mark.parametrize("way", ["memory", "privacy", "exit", "deep", "large"])
 def test_what_no_attack_is_to_blame_for_fails_the_run(tmp_path, way) -> None:
     result = result_of(tmp_path, failing(way))
-    assert (result.status, result.error.phase) == ("failed", "attack")
+    phase = "account" if way in ("deep", "large") else "attack"
+    assert (result.status, result.error.phase) == ("failed", phase)
+    assert read_result(tmp_path / result.id / "result.json") == result
 
 
 def test_ctrl_c_in_an_attack_ends_the_benchmark(tmp_path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, ClassVar, Literal
 
 from uedp_bench.components.component import Params
@@ -19,12 +20,16 @@ ERRORS: dict[str, BaseException] = {
     "privacy": PrivacyError("a model did not keep to its plan"),
     "interrupt": KeyboardInterrupt(),
     "exit": SystemExit(3),
+    "half-character": OSError("cannot read \udcff.txt"),
+    "long": ValueError("x" * 2**25),
 }
 
 VALUES: dict[str, Any] = {
     "nothing": None,
     "text": Leakage({"auc": "high"}),  # type: ignore[dict-item]
     "object": Leakage({"auc": Estimate(value=0.5)}, {"model": object()}),
+    "deep": Leakage({"auc": Estimate(value=0.5)}, {"rows": json.loads("[" * 150 + "]" * 150)}),
+    "large": Leakage({"auc": Estimate(value=0.5)}, {"rows": "x" * 2**25}),
     "bound": Leakage({"auc": Estimate(value=0.5)}, {}, ("none",)),  # type: ignore[arg-type]
 }
 

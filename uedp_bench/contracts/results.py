@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -32,8 +33,9 @@ from uedp_bench.accounting.guarantee import Guarantee, NoiseSource
 from uedp_bench.components.component import Number, equals
 from uedp_bench.components.metric import Declared
 from uedp_bench.contracts.clients import Clients
-from uedp_bench.errors import InputError, is_input_error, plain
+from uedp_bench.errors import InputError, PluginError, is_input_error, plain
 from uedp_bench.io.files import (
+    MOST_BYTES,
     MOST_PATH_SHOWN,
     MOST_SHOWN,
     FormError,
@@ -229,6 +231,13 @@ class SkippedAttack(_Frozen):
     reason: str
 
 
+MOST_WORDS = 20_000
+"""Characters of an error's message or traceback that a result keeps."""
+
+_Words = Annotated[str, AfterValidator(lambda text: plain(text, MOST_WORDS, lines=True))]
+"""Text of an error of anybody, which may have half of a character, or fill a disk."""
+
+
 class FailedAttack(_Frozen):
     """An attack that ended in an error; all else of its run is as if it had not been asked for.
 
@@ -239,8 +248,8 @@ class FailedAttack(_Frozen):
 
     name: str
     type: str
-    message: str
-    traceback: str = ""
+    message: _Words
+    traceback: _Words = ""
 
     @property
     def reason(self) -> str:
@@ -260,9 +269,9 @@ class RunError(_Frozen):
     """
 
     type: str
-    message: str
+    message: _Words
     phase: str
-    traceback: str = ""
+    traceback: _Words = ""
     failures: int = 1
 
 
@@ -371,8 +380,27 @@ class Result(_Frozen):
 
 def write_result(result: Result, path: Path) -> None:
     """Write `result.json` atomically (a reader sees the old file or the new one)."""
+    write_atomically(path, _text(result))
+
+
+def _text(result: Result) -> str:
     text = json.dumps(result.model_dump(mode="json"), indent=1, allow_nan=False, sort_keys=False)
-    write_atomically(path, text + "\n")
+    return f"{text}\n"
+
+
+def check_reads_back(result: Result) -> None:
+    """Refuse a result whose file nobody could read.
+
+    Raises:
+        PluginError: if a component put in more than a file may have, or nested it too deeply.
+    """
+    text = _text(result)
+    if len(text) > MOST_BYTES:
+        raise PluginError(f"result.json would have {len(text):,} bytes; allowed are {MOST_BYTES:,}")
+    try:
+        parse_result(text, "result.json")
+    except InputError as error:
+        raise PluginError(f"a component put in what nobody can read: {error}") from None
 
 
 def read_result(path: Path) -> Result:

@@ -19,7 +19,7 @@ from typing import Any
 from uedp_bench.components.metric import Declared
 from uedp_bench.contracts.capabilities import Vocabulary
 from uedp_bench.contracts.checkpoints import remove
-from uedp_bench.contracts.results import Cost, Result, RunSpec
+from uedp_bench.contracts.results import Cost, Result, RunSpec, check_reads_back
 from uedp_bench.contracts.run_context import Progress, Run
 from uedp_bench.contracts.task import judged
 from uedp_bench.corpus import Corpus
@@ -150,6 +150,7 @@ def execute(spec: RunSpec, execution: Execution, identity: Identity | None = Non
         ready = prepare(spec, execution, (sources, data), current, meter.planting)
         keeper = Keeper(ready, execution.out / current.id, execution.keep_release)
         result = _finished(ready, keeper, meter)
+        check_reads_back(result)
         _check_files(spec, current)
     except KeyboardInterrupt:
         raise
