@@ -42,8 +42,8 @@ def describe_command(
         typer.Option(
             "--detector",
             metavar="NAME",
-            help="Measure a detector of entities (spacy or presidio) by the source's own labels: "
-            "recall and precision by type.",
+            help="Measure a detector of entities (names, spacy or presidio) by the source's own "
+            "labels: recall and precision by type.",
         ),
     ] = None,
     pipeline: Annotated[
