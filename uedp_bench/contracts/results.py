@@ -33,9 +33,8 @@ from uedp_bench.accounting.guarantee import Guarantee, NoiseSource
 from uedp_bench.components.component import Number, equals
 from uedp_bench.components.metric import Declared
 from uedp_bench.contracts.clients import Clients
-from uedp_bench.errors import InputError, PluginError, is_input_error, plain
+from uedp_bench.errors import InputError, is_input_error, plain
 from uedp_bench.io.files import (
-    MOST_BYTES,
     MOST_PATH_SHOWN,
     MOST_SHOWN,
     FormError,
@@ -380,27 +379,13 @@ class Result(_Frozen):
 
 def write_result(result: Result, path: Path) -> None:
     """Write `result.json` atomically (a reader sees the old file or the new one)."""
-    write_atomically(path, _text(result))
+    write_atomically(path, result_text(result))
 
 
-def _text(result: Result) -> str:
+def result_text(result: Result) -> str:
+    """Text of `result.json`."""
     text = json.dumps(result.model_dump(mode="json"), indent=1, allow_nan=False, sort_keys=False)
     return f"{text}\n"
-
-
-def check_reads_back(result: Result) -> None:
-    """Refuse a result whose file nobody could read.
-
-    Raises:
-        PluginError: if a component put in more than a file may have, or nested it too deeply.
-    """
-    text = _text(result)
-    if len(text) > MOST_BYTES:
-        raise PluginError(f"result.json would have {len(text):,} bytes; allowed are {MOST_BYTES:,}")
-    try:
-        parse_result(text, "result.json")
-    except InputError as error:
-        raise PluginError(f"a component put in what nobody can read: {error}") from None
 
 
 def read_result(path: Path) -> Result:

@@ -19,7 +19,7 @@ from typing import Any
 from uedp_bench.components.metric import Declared
 from uedp_bench.contracts.capabilities import Vocabulary
 from uedp_bench.contracts.checkpoints import remove
-from uedp_bench.contracts.results import Cost, Result, RunSpec, check_reads_back
+from uedp_bench.contracts.results import Cost, Result, RunSpec
 from uedp_bench.contracts.run_context import Progress, Run
 from uedp_bench.contracts.task import judged
 from uedp_bench.corpus import Corpus
@@ -32,7 +32,13 @@ from uedp_bench.one_run.planting import Data, load_data
 from uedp_bench.one_run.preparing import Execution, Prepared, prepare
 from uedp_bench.one_run.private_data import Keeper, keep_result
 from uedp_bench.one_run.protecting import Protected, Retraining, protect
-from uedp_bench.one_run.stored_run import after_failure, failed, provenance, reason_of
+from uedp_bench.one_run.stored_run import (
+    after_failure,
+    check_reads_back,
+    failed,
+    provenance,
+    reason_of,
+)
 from uedp_bench.spec.identity import Identity
 
 

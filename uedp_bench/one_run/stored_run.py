@@ -23,10 +23,17 @@ from typing import Any
 from uedp_bench.components.registry import loaded_plugins
 from uedp_bench.contracts.checkpoints import remove
 from uedp_bench.contracts.recorded_identity import identity_of
-from uedp_bench.contracts.results import Result, RunError, RunSpec, parse_result, read_result
+from uedp_bench.contracts.results import (
+    Result,
+    RunError,
+    RunSpec,
+    parse_result,
+    read_result,
+    result_text,
+)
 from uedp_bench.contracts.run_context import Speed
-from uedp_bench.errors import InputError, UedpBenchError, plain
-from uedp_bench.io.files import MOST_SHOWN
+from uedp_bench.errors import InputError, PluginError, UedpBenchError, plain
+from uedp_bench.io.files import MOST_BYTES, MOST_SHOWN
 from uedp_bench.io.folders import CHECKPOINT
 from uedp_bench.io.sealed_files import package_digest
 from uedp_bench.spec.identity import Identity
@@ -83,6 +90,21 @@ def result_of_run(path: Path, identifier: str, spec: RunSpec | None = None) -> R
     records_identity = "identity" in result.provenance or result.spec == spec
     whole = failed == (result.error is not None) and (failed or records_identity)
     return result if whole and result.id == identifier else None
+
+
+def check_reads_back(result: Result) -> None:
+    """Refuse a result whose file nobody could read.
+
+    Raises:
+        PluginError: if a component put in more than a file may have, or nested it too deeply.
+    """
+    text = result_text(result)
+    if len(text) > MOST_BYTES:
+        raise PluginError(f"result.json would have {len(text):,} bytes; allowed are {MOST_BYTES:,}")
+    try:
+        parse_result(text, "result.json")
+    except InputError as error:
+        raise PluginError(f"a component put in what nobody can read: {error}") from None
 
 
 def _own(result: Result, where: str) -> Result:
