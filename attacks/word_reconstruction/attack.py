@@ -194,22 +194,27 @@ class WordReconstruction(Attack[WordReconstructionParams]):
     """Expected inference error of adversaries who see the substitute of a word.
 
     The error of a guess is 1 unless it is the word itself; the expectation is over words as often
-    as they occur. Intervals are bootstrapped over words, and over users where published text is
-    looked at.
+    as they occur. Equation (4) is of one who draws the guess from the posterior, which errs more
+    than the most likely word, the guess of the optimal adversary of Shokri et al.: where nothing
+    leaks, the latter errs as often as the most frequent word, and the former more often.
+    Intervals are bootstrapped over words, and over users where published text is looked at.
     """
 
     name = "word-reconstruction"
-    version = 2
+    version = 3
     source = (
         "Xu et al. 2021 (PrivateNLP), equations (3) and (4); Shokri et al. 2012 (optimal "
         "adversary); Tong et al. 2023 (masked language model)"
     )
     Params = WordReconstructionParams
     metrics = (
-        Metric.share("inference_error_prior", "inference error, prior", "of guessing without the "
-                     "release"),
-        Metric.share("inference_error", "inference error", "of the best attacker who knows the "
-                     "mechanism", "higher", main=True),
+        Metric.share("inference_error_prior", "inference error, prior", "of guessing the most "
+                     "frequent word, without the release"),
+        Metric.share("inference_error_map", "inference error", "of an attacker who knows the "
+                     "mechanism and guesses the most likely word", "higher", main=True),
+        Metric.share("inference_error", "inference error, drawn word", "of an attacker who knows "
+                     "the mechanism and draws a word from the posterior, which errs more",
+                     "higher"),
         Metric.share("inference_error_*", "inference error", "of the attacker named", "higher"),
     )  # fmt: skip
     needs: ClassVar[tuple[type, ...]] = (Channel, Published)
