@@ -61,10 +61,10 @@ def test_failed_runs_stay_at_home(
     runs: Path, stored: list[Result], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     error = RunError(type="ValueError", message="no rows", phase="train")
-    empty = Result(id="f" * 16, group="0" * 16, status="failed", error=error, spec=stored[0].spec)
+    empty = Result(id="f" * 16, group="0" * 16, status="failed", error=error, spec=stored[-1].spec)
     last = stored[-1]
-    blank = empty.model_dump(exclude={"id", "group", "spec", "provenance"})
-    keep_result(Result.model_validate(last.model_dump() | blank), tmp_path / "failed")
+    kept = {name: getattr(last, name) for name in ("id", "group", "provenance")}
+    keep_result(empty.model_copy(update=kept), tmp_path / "failed")
     out = tmp_path / "a.jsonl.gz"
     (runs / last.id / "result.json").unlink()
     assert pack(runs, tmp_path / "failed", "--out", out) == 0

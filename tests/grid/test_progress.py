@@ -126,7 +126,7 @@ def test_bars_show_the_time_that_is_left(jobs):
         left = screen.getvalue()
         bars.finish(jobs[0], result(jobs[0]))
     assert "user-dp, seed 1: train" in left
-    assert re.search(r"5/50 \S*0:00:0\d\S* \S*0:00:0\d", re.sub(r"\x1b\[[\d;]*m", "", left))
+    assert re.search(r"5/50 \S*0:00:0\d\S*\s+\S*0:00:0\d", re.sub(r"\x1b\[[\d;]*m", "", left))
 
 
 def test_a_quiet_run_prints_nothing_but_failures(tmp_path, capsys):
