@@ -166,7 +166,7 @@ def test_a_folder_that_is_not_there(tmp_path):
         load_results([tmp_path / "none"])
     assert Loader([Folder(tmp_path / "none", may_come=True)]).load().results == []
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="file: no such folder"):
+    with pytest.raises(InputError, match="file: neither a folder"):
         Loader([Folder(tmp_path / "file", may_come=True)]).load()
 
 
