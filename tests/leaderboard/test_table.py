@@ -279,7 +279,7 @@ def test_what_is_predicted_stands_in_the_title():
     ("params", "labels"),
     [
         (({"rounds": 50, "clip": 0.1}, {"rounds": 100, "clip": 0.1}), ["rounds=50", "rounds=100"]),
-        # What a row leaves out is not in its name.
+        # The name of a row has no part that the row leaves out.
         (({"epsilon": 1.0, "z": None}, {"epsilon": None, "z": 7.0}), ["epsilon=1", "z=7"]),
     ],
 )

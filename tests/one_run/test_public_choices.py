@@ -111,7 +111,7 @@ def test_documents_without_names_are_assumed_to_stay(tmp_path: Path) -> None:
     params = {"path": tmp_path / "x.conll", "user_column": "document"}
     needed = conditions(planted(sources.create("text", params).load()))
     changed = [one for one in needed if one.text == CHANGED_DOCUMENTS]
-    # Who takes a user and an entity out takes sentences out of the documents of others.
+    # Taking out a user with an entity removes sentences from documents of other users.
     for unit, adjacency, assumed in (
         ("record", "add-or-remove", True), ("user-entity", "add-or-remove", True),
         ("user", "add-or-remove", False), ("user", "replace-one", True),

@@ -86,7 +86,7 @@ def run_of(seed: int) -> Run:
 
 
 def attacked(kind: Any, release: Release, corpus: Corpus, seed: int = 1, **params: Any) -> Leakage:
-    """What an attack of this kind says of a release, after it planted what it plants."""
+    """Leakage of a release by an attack, on a corpus in which the attack planted its rows."""
     attack = kind.create(params)
     planted, secret = attack.plant(corpus, np.random.default_rng(seed))
     leakage: Leakage = attack.run(release, secret, planted, run_of(seed))
