@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -198,3 +199,14 @@ def test_serve_starts_without_results_follows_them_and_cleans_up(serve, tmp_path
     assert process.communicate(timeout=120)[0] == "stopped\n"
     assert process.returncode == 0
     assert not list((tmp_path / "temporary").iterdir())
+
+
+def test_serve_refuses_a_port_in_one_line(tmp_path, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        arguments = ["leaderboard", "serve", "--results", str(tmp_path), "--port"]
+        assert run_cli([*arguments, str(port)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    free = re.fullmatch(rf"error: --port {port}: is in use; --port (\d+) is free", line)
+    assert int(free.group(1)) > port
+    assert run_cli([*arguments, "70000"]) == 2
