@@ -27,7 +27,7 @@ from uedp_bench.api import (
     equals,
 )
 from uedp_bench.api.capabilities import Classifier, Encoder, Published
-from uedp_bench.api.statistics import mean_estimate, sum_of_ratios_estimate
+from uedp_bench.api.statistics import mean_estimate, range_estimate, sum_of_ratios_estimate
 from uedp_bench.api.text import or_alone
 from uedp_bench.attacks._language_model import (
     METRICS,
@@ -73,9 +73,8 @@ def fairness(release: Release, corpus: Corpus, test: Seen, rng: np.random.Genera
     """Main-task accuracy on the released test rows, by group of every declared attribute.
 
     The fairness tables of Lyu, He and Li 2020 (section 4.6, Tables 6 and 7). The gap is the
-    accuracy of the best group minus that of the worst; its interval is of the difference between
-    these two groups, as if nobody had chosen them: of ten groups that are alike, it leaves 0 out
-    in most cases.
+    accuracy of the best group minus that of the worst; its interval holds for all pairs of groups
+    at once.
 
     Returns:
         `fairness_gap_<attribute>` of each attribute with two groups or more but the one that is
@@ -145,11 +144,8 @@ def _gap(
     present = np.unique(groups[groups >= 0])
     if len(present) < 2:
         return None
-    accuracy = [correct[groups == code].mean() for code in present]
-    best, worst = present[int(np.argmax(accuracy))], present[int(np.argmin(accuracy))]
-    if best == worst:
-        best, worst = present[0], present[1]
-    return _difference(correct, (groups == best, groups == worst), users, rng)
+    inside = (groups == present[:, None]).astype(np.float64)
+    return range_estimate(inside * correct, inside, rng, users)
 
 
 def _difference(
@@ -223,7 +219,7 @@ class AttributeInference(Attack[AttributeInferenceParams]):
     """
 
     name = "attribute-inference"
-    version = 2
+    version = 3
     source = (
         "Lyu, He and Li 2020, Differentially Private Representation for NLP, sections 4.2 to 4.6; "
         "Coavoux et al. 2018"

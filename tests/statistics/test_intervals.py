@@ -18,6 +18,7 @@ from uedp_bench.statistics.intervals import (
     auc_estimate,
     fraction_estimate,
     mean_estimate,
+    range_estimate,
     ratio_estimate,
     roc_points,
     seed_estimate,
@@ -223,6 +224,16 @@ def test_ratios_of_one_sum_see_the_same_resamples() -> None:
     assert estimate.high - estimate.low == pytest.approx(2 * 1.96 * error, rel=0.2)
     with pytest.raises(InputError, match=r"ratio: .*denominators"):
         sum_of_ratios_estimate(np.zeros((2, 3)), np.eye(2, 3) * [[1], [0]], [1.0, 1.0], rng())
+
+
+@pytest.mark.parametrize(("groups", "rows"), [(2, 30), (10, 30), (10, 8)])
+def test_range_of_alike_groups_seldom_leaves_zero_out(groups: int, rows: int) -> None:
+    draw, inside = rng(3), np.eye(groups).repeat(rows, axis=1)
+    hits = (draw.random((100, groups * rows)) < 0.8).astype(float)
+    estimates = [range_estimate(inside * one, inside, draw) for one in hits]
+    assert sum(one.low > 0.0 for one in estimates) <= 11  # 5 % and three standard errors
+    apart = range_estimate(inside * inside[0], inside, draw)
+    assert (apart.value, apart.low, apart.high) == (1.0, 1.0, 1.0)
 
 
 def test_intervals_are_reproducible() -> None:

@@ -6,6 +6,7 @@ from uedp_bench.statistics.intervals import auc as auc
 from uedp_bench.statistics.intervals import auc_estimate as auc_estimate
 from uedp_bench.statistics.intervals import fraction_estimate as fraction_estimate
 from uedp_bench.statistics.intervals import mean_estimate as mean_estimate
+from uedp_bench.statistics.intervals import range_estimate as range_estimate
 from uedp_bench.statistics.intervals import ratio_estimate as ratio_estimate
 from uedp_bench.statistics.intervals import sum_of_ratios_estimate as sum_of_ratios_estimate
 from uedp_bench.statistics.intervals import tpr_at_fpr as tpr_at_fpr

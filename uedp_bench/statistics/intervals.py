@@ -157,6 +157,46 @@ def sum_of_ratios_estimate(
         InputError: if the denominators of a ratio sum to zero.
     """
     signs = np.asarray(weights, dtype=np.float64)
+    ratios, draws = _resampled_ratios(tops, bottoms, rng, clusters)
+    value = float(ratios @ signs)
+    if not draws:
+        return Estimate(value=value)
+    return percentiles(value, np.concatenate([block @ signs for block in draws]))
+
+
+def range_estimate(
+    tops: FloatArray,
+    bottoms: FloatArray,
+    rng: np.random.Generator,
+    clusters: IntArray | None = None,
+) -> Estimate:
+    """Largest minus smallest of the ratios sum(tops[k]) / sum(bottoms[k]), between 0 and 1.
+
+    The interval holds for all pairs of ratios at once, as the data choose the pair: ratios that
+    are alike leave 0 out in about 5 % of samples, however many they are. It is as wide on both
+    sides as the 95 % quantile of the range of the resampled ratios' errors.
+
+    Args:
+        tops: (k, records) numerators without NaN, at most the denominators.
+        bottoms: (k, records) denominators without NaN.
+        rng: random generator for the resampling.
+        clusters: (records,) clusters as in `ratio_estimate`.
+
+    Raises:
+        InputError: if the denominators of a ratio sum to zero.
+    """
+    ratios, draws = _resampled_ratios(tops, bottoms, rng, clusters)
+    value = float(np.ptp(ratios))
+    if not draws:
+        return Estimate(value=value)
+    width = float(np.quantile(np.ptp(np.concatenate(draws) - ratios, axis=1), CONFIDENCE))
+    return Estimate(value=value, low=max(0.0, value - width), high=min(1.0, value + width))
+
+
+def _resampled_ratios(
+    tops: FloatArray, bottoms: FloatArray, rng: np.random.Generator, clusters: IntArray | None
+) -> tuple[FloatArray, list[FloatArray]]:
+    """(k,) ratios, and blocks (resamples, k) of them; no block where too few resamples have all."""
     if clusters is not None:
         names, of_record = np.unique(clusters, return_inverse=True)
         tops, bottoms = (
@@ -165,21 +205,20 @@ def sum_of_ratios_estimate(
         )
     if (bottoms.sum(axis=1) == 0.0).any():
         raise InputError("ratio: the denominators sum to zero")
-    value = float((tops.sum(axis=1) / bottoms.sum(axis=1)) @ signs)
+    ratios = tops.sum(axis=1) / bottoms.sum(axis=1)
     units = tops.shape[1]
     if units == 1:
-        return Estimate(value=value)
+        return ratios, []
     draws = []
     for size in blocks(units):
         counts = resample(units, size, rng)
         above, below = counts @ tops.T, counts @ bottoms.T
         # A resample without any denominator says nothing; it cannot happen with positive ones.
         some = (below != 0.0).all(axis=1)
-        draws.append((above[some] / below[some]) @ signs)
-    resampled = np.concatenate(draws)
-    if len(resampled) < RESAMPLES // 10:  # many groups of few units: resamples rarely have them all
-        return Estimate(value=value)
-    return percentiles(value, resampled)
+        draws.append(above[some] / below[some])
+    if sum(map(len, draws)) < RESAMPLES // 10:  # many groups of few units: few resamples have all
+        return ratios, []
+    return ratios, draws
 
 
 class Scores(NamedTuple):

@@ -217,7 +217,7 @@ def test_results_without_a_map_keep_their_identity_and_their_numbers() -> None:
         (run,) = expand(parse_spec(result.spec.model_dump(mode="json")))
         assert run.attacks == (before,)
         same = component_identity(run.attacks[0], registry.attacks)
-        assert same == ["attribute-inference", 2, before.params]
+        assert same == ["attribute-inference", 3, before.params]
     corpus = authors(0)
     plain = attack(TableEncoder(noise(corpus, 1)), corpus)
     assert "projection" not in plain.details
