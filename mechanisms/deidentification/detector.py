@@ -80,8 +80,22 @@ class TrainedTagger(NamedTuple):
                 f"{missing} (tagger_trained_on=public declares that it was public text)"
             )
             return (PrivacyEvent(unit="record", event=NonPrivate(reason=reason)),)
+        # What its data and seed must be like stands in its guarantees alone.
+        stated = {
+            (proof.unit, proof.adjacency): proof.assumptions
+            for proof in result.guarantees
+            if proof.kind != "claimed"
+        }
         return tuple(
-            event.model_copy(update={"assumptions": (*event.assumptions, _SAME)})
+            event.model_copy(
+                update={
+                    "assumptions": (
+                        *event.assumptions,
+                        *stated.get((event.unit, event.adjacency), ()),
+                        _SAME,
+                    )
+                }
+            )
             for event in result.events
         )
 
@@ -113,6 +127,8 @@ class TrainedTagger(NamedTuple):
         vocabulary = result.provenance.get("vocabulary")
         if isinstance(vocabulary, dict) and vocabulary.get("private"):
             reasons.append("its vocabulary comes from private text")
+        if any(stage.role == "downstream" for stage in result.stages or ()):
+            reasons.append("no event tells what a stage without protection learnt of other rows")
         if result.spec.selection is not None:
             reasons.append("its parameters were chosen among trials, which its events do not tell")
         return tuple(f"the tagger of deidentify: {reason}" for reason in dict.fromkeys(reasons))

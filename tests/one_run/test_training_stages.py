@@ -25,7 +25,7 @@ from uedp_bench.leaderboard.validate import check
 from uedp_bench.leaderboard.validation.derived_from_spec import derive
 from uedp_bench.leaderboard.validation.identity import check_identity
 from uedp_bench.one_run.components import build, build_sources
-from uedp_bench.one_run.guaranteeing import planned_guarantees
+from uedp_bench.one_run.guaranteeing import SAME_PUBLIC, SAME_SECOND, planned_guarantees
 from uedp_bench.one_run.planting import load_data, public_sizes
 from uedp_bench.one_run.preparing import Execution
 from uedp_bench.one_run.private_data import covers
@@ -263,6 +263,7 @@ def test_a_private_stage_on_the_second_source_assumes_what_its_rows_need(tmp_pat
         assert proof.kind == "stated"  # by a task of a stranger
         assert quotas and math.isfinite(proof.epsilon)
         assert (quotas <= {*proof.assumptions}) is assumed
+        assert {SAME_PUBLIC if assumed else SAME_SECOND} <= {*proof.assumptions}
 
 
 def test_secret_streams_of_a_stage_are_its_own():

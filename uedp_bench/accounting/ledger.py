@@ -106,9 +106,9 @@ def proven(
         broken = [one.text for one in needed if one.broken]
         guarantee = _proven(claim, delta, [*refusals, *broken], query)
         if math.isfinite(guarantee.epsilon):
-            assumed = dict.fromkeys((*guarantee.assumptions, *(one.text for one in needed)))
-            every = (*assumed, *general(source, guarantee.notion))
-            guarantee = guarantee.model_copy(update={"assumptions": every, **mark})
+            assumed = (*guarantee.assumptions, *(one.text for one in needed))
+            every = dict.fromkeys((*assumed, *general(source, guarantee.notion)))
+            guarantee = guarantee.model_copy(update={"assumptions": tuple(every), **mark})
         out.append(guarantee)
     return tuple(out)
 

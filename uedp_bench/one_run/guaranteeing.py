@@ -150,6 +150,10 @@ NUMBERED = (
     "(Corpus.user_names)"
 )
 PLANTED = "neighbours have the same canaries, and the same users held out, by the same coins"
+SAME_SECOND = (
+    "neighbours have the same rows in the task's second source, which is learnt without protection"
+)
+SAME_PUBLIC = "neighbours have the same public rows in both sources of the task"
 """Assumptions."""
 
 
@@ -353,7 +357,10 @@ def _proven(
     later, second = sources.second, planted_corpus.data.downstream
     if later is not None and second is not None and "downstream" in parts.task.private_rows():
         refusals += later.all_refusals()
-        needed += conditions_of_rows(second, generated=later.generated)
+        of_second = conditions_of_rows(second, generated=later.generated)
+        needed += (*of_second, Condition(SAME_PUBLIC))
+    elif second is not None and "downstream" in parts.task.roles():
+        needed += (Condition(SAME_SECOND),)
     refusals += _undeclared(parts, spec, planted_corpus.data.corpus)
     if events:
         refusals += _private_words(vocabulary, parts.pipeline, stats)

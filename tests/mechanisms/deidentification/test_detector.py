@@ -20,12 +20,19 @@ from uedp_bench.accounting.events import (
     PrivacyEvent,
     Repeated,
 )
-from uedp_bench.accounting.guarantee import Guarantee
+from uedp_bench.accounting.guarantee import Condition, Guarantee, general
 from uedp_bench.accounting.ledger import proven
 from uedp_bench.components import registry
 from uedp_bench.components.metric import Metric
 from uedp_bench.contracts.recorded_identity import identity_of
-from uedp_bench.contracts.results import ComponentSpec, Result, RunError, RunSpec, write_result
+from uedp_bench.contracts.results import (
+    ComponentSpec,
+    Result,
+    RunError,
+    RunSpec,
+    TrainedStage,
+    write_result,
+)
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.contracts.task import Task
@@ -262,6 +269,23 @@ def test_what_was_refused_there_is_refused_here(tmp_path: Path) -> None:
     second = guarantee(saved(tmp_path / "2", events=(), provenance=words))
     assert (second.epsilon, second.status) == (math.inf, "refused")
     assert "vocabulary" in second.reason
+
+
+def test_what_its_proof_assumes_is_assumed_here(tmp_path: Path) -> None:
+    """Its data and its seed are no part of its events."""
+    stated = [Condition("neighbours have the same canaries")]
+    proofs = proven([OF_RECORDS], delta=DELTA, conditions=stated, source="os")
+    folder = saved(tmp_path, guarantees=proofs, spec=spec(noise_source="os"))
+    (again,) = read_events(folder / "result.json").prove(1e-6)
+    assert again.assumptions == proofs[0].assumptions
+    assert {*proofs[0].assumptions, *general("seed")} < {*guarantee(folder).assumptions}
+
+
+def test_rows_that_it_learnt_without_protection_leave_nothing_to_prove(tmp_path: Path) -> None:
+    stages = [TrainedStage(role="private", stage="dp-sgd"), TrainedStage(role="downstream", rows=9)]
+    promise = guarantee(saved(tmp_path, stages=stages))
+    assert (promise.epsilon, promise.status) == (math.inf, "refused")
+    assert "without protection" in promise.reason
 
 
 def test_a_trainer_that_nobody_reviewed_proves_nothing(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from uedp_bench.accounting.events import (
     Protected,
     one_and_count,
 )
-from uedp_bench.accounting.guarantee import SPREADS, Guarantee, NoiseSource, Sizes
+from uedp_bench.accounting.guarantee import SPREADS, Condition, Guarantee, NoiseSource, Sizes
 from uedp_bench.accounting.ledger import claimed, proven
 from uedp_bench.errors import MOST_SHOWN, InputError, plain, shown
 from uedp_bench.io.files import MOST_BYTES, FormError, faults, parse, read_text, shown_path
@@ -123,6 +123,7 @@ def prove(
     points: Sequence[int | None] | None = None,
     source: NoiseSource = "seed",
     unreviewed: Sequence[str] = (),
+    conditions: Sequence[Condition] = (),
 ) -> tuple[Guarantee, ...]:
     """`ledger.proven` at spreads in place of points.
 
@@ -133,19 +134,19 @@ def prove(
         points: see `account` and `point_of`.
         source: source of the noise.
         unreviewed: see `ledger.proven`.
+        conditions: see `ledger.proven`.
 
     Raises:
         InputError: for points of a guarantee that has no curve.
     """
-    if points is None:
-        return proven(events, delta=delta, refusals=refusals, source=source, unreviewed=unreviewed)
-    if not any(event.unit == "user-entity" for event in events):
+    if points is not None and not any(event.unit == "user-entity" for event in events):
         wanted = ",".join("all" if spread is None else str(spread) for spread in points)
         raise InputError(f"spread {wanted}: only guarantees for user-entity have a curve")
-    at = [point_of(events, spread) for spread in points]
+    at = None if points is None else [point_of(events, spread) for spread in points]
     return proven(
-        events, delta=delta, refusals=refusals, points=at, source=source, unreviewed=unreviewed
-    )
+        events, delta=delta, refusals=refusals, points=at, source=source, unreviewed=unreviewed,
+        conditions=conditions,
+    )  # fmt: skip
 
 
 def point_of(events: Sequence[PrivacyEvent], spread: int | None) -> Protected:
@@ -185,6 +186,7 @@ class Happened:
         source: source of the noise of a result.
         unreviewed: components of a result that were not reviewed; the list, where there is no
             result.
+        conditions: assumptions of a result's guarantees, of its data and seed too.
     """
 
     events: tuple[PrivacyEvent, ...]
@@ -193,6 +195,7 @@ class Happened:
     selected: bool = False
     source: NoiseSource = "seed"
     unreviewed: tuple[str, ...] = ()
+    conditions: tuple[Condition, ...] = ()
 
     def prove(
         self, delta: float | None = None, points: Sequence[int | None] | None = None
@@ -204,7 +207,9 @@ class Happened:
             points: spreads at which curves are given; see `prove`.
         """
         delta = self.delta if delta is None else delta
-        guarantees = prove(self.events, delta, self.refusals, points, self.source, self.unreviewed)
+        guarantees = prove(
+            self.events, delta, self.refusals, points, self.source, self.unreviewed, self.conditions
+        )
         if not self.selected:
             return guarantees
         return tuple(
@@ -230,16 +235,21 @@ def read_events(file: Path) -> Happened:
         from uedp_bench.contracts.results import read_result
 
         result = read_result(file)
-        refused = [g for g in result.guarantees if g.kind != "claimed" and g.status == "refused"]
+        proofs = [g for g in result.guarantees if g.kind != "claimed"]
         return Happened(
             result.events,
-            tuple(dict.fromkeys(g.reason for g in refused)),
+            tuple(dict.fromkeys(g.reason for g in proofs if g.status == "refused")),
             result.spec.delta,
             selected=result.spec.selection is not None,
             source=result.spec.noise_source,
             unreviewed=(
                 *unreviewed_of_result(result),
                 *(f"the record ({fault})" for fault in record_faults(result)),
+            ),
+            conditions=tuple(
+                Condition(text, frozenset({g.unit}), g.adjacency)
+                for g in proofs
+                for text in g.assumptions
             ),
         )
     try:
