@@ -19,7 +19,6 @@ PARTS = [
 ]  # fmt: skip
 RUN_IN_PART = {
     "bloggers-trend",
-    "reproductions/translation-fragments-small-jrc",
     "reproductions/uedp-awd-lstm",
     "reproductions/uedp-contracts-awd-lstm",
     "reproductions/uedp-gpt2-real",
