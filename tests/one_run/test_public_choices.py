@@ -22,6 +22,7 @@ from uedp_bench.corpus import SPLITS, Corpus
 from uedp_bench.errors import PluginError
 from uedp_bench.one_run.guaranteeing import (
     CHANGED_DOCUMENTS,
+    CHANGED_TEXT,
     CLIENT_ROWS,
     NUMBERED,
     PLANTED,
@@ -103,6 +104,16 @@ def test_rows_without_ids_are_assumed_to_stay(tmp_path: Path) -> None:
     assert REPLACED_ROWS not in texts(load(tmp_path, named, id_column="id"))
     alone = conditions(planted(load(tmp_path, ROWS, user_column=None)))
     assert {one.units is not None and "user" in one.units for one in alone} == {True, False}
+
+
+def test_a_row_of_which_a_word_changes_is_assumed_to_stay(tmp_path: Path) -> None:
+    rows = [{**row, "text": f"It rained . We met {at} ."} for at, row in enumerate(ROWS)]
+    changed = [{**rows[0], "text": "It rained and We met 0 ."}, *rows[1:]]
+    two = [load(tmp_path, each, min_sentences=2) for each in (rows, changed)]
+    assert [len(corpus) for corpus in two] == [60, 59]
+    (stays,) = (one for one in conditions(planted(two[0])) if one.text == CHANGED_TEXT)
+    assert stays.concerns("word", "replace-one")
+    assert not stays.concerns("record", "replace-one")
 
 
 def test_documents_without_names_are_assumed_to_stay(tmp_path: Path) -> None:

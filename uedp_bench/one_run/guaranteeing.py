@@ -137,6 +137,12 @@ CLIENT_ROWS = (
     "a client is the rows of 'train' that it holds once rows are dealt: what is covered is what "
     "they tell, and not its rows in other splits, which are public or scored"
 )
+PART_UNITS: frozenset[PrivacyUnit] = frozenset({"sentence", "word", "attribute"})
+
+CHANGED_TEXT = (
+    "a row of which a part changes stays a row of its split with its label, whatever the source "
+    "leaves out or labels by what rows say"
+)
 REPLACED_ROWS = (
     "a row that is replaced stays in its split, with its client and in its round: rows have no ids "
     "(source.id_column), and are named by what they say"
@@ -197,7 +203,8 @@ def _shared(corpus: Corpus) -> Iterator[Condition]:
 
 
 def _named(corpus: Corpus) -> Iterator[Condition]:
-    """Units that are named by their content, and have another name where it changes."""
+    """Units that are named by their content, and may have another name, or none, if it changes."""
+    yield Condition(CHANGED_TEXT, PART_UNITS)
     if row_names(corpus).of_content:
         yield Condition(REPLACED_ROWS, ROW_UNITS, "replace-one")
     if corpus.user_names is None and corpus.user_count:
