@@ -99,6 +99,10 @@ def test_failures_add_up_over_executions():
     # Above the delta that was asked for: a failure is told, and is no delta to compare with.
     assert guarantees["computation"].delta == pytest.approx(200 * 8_700 * 2.0 / 2**31)
     assert guarantees["computation"].epsilon == 0.0
+    # A run answers more texts than that, should nobody say so.
+    counted = [any("events count" in text for text in by_unit(each)["computation"].assumptions)
+               for each in (served(event), served())]  # fmt: skip
+    assert counted == [True, False]
 
 
 @pytest.mark.parametrize("product", [1, 37, 200, 900, -1, -37, -900])

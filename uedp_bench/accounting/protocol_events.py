@@ -208,7 +208,10 @@ class SecureComputation(Event):
     def assumptions_of(self, unit: PrivacyUnit) -> tuple[str, ...]:
         """Assumptions that simulation security rests on."""
         dealer = ", and the dealer with nobody" if self.setup == "trusted-dealer" else ""
+        # A run answers every question, and each truncates anew.
+        counted = "no more computations are made than the events count, for each may fail"
         return (
+            *((counted,) if self.truncations else ()),
             "parties follow the protocol, however they look at what they see (semi-honest)",
             f"at most {self.corrupted} of {self.parties} parties pool what they see{dealer}",
             "sizes of inputs, batches and networks, and the network's layers, are public",
