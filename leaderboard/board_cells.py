@@ -12,6 +12,7 @@ from uedp_bench.leaderboard.boards import boards, is_unprotected, labels, title
 from uedp_bench.leaderboard.cell_text import (
     NONE,
     bounds_text,
+    counted_text,
     guarantee_text,
     guarantees_text,
     number,
@@ -168,9 +169,13 @@ def _column(metric: Metric, kind: Kind, attack: str = "") -> Column:
     """A column of a metric. References and costs are means alone, to keep the table narrow."""
     plain = kind == "cost" or (kind != "diagnostics" and not metric.better)
     scale = 100.0 if metric.percent else 1.0
-    return heading(metric), lambda row: stat_text(
-        _stats(row, kind, attack).get(metric.name), scale, plain, (metric.low, metric.high)
-    )
+
+    def cell(row: Row) -> str:
+        stat = _stats(row, kind, attack).get(metric.name)
+        text = stat_text(stat, scale, plain, (metric.low, metric.high))
+        return text if stat is None else counted_text(text, stat, len(row.seeds))
+
+    return heading(metric), cell
 
 
 _WIDE = 26

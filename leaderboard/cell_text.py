@@ -69,6 +69,11 @@ def stat_text(
     return f"{number(value)} ±{half:,.{_decimals(value)}f}"
 
 
+def counted_text(text: str, stat: Stat, seeds: int) -> str:
+    """The text of a mean, with the number of its seeds where they are fewer than so many."""
+    return f"{text} (n = {stat.n})" if stat.n < seeds else text
+
+
 FEW_SEEDS = "too few seeds"
 """Stands in place of an interval that holds every possible value."""
 

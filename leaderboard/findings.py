@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from uedp_bench.components.metric import Metric
 from uedp_bench.leaderboard.boards import data_title, generated, labels
-from uedp_bench.leaderboard.cell_text import number, stat_text
+from uedp_bench.leaderboard.cell_text import counted_text, number, stat_text
 from uedp_bench.leaderboard.rows import Row, Stat, headline
 from uedp_bench.leaderboard.table_columns import floor_text, value_text
 
@@ -278,7 +278,8 @@ def leaks(row: Row) -> Iterator[tuple[str, str]]:
         main = [one for one in metrics if one.better and one.main]
         if main:
             one = min(main, key=lambda one: row.metrics.place("leakage", one.name, attack))
-            text = measured_text(one, values[one.name])
+            stat = values[one.name]
+            text = counted_text(measured_text(one, stat), stat, len(row.seeds))
             floor = f"; {floor_text(one)} where nothing leaks" if one.no_leak is not None else ""
             yield f"{attack}: {one.label}", f"{text}{floor}"
     most = max(row.bounds, key=lambda one: one.epsilon, default=None)

@@ -29,6 +29,7 @@ from uedp_bench.leaderboard.boards import (
 from uedp_bench.leaderboard.cell_text import (
     at_distances,
     bound_text,
+    counted_text,
     guarantee_text,
     seeds_text,
     stat_text,
@@ -266,7 +267,7 @@ def _stat(stat: Stat) -> list[Any]:
 def _text(metric: Metric, stat: Stat, seeds: int) -> str:
     """Mean and interval; one that not all of a row's seeds have says how many do."""
     text = stat_text(stat, 100.0 if metric.percent else 1.0, limits=(metric.low, metric.high))
-    return f"{text} (n = {stat.n})" if stat.n == 1 or stat.n < seeds else text
+    return counted_text(text, stat, max(seeds, 2))
 
 
 def _whole(number: int) -> int | str:

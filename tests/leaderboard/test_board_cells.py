@@ -33,8 +33,9 @@ def result(mechanism, seed, perplexity=50.0, **more) -> Result:
     return Result.model_validate({**values, **more})
 
 
-def test_intervals_go_no_further_than_the_metric_or_say_too_few_seeds():
+def test_intervals_go_no_further_than_the_metric_and_few_seeds_are_named():
     leakage = [{"membership": {"auc": Estimate(value=value)}} for value in (0.31, 0.71)]
+    leakage[1]["membership"]["auc_user"] = Estimate(value=0.9)
     utility = [{"perplexity": Estimate(value=value)} for value in (2.0, 8.0)]
     rows = aggregate([
         result("uedp", seed, leakage=leakages, utility=utilities)
@@ -45,8 +46,9 @@ def test_intervals_go_no_further_than_the_metric_or_say_too_few_seeds():
     assert perplexity.low == 1.0
     assert perplexity.high == pytest.approx(5.0 + 12.706205 * 3.0)
     left, right = sheets(rows)
-    cell = dict(zip(right.columns, right.cells[0], strict=True))["member AUC"]
-    assert cell == "0.51 (too few seeds)"
+    cells = dict(zip(right.columns, right.cells[0], strict=True))
+    assert cells["member AUC"] == "0.51 (too few seeds)"
+    assert cells["user AUC"].split("\n")[0] == "0.90 (n = 1)"
     assert (
         dict(zip(left.columns, left.cells[0], strict=True))["perplexity"] == "5.00 (1.00 to 43.1)"
     )
