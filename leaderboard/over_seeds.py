@@ -156,18 +156,23 @@ def _finds_more_than_it_may(runs: Sequence[_Judgement]) -> bool:
     from scipy.special import betaincinv
 
     hits = members = 0
-    passed = others = 0
+    expected = variance = 0.0
     for metrics, judged in runs:
         if judged is None or RATE not in metrics:
             return False
         hits += round(metrics[RATE].value * judged.members)
         members += judged.members
         # A threshold is the score of a non-member: it passes as often as that one and those above.
-        false = math.floor(FALSE * judged.non_members + 1e-9)
-        passed += false + 1
-        others += judged.non_members + 1
-    least = float(betaincinv(hits, members - hits + 1, _ERROR / 2.0)) if hits else 0.0
-    return least > float(betaincinv(passed, others - passed, 1.0 - _ERROR / 2.0))
+        passed = math.floor(FALSE * judged.non_members + 1e-9) + 1
+        weight = judged.members / (judged.non_members + 1)
+        expected += weight * passed
+        variance += weight**2 * passed
+    if not hits:
+        return False
+    # Seeds weigh as their members do, whatever their sizes: a Beta law of that mean and variance.
+    alike = expected**2 / variance
+    most = float(betaincinv(alike, alike * (members / expected - 1.0), 1.0 - _ERROR / 2.0))
+    return float(betaincinv(hits, members - hits + 1, _ERROR / 2.0)) > most
 
 
 def common_ceilings(results: Sequence[Result]) -> dict[str, dict[str, float]]:

@@ -185,14 +185,17 @@ def test_few_users_and_equal_scores_seldom_leak_by_chance(members, others, share
     assert leaks_seen <= 15
 
 
-def test_rates_alone_seldom_leak_by_chance():
+@pytest.mark.parametrize("seeds", [[(100, 100)], [(500, 10), (10, 1000)]])
+def test_rates_alone_seldom_leak_by_chance(seeds):
     rng, leaks_seen = np.random.default_rng(7), 0
     for _ in range(2000):
-        members, others = rng.normal(size=(2, 100))
-        rate = tpr_at_fpr(members, others, 0.01)
-        metrics = {"auc_user": Estimate(value=0.5), "tpr_user_at_1pct_fpr":
-                   fraction_estimate(rate.hits, rate.positives)}  # fmt: skip
-        leaks_seen += leaks([(metrics, JudgedUsers(members=100, non_members=100, most_records=1))])
+        runs = []
+        for members, others in seeds:
+            rate = tpr_at_fpr(rng.normal(size=members), rng.normal(size=others), 0.01)
+            judged = JudgedUsers(members=members, non_members=others, most_records=1)
+            runs.append(({"auc_user": Estimate(value=0.5), "tpr_user_at_1pct_fpr":
+                          Estimate(value=rate.value)}, judged))  # fmt: skip
+        leaks_seen += leaks(runs)
     assert leaks_seen <= 0.05 * 2000
 
 
