@@ -111,7 +111,7 @@ def _utility(figure: Figure, board: Sequence[Row], metric: str, unit: str) -> No
 
 
 def _epsilons(board: Sequence[Row], unit: str) -> tuple[str, list[float]]:
-    """The unit, and each row's least proven epsilon for it; infinity where nothing is."""
+    """The unit and its adjacencies, and each row's least proven epsilon; infinity for none."""
     units = [
         g.unit for row in board for g in row.guarantees
         if g.kind == "proven" and g.notion == "dp" and g.epsilon < math.inf
@@ -120,11 +120,11 @@ def _epsilons(board: Sequence[Row], unit: str) -> tuple[str, list[float]]:
         raise UnknownNameError("proven unit of these rows", unit, set(units))
     wanted = unit or next((one for one, _ in Counter(units).most_common(1)), "")
     key = ("proven", wanted, "dp")
-    return wanted, [
-        min((g.epsilon for g in row.guarantees if (g.kind, g.unit, g.notion) == key),
-            default=math.inf)
-        for row in board
-    ]  # fmt: skip
+    proofs = [[g for g in row.guarantees if (g.kind, g.unit, g.notion) == key] for row in board]
+    adjacencies = dict.fromkeys(g.adjacency for each in proofs for g in each)
+    return f"{wanted}, {' and '.join(adjacencies)}", [
+        min((g.epsilon for g in each), default=math.inf) for each in proofs
+    ]
 
 
 def _titles(board: Sequence[Row]) -> list[str]:

@@ -52,7 +52,7 @@ def test_epsilon_is_that_of_one_unit_and_infinity_has_a_place(tmp_path: Path) ->
     draw(rows(), "utility-vs-epsilon", tmp_path / "user.svg")
     shown = words(tmp_path / "user.svg")
     assert {"noiseless", "user-dp", "4", "∞", "floor: unigrams"} <= shown
-    assert any("proven ε, user" in word for word in shown)
+    assert any("proven ε, user, add-or-remove (δ" in word for word in shown)
     draw(rows(), "utility-vs-epsilon", tmp_path / "record.svg", unit="record")
     assert {"2", "∞"} <= words(tmp_path / "record.svg")
 
