@@ -132,7 +132,7 @@ class NextWord(SupervisedTask[NextWordParams]):
             "accuracy": share(right, in_vocabulary),
             "oov_rate": share(~in_vocabulary, every),
             "perplexity_known": perplexity(
-                in_rows(nats * in_vocabulary), in_rows(in_vocabulary), users
+                in_rows(np.where(in_vocabulary, nats, 0.0)), in_rows(in_vocabulary), users
             ),
             "accuracy_with_unknown": share(right, every),
             "perplexity_token": perplexity(in_rows(nats), rows.lengths, users),

@@ -155,7 +155,9 @@ def score_masked(release: MaskFiller, reader: MaskedReader, corpus: Corpus, enou
     }
     if in_vocabulary.any():
         constant = np.array([word == most for word in pieces])
-        metrics["pseudo_perplexity_known"] = perplexity(nats * in_vocabulary, in_vocabulary, users)
+        metrics["pseudo_perplexity_known"] = perplexity(
+            np.where(in_vocabulary, nats, 0.0), in_vocabulary, users
+        )
         metrics["accuracy"] = ratio(right & in_vocabulary, in_vocabulary, users)
         metrics["constant_accuracy"] = ratio(constant, in_vocabulary, users)
     for name, members in _bins(words, corpus).items():

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
+from uedp_bench.contracts.results import Estimate
 from uedp_bench.errors import InputError
 from uedp_bench.statistics.intervals import (
     Scores,
@@ -200,6 +201,7 @@ def test_ratio_weighs_clusters_by_their_denominators() -> None:
     assert estimate.value == pytest.approx(33 / 12)
     assert (estimate.low, estimate.high) == (1.5, 3.0)  # only one cluster, or only the other
     assert ratio_estimate(top, bottom, rng(), np.zeros(3, dtype=np.int64)).low is None
+    assert ratio_estimate([1.0, math.inf], [1.0, 1.0], rng()) == Estimate(value=math.inf)
     with pytest.raises(InputError, match=r"ratio: .*denominators"):
         ratio_estimate([1.0], [0.0], rng())
 

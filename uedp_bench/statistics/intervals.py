@@ -196,7 +196,7 @@ def range_estimate(
 def _resampled_ratios(
     tops: FloatArray, bottoms: FloatArray, rng: np.random.Generator, clusters: IntArray | None
 ) -> tuple[FloatArray, list[FloatArray]]:
-    """(k,) ratios, and blocks (resamples, k) of them; no block where too few resamples have all."""
+    """(k,) ratios, and blocks (resamples, k) of them: none where few resamples have all."""
     if clusters is not None:
         names, of_record = np.unique(clusters, return_inverse=True)
         tops, bottoms = (
@@ -207,7 +207,7 @@ def _resampled_ratios(
         raise InputError("ratio: the denominators sum to zero")
     ratios = tops.sum(axis=1) / bottoms.sum(axis=1)
     units = tops.shape[1]
-    if units == 1:
+    if units == 1 or np.isinf(ratios).any():
         return ratios, []
     draws = []
     for size in blocks(units):

@@ -12,6 +12,7 @@ import torch
 from uedp_bench.components.registry import models, tasks
 from uedp_bench.contracts.capabilities import Completer, Generator, Scorer
 from uedp_bench.contracts.learner import Schedule
+from uedp_bench.contracts.results import Estimate
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import SPLITS, Corpus
@@ -303,11 +304,11 @@ def test_accuracy_is_of_known_targets_so_that_guessing_unknown_earns_nothing() -
     texts = np.where(corpus.where("test"), f"x y {word}", np.array(corpus.texts)).tolist()
     corpus = corpus.with_texts(texts)
 
-    def always(token: int) -> dict[str, Any]:
+    def always(token: int, height: float = 5.0) -> dict[str, Any]:
         with torch.no_grad():
             for parameter in release.module.parameters():
                 parameter.zero_()
-            release.module.output_bias[token] = 5.0
+            release.module.output_bias[token] = height
         return task.score(release, corpus)
 
     guesses_unknown = always(release.vocabulary.unknown)
@@ -321,6 +322,9 @@ def test_accuracy_is_of_known_targets_so_that_guessing_unknown_earns_nothing() -
     # It costs on known words what it wins on unknown ones.
     assert guesses_unknown["perplexity"].value < ends["perplexity_known"].value * 2
     assert guesses_unknown["perplexity_known"].value > guesses_unknown["perplexity"].value
+    impossible = always(release.vocabulary.unknown, -math.inf)
+    assert impossible["perplexity"] == Estimate(value=math.inf)
+    assert impossible["perplexity_known"].value == pytest.approx(release.vocabulary.size - 1)
 
 
 def test_the_constant_guess_is_the_most_frequent_known_target_of_training() -> None:

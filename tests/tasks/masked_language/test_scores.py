@@ -106,6 +106,10 @@ def test_unknown_words_are_counted_and_spelt_and_left_out_of_accuracy() -> None:
         metrics["pseudo_perplexity"].value * spelt, rel=1e-3
     )
     assert metrics["constant_accuracy"].value == 0.5  # "the", twice of four known words
+    release.module.head.bias.data[release.vocabulary.unknown] = -np.inf  # type: ignore[union-attr]
+    metrics = task.score(release, corpus).metrics
+    assert metrics["pseudo_perplexity"].value == np.inf
+    assert np.isfinite(metrics["pseudo_perplexity_known"].value)
 
 
 def test_bins_go_by_public_text_and_are_left_out_without_it() -> None:
