@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from uedp_bench.accounting.event_contract import COMPUTATION
 from uedp_bench.components import registry
-from uedp_bench.components.metric import Better
+from uedp_bench.components.metric import Better, Metric
 from uedp_bench.contracts.results import Result, RunSpec
 from uedp_bench.errors import InputError, UnknownNameError, plain
 from uedp_bench.io.files import read_text
@@ -123,7 +123,7 @@ class _Quantity:
     """A number of a row, its mean over seeds with the interval, or its worst over seeds."""
 
     stat: Stat
-    better: Better | None
+    metric: Metric
 
 
 def check_names(runs: Sequence[RunSpec], thresholds: Thresholds) -> None:
@@ -147,11 +147,26 @@ def check_names(runs: Sequence[RunSpec], thresholds: Thresholds) -> None:
     words = {*KINDS, DELTA, *(metric.name for _, metric in metrics)}
     for name in (*thresholds.max, *thresholds.min):
         kind, _, own = name.partition(".")
-        if kind not in (*KINDS, DELTA) and not any(
-            metric.reads(name) or (kind == attack and metric.reads(own))
+        if kind in (*KINDS, DELTA):
+            continue
+        meant = [
+            metric
             for attack, metric in metrics
-        ):
+            if metric.reads(name) or (kind == attack and metric.reads(own))
+        ]
+        if not meant:
             raise UnknownNameError("quantity of this spec", name, words)
+        _check_ranges(name, thresholds, meant)
+
+
+def _check_ranges(name: str, thresholds: Thresholds, meant: Sequence[Metric]) -> None:
+    """Refuse a limit that is outside of the range of all metrics of a name: it decides nothing."""
+    for kind, limits in (("max", thresholds.max), ("min", thresholds.min)):
+        limit = limits.get(name)
+        if limit is not None and not any(one.low <= limit <= one.high for one in meant):
+            low, high = meant[0].low, meant[0].high
+            hint = f"; tables show it in %: {limit:g} % is {limit / 100:g}" * meant[0].percent
+            raise InputError(f"{kind} {name}: {limit:g} is not from {low:g} to {high:g}{hint}")
 
 
 def _check_limits(thresholds: Thresholds) -> None:
@@ -194,9 +209,10 @@ def judge(
             meanings[name] = _meanings(name, names)
             wrong: Better = "higher" if kind == "max" else "lower"
             matches = [each[one] for each in quantities for one in meanings[name] if one in each]
-            if all(quantity.better == wrong for quantity in matches):
+            if all(quantity.metric.better == wrong for quantity in matches):
                 right = "min" if kind == "max" else "max"
                 raise InputError(f"{kind} {name}: {wrong} is better; give {right} {name}")
+            _check_ranges(name, thresholds, [quantity.metric for quantity in matches])
     checks = [
         check
         for row, title, each in zip(judged, labels(judged), quantities, strict=True)
@@ -227,14 +243,14 @@ def with_mechanisms(rows: Sequence[Row], mechanisms: Sequence[str]) -> list[Row]
 def _quantities(row: Row, results: Sequence[Result]) -> dict[str, _Quantity]:
     """Quantities of a row by their full names."""
     quantities = {
-        f"utility.{name}": _Quantity(stat, row.metrics.metric("utility", name).better)
+        f"utility.{name}": _Quantity(stat, row.metrics.metric("utility", name))
         for name, stat in row.utility.items()
     }
     for attack, stats in row.leakage.items():
         for name, stat in stats.items():
             if attack not in (*KINDS, "utility"):
-                better = row.metrics.metric("leakage", name, attack).better
-                quantities[f"{attack}.{name}"] = _Quantity(stat, better)
+                metric = row.metrics.metric("leakage", name, attack)
+                quantities[f"{attack}.{name}"] = _Quantity(stat, metric)
     by_name: dict[str, list[float]] = {}
     for result in results:
         for name, value in _worst(result).items():
@@ -242,7 +258,7 @@ def _quantities(row: Row, results: Sequence[Result]) -> dict[str, _Quantity]:
     for name, values in by_name.items():
         largest = max(values)
         stat = Stat(value=largest, low=largest, high=largest, n=len(values))
-        quantities[name] = _Quantity(stat, "lower")
+        quantities[name] = _Quantity(stat, Metric(name, better="lower"))
     return quantities
 
 

@@ -161,6 +161,7 @@ def test_bounds_with_conditions_are_not_strict() -> None:
         ({"min": {"proven": 3}}, "max proven"),
         ({"max": {"audited": 1}, "mechanisms": ["user-pd"]}, "user-dp"),
         ({"max": {"auc": 1}}, r"auc.*membership\.auc or audit\.auc"),
+        ({"max": {"audit.auc": 60}}, r"audit\.auc: 60 is not from 0 to 1"),
     ],
 )
 def test_names_that_mean_nothing_or_two_things_are_refused(thresholds: Any, message: str) -> None:
@@ -290,6 +291,7 @@ def test_a_spec_runs_first(tmp_path: Path, capsys) -> None:
         (("--max", "perplexty=1"), "'perplexity'"),
         (("--max", "audit.perplexity=1"), "audit.perplexity"),
         (("--max", "utility.acuracy=1"), "utility.acuracy"),
+        (("--min", "accuracy=80"), "80 % is 0.8"),
         (("--max", "proven=1", "--mechanism", "public-onyl"), "public-only"),
         (("--max", "proven=1", "--junit", "none/g.xml"), "none/g.xml"),
     ],
