@@ -18,6 +18,7 @@ from uedp_bench.contracts.learner import Learner
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.corpus import FloatArray, IntArray
+from uedp_bench.errors import PrivacyError
 from uedp_bench.training.bounds import Limits, NetworkLayer
 from uedp_bench.training.clipping import clipped_sum, layered_sum, row_clipped_updates
 from uedp_bench.training.clipping_rule import described, one_pass_refusal, settings_refusal
@@ -249,6 +250,10 @@ class ShareWorker:
         The device may lack memory for it. Or the network may use a weight, for some row, in a way
         that it did not use it in for the example rows: the unit of that row alone is clipped by the
         norm of its update, and all others as ever.
+
+        Raises:
+            PrivacyError: if rows are bounded too: other rows of that unit would be clipped by
+                another rule with that row than without it.
         """
         units = len(share.weights)
         try:
@@ -256,7 +261,13 @@ class ShareWorker:
         except torch.OutOfMemoryError:
             if units == 1:
                 raise
-        except UnknownUse:
+        except UnknownUse as use:
+            if work.limits.rows is not None:
+                raise PrivacyError(
+                    f"two-level clipping: for some row the network uses {use}, as for no example "
+                    "row, so that this row decides by which rule others of its user are clipped; "
+                    "take one-level clipping"
+                ) from use
             if units == 1:
                 return self._one_by_one(work, share, way)
         return self._of_halves(

@@ -17,6 +17,7 @@ from toy import cohort_of
 
 from uedp_bench.contracts.learner import Batch, Learner
 from uedp_bench.corpus import IntArray
+from uedp_bench.errors import PrivacyError
 from uedp_bench.training.bounds import Limits
 from uedp_bench.training.clipping_rule import NO_EXAMPLES, ONE_PASS
 from uedp_bench.training.ghost import norms as ghost_norms
@@ -153,6 +154,14 @@ def test_a_share_that_does_not_fit_keeps_its_rule(
 def test_a_row_that_takes_another_way_is_clipped_alone(others: int) -> None:
     unit = [[2, 2, *CYCLE[1:]]]
     assert _influence(_Branching(SIZE), [ALMOST] * others, unit) <= SLACK
+
+
+def test_a_row_that_takes_another_way_decides_about_no_other_of_its_user() -> None:
+    """Where rows are bounded too, it would move its user by 17 of their bounds."""
+    rows = [*[ALMOST] * 20, [2, 2, *CYCLE[1:]]]
+    learner, limits = TokenLearner(_Branching(SIZE), 0, rows), Limits(50 * BOUND, rows=BOUND)
+    with pytest.raises(PrivacyError, match="two-level"):
+        _sum(learner, [list(range(len(rows)))], LocalTraining(reduction="sum"), limits)
 
 
 @pytest.mark.parametrize("refusal", [None, "a test asks for it"])
