@@ -89,3 +89,8 @@ def test_claims_name_it_and_it_knows_one_relation_and_one_sampling() -> None:
         assert claimed([claim.model_copy(update=update)], DELTA)[0].status == "refused"
     silent = claim.model_copy(update={"event": Repeated(count=0, event=once)})
     assert claimed([silent], DELTA)[0].epsilon == 0.0
+
+
+def test_orders_whose_series_does_not_converge_are_left_out_in_silence(caplog) -> None:
+    assert rdp_epsilon([(sampled(0.36, 0.9), 3)], "add-or-remove", DELTA) > 0.0
+    assert not caplog.records

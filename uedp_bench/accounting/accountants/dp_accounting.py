@@ -106,8 +106,8 @@ def rdp_epsilon(rounds: Sequence[tuple[Known, int]], adjacency: Adjacency, delta
 def _rdp_epsilon(rounds: _Rounds, adjacency: Adjacency, delta: float) -> float:
     from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
 
-    accountant = _renyi(rounds, adjacency)
     with _without_warnings():
+        accountant = _renyi(rounds, adjacency)
         epsilon = float(accountant.get_epsilon(delta))
         if epsilon > 0.0:
             return epsilon
