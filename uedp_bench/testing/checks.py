@@ -162,8 +162,9 @@ def _registered_by(file: Path) -> list[type[Component[Any]]]:
     ]
     if not components:
         raise InputError(
-            f"{file} registers no component: write @mechanisms.register (or attacks, tasks, "
-            "sources, models) above its class"
+            f"{file} registers nothing that can be checked: write @mechanisms.register (or "
+            "attacks, tasks, sources, models) above a class; an event is checked by its own test "
+            "and by mechanisms that emit it"
         )
     return components
 
