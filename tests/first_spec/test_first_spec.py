@@ -36,9 +36,9 @@ def test_a_mailbox_with_semicolons_becomes_a_spec(tmp_path: Path) -> None:
     assert {name: params[name] for name in wanted} == wanted
     assert data["task"]["name"] == "next-word"
     sentences = "\n".join((*proposal.facts, *proposal.guesses))
-    for line in ("semicolons, cp1252", "160 rows of 50 users", "English", "--user COLUMN",
-                 "1 row whose 'Mail Body' or 'Sent From' is blank", "--public FILE",
-                 "dp-sgd"):  # fmt: skip
+    for line in ("semicolons, cp1252", "source.encoding", "160 rows of 50 users",
+                 "English", "--user COLUMN", "1 row whose 'Mail Body' or 'Sent From' is blank",
+                 "--public FILE", "dp-sgd"):  # fmt: skip
         assert line in sentences, line
     titles = [part.title for part in proposal.suggestion.mechanisms]
     assert titles == ["public-only", "noiseless", "deidentify + noiseless", "dp-sgd"]
@@ -93,6 +93,27 @@ def test_few_users_are_said_and_rows_are_the_unit(tmp_path: Path) -> None:
     assert "user_column" not in data["source"]["params"]
     assert "only 5 users" in "\n".join(draft.guesses)
     assert "(--user 'Sent From' insists)" in "\n".join(draft.guesses)
+    assert not [line for line in draft.guesses if line.startswith("user: the column")]
+    assert "users" not in draft.facts[2]  # as many as rows, and none of the file's
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("a.csv", "who,text\n", "no row below its header"),
+        ("a.csv", "text\n" + "Ann saw a dog\n" * 70, "'text' is not taken: it has one value"),
+        ("a.csv", "text\n" + "".join(f"{row}\n" for row in range(70)), "'text'.*numbers"),
+        ("a.jsonl", '{"text": ["Ann", "came"]}\n' * 70, "'text'.*holds no texts"),
+        ("a.jsonl", '{"text": null, "n": 1}\n' * 70, "'text'.*no value"),
+        ("a.csv", "who,text\n" + "".join(f"w{row % 9},{f'a word {row}' if row % 2 else ''}\n"
+                                         for row in range(80)), "40 rows with text and user"),
+        ("a.conll", "Ann B-PER\ncame\n\n" * 70, r"a\.conll, line 2"),
+    ],
+)  # fmt: skip
+def test_a_refused_file_hears_why(tmp_path: Path, name: str, text: str, reason: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=reason):
+        spec_of(tmp_path / name)
 
 
 def test_text_without_words_for_secrets_has_a_spec_without_them(tmp_path: Path) -> None:

@@ -276,7 +276,10 @@ def _read_delimited(path: Path, layout: Layout, usual: str, parameter: str) -> C
     columns: dict[str, list[str | None]] = {name: [] for name in header}
     if len(columns) != len(header):
         twice = next(name for name in header if header.count(name) > 1)
-        raise InputError(f"{parameter}: {shown_path(path)} names a column twice: {shown(twice)}")
+        raise InputError(
+            f"{parameter}: {shown_path(path)} names a column twice: {shown(twice)}; rename one in "
+            "its header"
+        )
     lines: list[int] = []
     for record in records:
         lines.append(record.line)

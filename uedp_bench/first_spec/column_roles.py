@@ -173,6 +173,8 @@ def roles_of(
     Raises:
         InputError: for a name that is no column, or where no column holds text.
     """
+    if not any(map(len, columns.values())):
+        raise InputError("init: the file has no row below its header")
     facts = {name: facts_of(name, values) for name, values in columns.items()}
     columns_by_role: dict[Role, str] = {}
     others: dict[Role, tuple[str, ...]] = {}
@@ -213,11 +215,11 @@ def roles_of(
 
 
 def _listed(facts: Mapping[str, ColumnFacts]) -> str:
-    """Columns for a message, and which are lists that cannot be read."""
+    """Columns for a message, and why the likeliest of them is no text."""
     names = [*facts]
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    printed = _printed_lists([*facts.values()])
-    hint = "" if printed is None else f" ({printed[0]!r} is not read: {printed[1]})"
+    refused = _printed_lists([*facts.values()]) or _no_text([*facts.values()])
+    hint = "" if refused is None else f" ({refused[0]!r} is not taken: {refused[1]})"
     return (", ".join(names[:MOST_NAMED]) or "none") + more + hint
 
 
@@ -228,6 +230,21 @@ def _printed_lists(free: Sequence[ColumnFacts]) -> tuple[str, str] | None:
         if one.kind == "text" and values and all(map(is_printed_list, values)):
             return one.name, "it has lists as Python prints them; write JSON, by json.dumps"
     return None
+
+
+def _no_text(facts: Sequence[ColumnFacts]) -> tuple[str, str] | None:
+    """The column that is called like a text and is none, and why."""
+    score, one = max(
+        ((_named("text", one.name), one) for one in facts), key=lambda pair: pair[0],
+        default=(0.0, None),
+    )  # fmt: skip
+    if one is None or score < LIKE_A_ROLE:
+        return None
+    if one.kind != "text":
+        return one.name, "it holds no texts" if one.filled else "it has no value"
+    if one.distinct == 1:
+        return one.name, "it has one value"
+    return one.name, "its values are numbers, or of a word or two"
 
 
 def _without(columns: Mapping[str, Sequence[Any]], name: str, roles: Mapping[Role, str]) -> int:

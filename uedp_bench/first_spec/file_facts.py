@@ -225,7 +225,7 @@ def _format_of(text: str, lines: list[str], named: str | None) -> tuple[FileForm
         return "json", None
     if named in ("jsonl", "json"):
         return ("jsonl" if named == "jsonl" else "json"), None  # the source names the line
-    if _is_tagged(text, lines):
+    if named == "conll" or _is_tagged(text, lines):
         return "conll", None
     usual = "\t" if named == "tsv" else ","
     delimiter = _delimiter(lines, usual)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -60,9 +60,7 @@ def _spec_text(
         by: command that writes it.
     """
     quoted, folder = map(shlex.quote, names)
-    about = (
-        f"{measured.rows:,} rows of {measured.users:,} users, {measured.words[0]:.0f} words a row."
-    )
+    about = f"{measured.units}, {measured.words[0]:.0f} words a row."
     where = str(origin.params.get("path", origin.source))
     lines = [
         *_comment(f"Written by: uedp-bench {by}. {about} Change what you like; then"),
@@ -209,9 +207,10 @@ def first_spec(
     # Without cuts: users who are too few to be cut are no users.
     corpus = load(origin.with_params(**dict.fromkeys(_cuts(origin, 0.0), 0.0)))
     if len(corpus) < LEAST_ROWS:
+        left = " with text and user" if "user_column" in origin.params else " with text"
         raise InputError(
-            f"init: {len(corpus)} rows are too few to train, test and attack anything: {LEAST_ROWS}"
-            " or more are needed"
+            f"init: {len(corpus)} rows{left if 'skip_blank' in origin.params else ''} are too few "
+            f"to train, test and attack anything: {LEAST_ROWS} or more are needed"
         )
     chosen = task_of(origin, corpus, task)
     origin = declared_classes(_with_users(origin, corpus, named), corpus)
@@ -222,7 +221,7 @@ def first_spec(
     if sizes.sample < 1:
         whole = f"{measured.training:,} training rows"
         origin = origin.with_params(
-            f"{sizes.sample:.0%} of the users are taken, for {whole} would train for long "
+            f"{100 * sizes.sample:.0f} % of the users are taken, for {whole} would train for long "
             "(source.sample)",
             sample=sizes.sample,
         )
@@ -261,11 +260,12 @@ def _with_users(origin: Origin, corpus: Corpus, named: Mapping[Role, str]) -> Or
     name = origin.params.get("user_column")
     if name is None or users >= FEW_USERS or named.get("user") == name:
         return origin
-    return origin.with_params(
-        f"only {users} users are in the column {name!r}: too few to hold some out, so every row "
-        f"counts as a user of its own (--user {shlex.quote(name)} insists)",
-        user_column=None,
+    why = (
+        f"every row counts as a user of its own: only {users} users are in the column {name!r}, "
+        f"too few to hold some out (--user {shlex.quote(name)} insists)"
     )
+    lines = (why if line == origin.user_guess else line for line in origin.guesses)
+    return replace(origin.with_params(user_column=None), guesses=tuple(lines))
 
 
 def _with_public(origin: Origin, public: tuple[Path, ...], task: str) -> tuple[Origin, Corpus]:
@@ -281,8 +281,8 @@ def _with_public(origin: Origin, public: tuple[Path, ...], task: str) -> tuple[O
     shares = (PUBLIC_SHARE, 0.3)
     for share in shares:
         with_public = origin.with_params(
-            f"no public text was given: {share:.0%} of the training users play it, drawn by hash "
-            "(--public FILE gives text that anybody may see, one sentence a line)",
+            f"no public text was given: {100 * share:.0f} % of the training users play it, drawn "
+            "by hash (--public FILE gives text that anybody may see, one sentence a line)",
             **_cuts(origin, share),
         )
         try:
@@ -303,6 +303,6 @@ def _units(measured: Measured) -> tuple[str, ...]:
 def _unknown(measured: Measured) -> tuple[str, ...]:
     if not measured.public:
         return ()
-    fact = f"about {measured.unknown:.0%} of the training words are unknown to public text"
+    fact = f"about {100 * measured.unknown:.0f} % of the training words are unknown to public text"
     more = ": more of it, or text of the same kind, helps (--public)"
     return (fact + (more if measured.unknown > MUCH_UNKNOWN else ""),)

@@ -88,6 +88,12 @@ FOLDERS = {
 
 MOST_OTHERS = 3
 
+_GUESSED_ENCODINGS = {
+    "cp1252": "the file is not UTF-8",
+    "latin-1": "the file is neither UTF-8 nor cp1252, so letters may be wrong",
+}
+"""Reasons for encodings that no mark and no check of bytes tells."""
+
 
 @dataclass(frozen=True)
 class Origin:
@@ -98,6 +104,7 @@ class Origin:
         params: parameters of the source.
         facts: lines about the file.
         guesses: lines about guesses, each with the option that overrides it.
+        user_guess: the line of them about the column of users; empty without one.
         labelled: True if the file has a column whose name says that it holds classes.
     """
 
@@ -105,6 +112,7 @@ class Origin:
     params: Mapping[str, Any]
     facts: tuple[str, ...] = ()
     guesses: tuple[str, ...] = ()
+    user_guess: str = ""
     labelled: bool = False
 
     def with_params(self, *guesses: str, **params: Any) -> Origin:
@@ -123,6 +131,7 @@ class _Reading:
 
     params: dict[str, Any]
     guesses: list[str] = field(default_factory=list)
+    user_guess: str = ""
 
 
 def origin_of(
@@ -174,6 +183,11 @@ def _of_file(path: Path, facts: FileFacts, named: Mapping[Role, str]) -> Origin:
         _check_header(columns, file.name)
     roles, facts_of_columns = roles_of(columns, named)
     reading = _Reading(params)
+    if facts.encoding in _GUESSED_ENCODINGS:
+        reading.guesses.append(
+            f"encoding: {facts.encoding}, for {_GUESSED_ENCODINGS[facts.encoding]} "
+            "(source.encoding: shift_jis, or any name of Python's, reads another)"
+        )
     if facts.quoting is not None:
         guesses = {
             "none": "quotes are text: each line is a row by itself (source.quoting: standard reads "
@@ -195,19 +209,18 @@ def _of_file(path: Path, facts: FileFacts, named: Mapping[Role, str]) -> Origin:
         name, reason = roles.refused["entities"]
         reading.guesses.append(f"the column {name!r} does not mark entities: {reason}")
     listed = (*lines, f"columns: {', '.join(columns)}")
-    return Origin("text", params, listed, tuple(reading.guesses), labelled)
+    return Origin("text", params, listed, tuple(reading.guesses), reading.user_guess, labelled)
 
 
 def _of_tokens(params: dict[str, Any], facts: FileFacts, lines: tuple[str, ...]) -> Origin:
     """Origin of a file in CoNLL layout, whose last column is learnt."""
     params["entities_column"] = "gold"
-    guesses = ["tagging: the last column holds the tags, the first the words"]
+    guess = "tagging: the last column holds the tags, the first the words"
+    users = "every sentence counts as a user of its own: nothing marks documents"
     if facts.documents:
         params["user_column"] = DOCUMENT
-        guesses.append("a document, as -DOCSTART- marks it, counts as a user (--user none)")
-    else:
-        guesses.append("every sentence counts as a user of its own: nothing marks documents")
-    return Origin("text", params, lines, tuple(guesses))
+        users = "a document, as -DOCSTART- marks it, counts as a user (--user none)"
+    return Origin("text", params, lines, (guess, users), users)
 
 
 def _column(role: Role, roles: Roles) -> str:
@@ -256,10 +269,11 @@ def _take_users(
         name = roles.columns["user"]
         reading.params["user_column"] = name
         others = _others("user", roles)
-        reading.guesses.append(
+        reading.user_guess = (
             f"user: the column {name!r}; who wrote a row is the person to protect "
             f"(--user COLUMN{others}, or none: every row a user of its own)"
         )
+        reading.guesses.append(reading.user_guess)
         blanks = sum(n for value, n in facts[name].commonest if value.lower() in BLANK_WORDS)
         if blanks:
             values = [value for value, _ in facts[name].commonest if value.lower() in BLANK_WORDS]

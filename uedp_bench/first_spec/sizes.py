@@ -56,11 +56,17 @@ class Measured:
     unknown: float
 
     @property
+    def units(self) -> str:
+        """Numbers of rows and users in words; of rows alone where each is a user of its own."""
+        return f"{self.rows:,} rows" + (
+            f" of {self.users:,} users" if self.users < self.rows else ""
+        )
+
+    @property
     def lines(self) -> tuple[str, ...]:
         """Measurements in words, a line each."""
         lines = [
-            f"{self.rows:,} rows of {self.users:,} users; {self.words[0]:.0f} words a row (95 % "
-            f"have at most {self.words[1]:.0f})"
+            f"{self.units}; {self.words[0]:.0f} words a row (95 % have at most {self.words[1]:.0f})"
         ]
         if self.classes:
             shares = ", ".join(f"{name} {count:,}" for name, count in self.classes.items())
@@ -68,7 +74,9 @@ class Measured:
         if self.types:
             lines.append(f"entity types: {', '.join(self.types)}")
         if self.languages:
-            shares = ", ".join(f"{name} {share:.0%}" for name, share in self.languages.items())
+            shares = ", ".join(
+                f"{name} {100 * share:.0f} %" for name, share in self.languages.items()
+            )
             lines.append(f"language, by frequent words: {shares}")
         return tuple(lines)
 
