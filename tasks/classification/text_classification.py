@@ -206,7 +206,8 @@ class TextClassification(SupervisedTask[TextClassificationParams]):
         if corpus.labels is None:
             raise InputError(
                 "text-classification needs a source with labels; this one has "
-                f"{', '.join(corpus.attribute_names) or 'no attributes either'} (task.target)"
+                f"{', '.join(corpus.attribute_names) or 'no attributes either'} (task.target); of "
+                "a file of yours, source.label_column names the column of labels"
             )
         return corpus.take(np.flatnonzero(corpus.labels >= 0))
 

@@ -146,9 +146,11 @@ def _of_splits(folder: Path, parameter: str) -> dict[str, Path]:
             )
         files[split] = file
     if "train" not in files:
+        pairs = next(folder.glob("*.ann"), None) is not None
+        hint = f"; {parameter.removesuffix('.path')}.file_format=brat reads pairs of .txt and .ann"
         raise InputError(
             f"{parameter}: {shown_path(folder)} has no file train.*, of a kind that this source "
-            f"reads: {', '.join(sorted({*ENDINGS, *TABLES}))}"
+            f"reads: {', '.join(sorted({*ENDINGS, *TABLES}))}{hint if pairs else ''}"
         )
     return {split: files[split] for split in SPLITS if split in files}
 
@@ -182,6 +184,8 @@ def read_columns(path: Path, params: TextFileParams, owner: str) -> Columns:
     if named is not None or kind in TABLES:
         layout = Layout(named, encoding, params.delimiter, params.quoting)
         return read_table(path, parameter, layout, {*named_columns(params).values()})
+    if not path.exists():
+        raise InputError(f"{parameter}: no such file: {shown_path(path)}")
     raise InputError(
         f"{parameter}: {shown_path(path)} must end in {', '.join(sorted(TABLES))} or, in CoNLL "
         f"layout, {', '.join(sorted(ENDINGS))}; or say what it is: {owner}.file_format"

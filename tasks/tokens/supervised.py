@@ -72,7 +72,7 @@ def _vocabulary_texts(source: str, corpus: Corpus) -> tuple[list[str], str]:
         raise InputError(
             "task.vocabulary is 'public', but the corpus has no public text: give source.public "
             "files, say source.valid_is_public=true where the split valid is public, or "
-            "task.vocabulary a file of public text"
+            "task.vocabulary a file of public text; with task.vocabulary=private nothing is proven"
         )
     return texts, f"{split} split"
 

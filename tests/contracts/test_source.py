@@ -122,6 +122,7 @@ def test_nothing_to_add_changes_nothing():
         ("empty.txt", b"", r"public: .*(empty|blank)\.txt"),
         ("blank.txt", b"\n \n = Title = \n", r"public: .*(empty|blank)\.txt"),
         ("latin.txt", b"caf\xe9\n", "UTF-8"),
+        ("table.csv", b"text\none\n", "is a table"),
         ("cut.gz", gzip.compress(b"word " * 5000, mtime=0)[:40], r"public: .*cut\.gz"),
     ],
 )

@@ -285,7 +285,8 @@ def read_brat(folder: Path, parameter: str, encoding: str) -> StandoffColumns:
         InputError: naming the file without its pair, or the line that is no annotation.
     """
     columns: dict[str, list[Any]] = {"id": [], "text": [], "entities": []}
-    for file in sorted(folder.glob("*.ann")):
+    texts = (file.with_suffix(".ann") for file in folder.glob("*.txt"))
+    for file in sorted({*folder.glob("*.ann"), *texts}):
         with open_text(file.with_suffix(".txt"), parameter, encoding=encoding, newline="") as text:
             document = text.read()
         columns["id"].append(file.stem)

@@ -197,7 +197,8 @@ def open_text(
     except UnicodeDecodeError as error:
         name = "UTF-8" if encoding == UTF_8 else encoding
         mark = encoding_of_mark(start)
-        hint = f"; it begins as {mark} does" if mark not in (None, "utf-8", encoding) else ""
+        hint = "; save it as UTF-8, or name its encoding" if encoding == UTF_8 else ""
+        hint = f"; it begins as {mark} does" if mark not in (None, "utf-8", encoding) else hint
         raise InputError(f"{where} is not {name} text ({error.reason}){hint}") from error
     except UnicodeError as error:  # of codecs that look for a byte order mark
         raise InputError(f"{where} is not {encoding} text ({error})") from error

@@ -204,13 +204,19 @@ def read_public(files: tuple[Path, ...], room: int | None = None) -> list[str]:
     sentences (`simple_sentences`; `<br />` counts as space).
 
     Raises:
-        InputError: for a file that is missing, unreadable or without a sentence, or a line of a
-            jsonl file without a text.
+        InputError: for a file that is missing, unreadable, a table or without a sentence, or a
+            line of a jsonl file without a text.
     """
     texts: list[str] = []
     for path in files:
         with open_text(path, "public") as lines:
-            jsonl = path.name.removesuffix(".gz").endswith(".jsonl")
+            name = path.name.removesuffix(".gz")
+            if name.endswith((".csv", ".tsv", ".json", ".parquet")):
+                raise InputError(
+                    f"public: {path} is a table: give text with a sentence a line, or jsonl whose "
+                    "objects have a text"
+                )
+            jsonl = name.endswith((".jsonl", ".ndjson"))
             sentences = _of_records(lines, path) if jsonl else _sentences(lines)
             first = next(sentences, None)
             if first is None:

@@ -392,7 +392,7 @@ def _refuse_blank(blank: BoolArray, name: str, owner: str) -> None:
         raise InputError(
             f"{owner}: column {shown(name)} has {len(bad)} null or blank "
             f"{'value' if len(bad) == 1 else 'values'}, the first in row {bad[0] + 1} of "
-            f"{len(blank)} (the first row is 1)"
+            f"{len(blank)} (the first row is 1); source.skip_blank=true leaves such rows out"
         )
 
 

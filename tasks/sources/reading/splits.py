@@ -152,6 +152,7 @@ def cut_missing_splits(
             f"{owner}: {len(np.unique(numbers[train]))} training {by}s are too few to cut off "
             f"{' and '.join(SPLITS[kind] for kind in missing)} "
             f"(valid={params.valid}, test={params.test}) and still train"
+            + ("; source.cut_by=row cuts rows" if by == "user" and train.sum() > 2 else "")
         )
     return replace(corpus, split=out, quotas=tuple(quotas))
 

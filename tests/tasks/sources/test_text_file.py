@@ -327,3 +327,24 @@ def test_blank_rows_are_left_out_where_asked(tmp_path: Path) -> None:
     file.write_text('{"text": ""}\n')
     with pytest.raises(InputError, match=r"corpus.*blank"):
         load(file, skip_blank=True, valid=0, test=0)
+
+
+@pytest.mark.parametrize(
+    ("files", "path", "named", "message"),
+    [
+        ({}, "gone", {}, "no such file: .*gone"),
+        ({"a.csv": "text\ncaf\xe9\n"}, "a.csv", {}, "not UTF-8.*name its encoding"),
+        ({"a.csv": "text\none\n\"\"\n"}, "a.csv", {}, "skip_blank=true"),
+        ({"a.txt": "Ann", "a.ann": ""}, ".", {}, "text.file_format=brat"),
+        ({"a.txt": "Ann", "a.ann": "", "b.txt": "Bo"}, ".", {"file_format": "brat"}, r"b\.ann"),
+        ({"a.csv": "who,text\n" + "me,a text\n" * 9}, "a.csv", {"user_column": "who"},
+         "cut_by=row"),
+    ],
+)  # fmt: skip
+def test_a_refused_path_hears_what_to_do(
+    tmp_path: Path, files: dict[str, str], path: str, named: dict[str, str], message: str
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="latin-1")
+    with pytest.raises(InputError, match=message):
+        load(tmp_path / path, **named)
