@@ -140,10 +140,13 @@ def published_of(release: object) -> Corpus | None:
 def seen_of(release: object) -> Corpus | None:
     """Published corpus as an attacker sees it: without the row that each was made from.
 
-    `Corpus.origin` of `published_of` is for the scorer of the attacker, and is not released.
+    `Corpus.origin` of `published_of` is for the scorer of the attacker, and is not released. Nor
+    are ids and names of rows, and names of users, which may be digests of what they wrote.
     """
-    shown = published_of(release)
-    return None if shown is None else replace(shown, origin=np.full(len(shown), -1, dtype=np.int64))
+    if (shown := published_of(release)) is None:
+        return None
+    nowhere = np.full(len(shown), -1, dtype=np.int64)
+    return replace(shown, origin=nowhere, ids=None, row_names=None, user_names=None)
 
 
 def word_channel_of(release: object) -> WordChannel | None:

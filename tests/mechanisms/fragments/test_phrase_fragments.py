@@ -13,6 +13,7 @@ from toy import toy_run
 
 from uedp_bench.accounting.ledger import proven
 from uedp_bench.contracts.release import PublishedOnly, seen_of
+from uedp_bench.corpus import with_names
 from uedp_bench.errors import InputError
 from uedp_bench.mechanisms.fragments.extraction import TAGS
 from uedp_bench.mechanisms.fragments.k_document import KDocument
@@ -87,11 +88,15 @@ def test_fragments_have_no_attributes_of_who_wrote_them() -> None:
 
 
 def test_an_attacker_is_not_given_the_origin() -> None:
-    out, _ = publish(PhraseFragments.create({}), CORPUS, toy_run())
+    """By ids of rows, or by digests of what they said, neither."""
+    named = with_names(replace(CORPUS, ids=[f"row {at}" for at in range(len(CORPUS))]))
+    out, _ = publish(PhraseFragments.create({}), named, toy_run())
+    assert out.ids is not None and out.row_names is not None
     release = PublishedOnly().showing(published=out)
     seen = seen_of(release)
     assert seen is not None
     assert (seen.origin == -1).all()
+    assert (seen.ids, seen.row_names, seen.user_names) == (None, None, None)
     assert seen.texts == out.texts and seen.targets == out.targets
     assert seen_of(PublishedOnly()) is None
 
