@@ -174,7 +174,8 @@ def range_estimate(
 
     The interval holds for all pairs of ratios at once, as the data choose the pair: ratios that
     are alike leave 0 out in about 5 % of samples, however many they are. It is as wide on both
-    sides as the 95 % quantile of the range of the resampled ratios' errors.
+    sides as the 95 % quantile of the range of the resampled ratios' errors. A ratio of 0 or 1 has
+    none in resamples: what its clusters leave open (Clopper-Pearson) stands for its error.
 
     Args:
         tops: (k, records) numerators without NaN, at most the denominators.
@@ -189,7 +190,12 @@ def range_estimate(
     value = float(np.ptp(ratios))
     if not draws:
         return Estimate(value=value)
-    width = float(np.quantile(np.ptp(np.concatenate(draws) - ratios, axis=1), CONFIDENCE))
+    errors = np.concatenate(draws) - ratios
+    for at in np.flatnonzero((ratios == 0.0) | (ratios == 1.0)).tolist():
+        owners = np.flatnonzero(bottoms[at]) if clusters is None else clusters[bottoms[at] > 0.0]
+        limits = 1.0 - rng.random(len(errors)) ** (1.0 / len(np.unique(owners)))
+        errors[:, at] = limits if ratios[at] else -limits
+    width = float(np.quantile(np.ptp(errors, axis=1), CONFIDENCE))
     return Estimate(value=value, low=max(0.0, value - width), high=min(1.0, value + width))
 
 
