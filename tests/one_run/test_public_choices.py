@@ -29,6 +29,7 @@ from uedp_bench.one_run.guaranteeing import (
     PUBLIC_USERS,
     REPLACED_ROWS,
     SCORED_USERS,
+    TRAINING_MENTIONS,
     conditions,
 )
 from uedp_bench.one_run.planting import Data, PlantedCorpus, counted_sizes, plant_all, withdrawn
@@ -96,6 +97,14 @@ def test_a_training_user_who_is_scored_is_an_assumption(
     assert SCORED_USERS not in texts(door(tmp_path, ROWS))
     twice = texts(door(tmp_path, [*ROWS, {"text": "p", "who": "u0", "split": split}]))
     assert twice[SCORED_USERS] is False
+
+
+def test_an_entity_in_text_that_no_mechanism_protects_is_an_assumption(tmp_path: Path) -> None:
+    """Whoever leaves a name out of a file leaves it out of public text too."""
+    stated = conditions(planted(load(tmp_path, ROWS)))
+    (mentions,) = (one for one in stated if one.text == TRAINING_MENTIONS)
+    assert mentions.concerns("user-entity", "add-or-remove")
+    assert not mentions.concerns("user", "add-or-remove")
 
 
 def test_rows_without_ids_are_assumed_to_stay(tmp_path: Path) -> None:

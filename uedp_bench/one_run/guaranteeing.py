@@ -121,7 +121,9 @@ def _parts(pipelines: Sequence[Pipeline]) -> list[Mechanism[Any]]:
 
 USER_UNITS: frozenset[PrivacyUnit] = frozenset({"user", "user-entity"})
 CLIENT_UNITS: frozenset[PrivacyUnit] = frozenset({"client"})
-ROW_UNITS: frozenset[PrivacyUnit] = frozenset({"record", "entity", "sentence", "word", "attribute"})
+ENTITY_UNITS: frozenset[PrivacyUnit] = frozenset({"entity", "user-entity"})
+PART_UNITS: frozenset[PrivacyUnit] = frozenset({"sentence", "word", "attribute"})
+ROW_UNITS: frozenset[PrivacyUnit] = frozenset({"record", "entity", *PART_UNITS})
 
 PUBLIC_USERS = (
     "some users have rows in the split 'train' and in 'public' too, and public text is used "
@@ -133,12 +135,14 @@ SCORED_USERS = (
     "some users have rows in 'train' and in 'valid' or 'test' too: what is covered is what their "
     "rows in 'train' tell, and neither scores of the others nor choices that are made by them"
 )
+TRAINING_MENTIONS = (
+    "an entity is taken out of rows of 'train' alone: those of other splits, which are public or "
+    "scored, may mention it"
+)
 CLIENT_ROWS = (
     "a client is the rows of 'train' that it holds once rows are dealt: what is covered is what "
     "they tell, and not its rows in other splits, which are public or scored"
 )
-PART_UNITS: frozenset[PrivacyUnit] = frozenset({"sentence", "word", "attribute"})
-
 CHANGED_TEXT = (
     "a row of which a part changes stays a row of its split with its label, whatever the source "
     "leaves out or labels by what rows say"
@@ -188,7 +192,7 @@ def conditions_of_rows(corpus: Corpus, *, generated: bool = False) -> tuple[Cond
 
 
 def _shared(corpus: Corpus) -> Iterator[Condition]:
-    """Users and clients of several splits."""
+    """Users, clients and entities of several splits."""
     users = corpus.users
     train = distinct(users[corpus.where("train") & (users >= 0)])
 
@@ -200,6 +204,7 @@ def _shared(corpus: Corpus) -> Iterator[Condition]:
     if some_in("valid", "test"):
         yield Condition(SCORED_USERS, USER_UNITS)
     yield Condition(CLIENT_ROWS, CLIENT_UNITS)
+    yield Condition(TRAINING_MENTIONS, ENTITY_UNITS)
 
 
 def _named(corpus: Corpus) -> Iterator[Condition]:
