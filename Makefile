@@ -25,7 +25,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 
 test: install-test  ## the test suite, one process more than there are cores
 	$(PYTEST) -m "not long"
 
-test-long: install-test  ## the tests that it leaves out: pages in a browser, data sets, stored results, kills, hostile input
+test-long: install-test  ## the tests that it leaves out: pages, data sets, stored results, kills, hostile input
 	$(PYTEST) -m long
 
 test-gpu: install-test  ## the same numbers on a GPU as on the CPU: skipped without one

@@ -40,6 +40,7 @@ def test_every_link_between_pages_leads_somewhere():
     assert not broken
 
 
+@pytest.mark.long
 def test_the_readme_mechanism_runs_as_a_plugin(tmp_path, capsys):
     file = tmp_path / "word_dropout.py"
     file.write_text(example(file.name))

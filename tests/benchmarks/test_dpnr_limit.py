@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from uedp_bench.errors import InputError
 
+pytestmark = pytest.mark.long
+
 ROWS = 20_000
 
 

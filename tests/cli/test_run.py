@@ -204,6 +204,7 @@ def test_an_unreachable_tracking_server_hides_no_result(tmp_path, capsys):
     assert [r.status for r in results(tmp_path)] == ["finished"]
 
 
+@pytest.mark.long
 def test_another_tracking_server_gets_what_is_finished_already(tmp_path, capsys):
     """Its release too, as a model that is the folder of a run."""
     from mlflow.tracking import MlflowClient

@@ -120,6 +120,7 @@ SCRIPTS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("page", "at", "code"), SCRIPTS, ids=[f"{p}-{n}" for p, n, _ in SCRIPTS])
 def test_a_script_prints_numbers_that_its_page_has(page, at, code, monkeypatch, capsys):
     monkeypatch.chdir(ROOT)

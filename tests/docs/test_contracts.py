@@ -39,6 +39,7 @@ def names_on(page: Path) -> set[str]:
     }
 
 
+@pytest.mark.long
 def test_a_terminal_prints_a_contract():
     command = [sys.executable, "docs/hooks/contracts.py", "Metric", "loss_pairs"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
@@ -46,6 +47,7 @@ def test_a_terminal_prints_a_contract():
     assert "def loss_pairs(event: Event, neighbours: Neighbours)" in done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_page_prints_the_contracts_of_its_names(page):
     page_text = page.read_text()

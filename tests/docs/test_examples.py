@@ -175,6 +175,7 @@ def test_the_attack_on_messages_links_updates_where_there_are_clients(results):
     assert "Transcript" in skipped["reason"]
 
 
+@pytest.mark.long
 def test_the_mechanism_trains_and_proves_what_it_planned(results, capsys):
     few = {"users": 60, "users_per_round": 10, "rounds": 4}
     own = {f"mechanism.{name}": value for name, value in few.items()}
@@ -277,6 +278,7 @@ def test_the_pair_of_the_event_is_that_of_its_noise(sensitivity, scale, tmp_path
         assert api.events.promises(event, "replace-one").epsilon == sensitivity / scale
 
 
+@pytest.mark.long
 def test_the_event_is_accounted_for_as_zcdp(results, tmp_path, capsys):
     text = (ROOT / page("event")).read_text()
     fifty = text.partition("`fifty.json`:\n\n```json\n")[2].partition("```")[0]

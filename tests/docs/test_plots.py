@@ -34,6 +34,7 @@ def pictures(text: str) -> list[str]:
     return [base64.b64decode(data).decode() for data in re.findall(r"base64,([^)]+)\)", text)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", PAGES)
 def test_every_declaration_draws_a_plot(page: str) -> None:
     text = PAGES[page]

@@ -52,6 +52,7 @@ def in_site(text: str) -> str:
     return "".join(Flat(html).parts)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_page_reads_the_same(page):
     text = page.read_text("utf-8")

@@ -25,6 +25,7 @@ def table(text: str) -> list[list[str]]:
     return [rows[0], *rows[2:]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", PAGES)
 def test_every_declaration_makes_a_table(page: str) -> None:
     text = PAGES[page]
@@ -37,6 +38,7 @@ def test_every_declaration_makes_a_table(page: str) -> None:
         assert "nan" not in html.lower().split(), line
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", [page for page, text in PAGES.items() if "of table -->" in text])
 def test_a_copy_of_a_table_is_that_of_the_results(page: str) -> None:
     assert rendered(PAGES[page], page, keep=True) == PAGES[page], (

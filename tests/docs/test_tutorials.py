@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import pytest
 from examples import commands, example, smaller
 from tiny import plugged
 
@@ -23,6 +24,7 @@ SMALL = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_mechanism_of_ones_own_gets_its_row(tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     new, check, account, run = commands(PAGE)[:4]

@@ -23,6 +23,7 @@ def text_of(page: str) -> str:
     return one_line(rendered((ROOT / page).read_text(encoding="utf-8"), page))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("finding", FINDINGS, ids=lambda one: f"{one.results}: {one.says[:40]}")
 def test_a_finding_is_on_its_page_and_holds(finding: Finding) -> None:
     assert one_line(finding.says).strip() in text_of(finding.page), finding.page

@@ -20,6 +20,8 @@ from uedp_bench.leaderboard.site_files import code_digest
 from uedp_bench.leaderboard.sources import line_of
 from uedp_bench.leaderboard.table import csv_parts, json_parts, to_csv, to_json
 
+pytestmark = pytest.mark.long
+
 STORED = Path(__file__).parents[2] / "leaderboard" / "results"
 
 

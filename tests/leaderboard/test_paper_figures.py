@@ -37,6 +37,7 @@ def rows() -> list[Row]:
     return aggregate(results())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ending", [".pdf", ".svg", ".png"])
 @pytest.mark.parametrize("kind", ["utility-vs-epsilon", "leakage"])
 def test_the_same_rows_give_the_same_bytes(kind: Any, ending: str, tmp_path: Path) -> None:

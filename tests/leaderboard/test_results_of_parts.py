@@ -12,6 +12,8 @@ from references import bundle_names, bundle_results
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.spec import parse_spec
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 PARTS = [
     part for part in read_parts(ROOT / "benchmarks" / "reference_parts.yaml")

@@ -92,6 +92,7 @@ def test_weights_come_back_from_disk(tmp_path: Path) -> None:
     assert model.row_numbers(1, 32) == 3 * 2 * SIZE
 
 
+@pytest.mark.long
 def test_clipped_and_noisy_steps_learn_it() -> None:
     params = {"steps": 60, "batch_size": 30, "noise_multiplier": 0.1, "learning_rate": 0.02}
     rng = np.random.default_rng(0)

@@ -129,6 +129,7 @@ STEPS = ["set_terminated", "set_tag", "log_batch", "log_text", "log_inputs", "lo
          "log_model_artifacts", "finalize_logged_model"]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("step", STEPS)
 def test_no_interrupted_run_stays_running(log, client, monkeypatch, step):
     """The run is cut off right before and right after each step; the next command ends it."""
@@ -164,6 +165,7 @@ def test_runs_have_names_of_their_own_and_true_durations(log, client):
     assert logged[0].end_time == 1714521660250
 
 
+@pytest.mark.long
 def test_a_store_whose_first_set_up_was_interrupted_is_no_store(tmp_path, monkeypatch):
     from mlflow.store.db import utils
 

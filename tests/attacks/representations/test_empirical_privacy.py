@@ -27,7 +27,7 @@ from uedp_bench.spec.identity import component_identity
 from uedp_bench.spec.spec import parse_spec
 
 RESULTS = Path(__file__).parents[3] / "leaderboard" / "results" / "reproductions"
-METHODS: tuple[Method, ...] = ("pca", "tsne")
+METHODS = ("pca", pytest.param("tsne", marks=pytest.mark.long))
 QUICK = {"hidden": 4, "epochs": 1}
 attack = partial(attacked, AttributeInference, **QUICK)
 

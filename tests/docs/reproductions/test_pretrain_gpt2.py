@@ -14,6 +14,8 @@ import torch
 from uedp_bench.components.registry import models
 from uedp_bench.models.tokenizers import TokenizerVocabulary
 
+pytestmark = pytest.mark.long
+
 SCRIPT = Path(__file__).parents[3] / "docs" / "reproductions" / "pretrain_gpt2.py"
 LINES = ["The cat sat on the mat.", "A dog, a cat!", "The dog sat.", "On the mat sat a dog."] * 8
 

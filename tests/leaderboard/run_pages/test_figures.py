@@ -44,6 +44,7 @@ def test_plotly_takes_every_figure_of_a_result_with_everything(word):
         assert "<img" not in json.dumps(figure.figure)
 
 
+@pytest.mark.long
 def test_plotly_takes_the_figures_of_the_reference_results():
     seen = set()
     for result in first_results().values():

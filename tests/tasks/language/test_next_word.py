@@ -216,6 +216,7 @@ def test_floors_fall_with_the_order_that_made_the_text() -> None:
     assert score["bigram_perplexity"].value < 0.95 * score["unigram_perplexity"].value
 
 
+@pytest.mark.long
 def test_training_beats_the_unigram_floor() -> None:
     corpus, task = chain_corpus(), task_with()
     learner = task.stages(corpus, task.vocabulary(corpus), Run(1, STATS))[-1]

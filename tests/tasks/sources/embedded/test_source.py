@@ -125,6 +125,7 @@ def context(row: list[str], at: int, n: int) -> tuple[str, ...]:
     return ("<s>",) * max(n - at, 0) + tuple(row[max(at - n, 0) : at])
 
 
+@pytest.mark.long
 def test_there_is_something_to_learn(corpus):
     """Trigrams beat bigrams beat unigrams, each by more than 15 %, with a public vocabulary."""
     frequent = Counter(w for words in words_of(corpus.only("public")) for w in words)
@@ -167,6 +168,7 @@ def test_labels_can_be_learnt(corpus):
     assert 0.43 < accuracy(texts, sentiments) < 0.9
 
 
+@pytest.mark.long
 def test_attributes_show_in_the_wording_but_weakly(corpus):
     users = [np.unique(corpus.only(split).users) for split in ("train", "test")]
     texts = tuple(
