@@ -9,6 +9,7 @@ import re
 import shlex
 import sys
 from dataclasses import asdict, dataclass
+from functools import cache
 from importlib import metadata
 from importlib.resources import files
 from pathlib import Path
@@ -345,7 +346,7 @@ def write_component(kind: str, name: str, folder: Path, *, package: bool = False
     }
     files = {target / file: _filled(text, words) for file, text in texts.items()}
     head = files[target / f"{module}.py"].split('"""')[2].partition("\n\n\n")[0]
-    reserved = {*sys.stdlib_module_names, *keyword.kwlist, *metadata.packages_distributions()}
+    reserved = {*sys.stdlib_module_names, *keyword.kwlist, *_installed_modules()}
     if module in reserved or class_name in {*reserved, *re.findall(r"\w+", head)}:
         raise InputError(
             f"the name {shown(name)} makes the module {module} and the class {class_name}, and "
@@ -365,6 +366,12 @@ def write_component(kind: str, name: str, folder: Path, *, package: bool = False
     for file, text in files.items():
         file.write_text(text, encoding="utf-8")
     return list(files)
+
+
+@cache
+def _installed_modules() -> frozenset[str]:
+    """Top-level modules of all installed packages; their lists of files take long to read."""
+    return frozenset(metadata.packages_distributions())
 
 
 def _filled(name: str, words: dict[str, str]) -> str:
