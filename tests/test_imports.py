@@ -76,6 +76,8 @@ def imported(tree: ast.AST, late: bool = False) -> Iterator[str]:
         late: also those that only type checkers see; the front door imports them on first use.
     """
     for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.expr):  # most nodes, and none of them holds a statement
+            continue
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test) and not late:
             continue
         if isinstance(node, ast.ImportFrom) and node.module is not None:
@@ -83,6 +85,12 @@ def imported(tree: ast.AST, late: bool = False) -> Iterator[str]:
         elif isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         yield from imported(node, late)
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """Tree of a module, which several tests look at."""
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 @cache
@@ -94,8 +102,7 @@ def graph(types: bool = False) -> dict[str, frozenset[str]]:
     """
     arrows = {}
     for name, path in modules().items():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        named = {full for full in imported(tree, late=types or name == "")
+        named = {full for full in imported(tree_of(path), late=types or name == "")
                  if full == "uedp_bench" or full.startswith("uedp_bench.")}  # fmt: skip
         inside = {full.removeprefix("uedp_bench").removeprefix(".") for full in named}
         targets = {one if one in modules() else one.rpartition(".")[0] for one in inside}
@@ -142,7 +149,7 @@ def test_components_and_harness_do_not_import_each_other():
 def test_accounting_needs_no_torch():
     for name, path in modules().items():
         if FLOOR[room(name)] <= FLOOR["randomness"]:
-            names = {full.split(".")[0] for full in imported(ast.parse(path.read_text()))}
+            names = {full.split(".")[0] for full in imported(tree_of(path))}
             assert not names & {"torch", "transformers"}, name
 
 

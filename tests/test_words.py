@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,16 +47,25 @@ def files(folders: tuple[str, ...] = FOLDERS) -> Iterator[Path]:
 
 
 @lru_cache(maxsize=1)
-def nodes(tree: ast.AST) -> list[ast.AST]:
-    """All nodes of a tree, which several checks look at."""
-    return list(ast.walk(tree))
+def by_kind(tree: ast.AST) -> dict[type[ast.AST], list[ast.AST]]:
+    """All nodes of a tree by their kinds: several checks look at few of them."""
+    kinds = defaultdict(list)
+    for node in ast.walk(tree):
+        kinds[type(node)].append(node)
+    return kinds
+
+
+def nodes(tree: ast.AST, *kinds: type[ast.AST]) -> Iterator[Any]:
+    """Nodes of these kinds."""
+    return chain.from_iterable(by_kind(tree)[kind] for kind in kinds)
 
 
 def texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Docstrings, also those below attributes, and `description` and `help` of parameters."""
-    for node in nodes(tree):
-        is_help = isinstance(node, ast.keyword) and node.arg in ("description", "help")
-        value = getattr(node, "value", None) if is_help or isinstance(node, ast.Expr) else None
+    for node in nodes(tree, ast.keyword, ast.Expr):
+        value = node.value
+        if isinstance(node, ast.keyword) and node.arg not in ("description", "help"):
+            continue
         if isinstance(value, ast.Constant) and isinstance(value.value, str):
             yield value.lineno, value.value
 
@@ -94,11 +106,12 @@ def nameless(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
     Fields of classes are left out: parameters and results are stored by their names.
     """
-    classes = [node for node in nodes(tree) if isinstance(node, ast.ClassDef)]
+    classes = nodes(tree, ast.ClassDef)
     fields = {
         part.target for one in classes for part in one.body if isinstance(part, ast.AnnAssign)
     }
-    for node in nodes(tree):
+    named = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.arg, ast.Name, ast.Attribute)
+    for node in nodes(tree, *named):
         if node in fields:
             continue
         match node:
@@ -116,9 +129,8 @@ def nameless(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 def questions(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Lines and heads of docstrings, also those below attributes, that begin as questions do."""
-    for node in nodes(tree):
-        value = node.value if isinstance(node, ast.Expr) else None
-        text = value.value if isinstance(value, ast.Constant) else None
+    for node in nodes(tree, ast.Expr):
+        text = node.value.value if isinstance(node.value, ast.Constant) else None
         if isinstance(text, str) and QUESTION.match(text):
             yield node.lineno, text.splitlines()[0]
 

@@ -14,7 +14,11 @@ NAMES = ["Ann", "Bo", "Kim", "Lee"]
 
 
 def sentence(rng: np.random.Generator) -> str:
-    return f"{rng.choice(WORDS)} {rng.choice(VERBS)} {rng.choice(WORDS)} of {rng.choice(NAMES)}"
+    # `rng.choice` draws the same, and makes an array of the words each time.
+    first, verb, second, name = (
+        words[rng.integers(len(words))] for words in (WORDS, VERBS, WORDS, NAMES)
+    )
+    return f"{first} {verb} {second} of {name}"
 
 
 def mail(folder: Path, rows: int = 160, users: int = 50) -> Path:
