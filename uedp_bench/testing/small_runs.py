@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -78,6 +78,11 @@ class SmallRun:
     def release(self) -> Release:
         """Release of the run."""
         return self.protected.release
+
+    @cached_property
+    def answers(self) -> dict[str, FloatArray]:
+        """Answers of the release about a few rows of its corpus, by capability."""
+        return answers(self.release, self.ready.planted_corpus.corpus)
 
 
 def ref(value: Any, kind: str, subject: Subject) -> dict[str, Any]:
@@ -270,9 +275,7 @@ def difference(first: SmallRun, second: SmallRun) -> str | None:
             return f"one of them shows {name}"
         if one is not None and other is not None and digest(one) != digest(other):
             return f"the rows that are {name}"
-    corpora = (first.ready.planted_corpus.corpus, second.ready.planted_corpus.corpus)
-    left, right = (answers(m.release, c) for m, c in zip((first, second), corpora, strict=True))
-    return _first_difference(left, right)
+    return _first_difference(first.answers, second.answers)
 
 
 def equal_parts(first: SmallRun, second: SmallRun) -> list[str]:
@@ -291,10 +294,9 @@ def equal_parts(first: SmallRun, second: SmallRun) -> list[str]:
         if one.vectors is not None and other.vectors is not None:
             same = np.array_equal(one.vectors, other.vectors)
             equal += [f"the vectors that are {name}"] if same and len(one) else []
-    corpora = (first.ready.planted_corpus.corpus, second.ready.planted_corpus.corpus)
-    left, right = (answers(m.release, c) for m, c in zip((first, second), corpora, strict=True))
     shows_rows = published_of(first.release) is not None
-    if left and not shows_rows and _first_difference(left, right) is None:
+    left = {} if shows_rows else first.answers
+    if left and _first_difference(left, second.answers) is None:
         equal.append(f"what they answer as {', '.join(left)}")
     return equal
 
