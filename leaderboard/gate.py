@@ -82,10 +82,9 @@ def read_thresholds(file: Path) -> Thresholds:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the file"
+        what = first["msg"] if first["loc"] else "it is no mapping"
         allowed = ", ".join(Thresholds.model_fields)
-        raise InputError(
-            f"--thresholds {file}: {where}: {first['msg']}; fields are {allowed}"
-        ) from None
+        raise InputError(f"--thresholds {file}: {where}: {what}; fields are {allowed}") from None
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ def test_a_line_for_each_step_and_none_for_each_round(jobs):
         "2 of 2 runs to do",
         "user-dp, seed 1: train 0/36",
         "user-dp, seed 1: score",
-        "finished: user-dp, seed 1 (0 s; 1 runs left)",
+        "finished: user-dp, seed 1 (0 s; 1 run left)",
     ]
 
 

@@ -324,10 +324,9 @@ def write_component(kind: str, name: str, folder: Path, *, package: bool = False
         UnknownNameError: for another kind.
         InputError: for a name that is none or is taken, or a file that exists.
     """
-    from uedp_bench.testing.checks import KINDS
-
-    if kind not in (*KINDS, "event"):
-        raise UnknownNameError("kind of component", kind, (*KINDS, "event"))
+    kinds = [plural.removesuffix("s") for plural in registry.REGISTRIES]
+    if kind not in kinds:
+        raise UnknownNameError("kind of component", kind, kinds)
     if not NAME.fullmatch(name):
         raise InputError(f"the name {shown(name)} is not lower-case words joined by hyphens")
     if name in registry.REGISTRIES[f"{kind}s"]:
@@ -375,7 +374,9 @@ def _installed_modules() -> frozenset[str]:
 
 
 def _filled(name: str, words: dict[str, str]) -> str:
-    text = (files("uedp_bench.testing") / "templates" / f"{name}.txt").read_text(encoding="utf-8")
+    text = (files("uedp_bench") / "testing" / "templates" / f"{name}.txt").read_text(
+        encoding="utf-8"
+    )
     return Template(text).substitute(words)
 
 

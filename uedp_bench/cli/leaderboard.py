@@ -268,7 +268,7 @@ def pack_command(
         if result.status != "finished":
             echo(f"left out: {result.id}, which failed", err=True)
     write_bundle([one.model_copy(update={"tracking": {}}) for one in finished], out)
-    echo(f"written: {out}, {len(finished)} results")
+    echo(f"written: {out}, with the results of {len(finished)} run{'s' * (len(finished) > 1)}")
     if text is not None:
         from uedp_bench.leaderboard.submission import submission
 

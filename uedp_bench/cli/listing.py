@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 import textwrap
@@ -259,6 +260,8 @@ def _result(run: str, out: Path) -> Result:
         raise InputError(f"{shown(run)} begins several runs of {out}: {', '.join(fits[:8])}")
     near = nearest(run, runs)
     hint = f"did you mean {near}?" if near else f"it has {len(runs)} runs; --out names a folder"
+    if named.is_dir():
+        hint = f"it is a folder; show ID --out {shlex.quote(run)} shows one of its runs"
     raise InputError(f"no run {shown(run)} in {out}; {hint}")
 
 

@@ -189,7 +189,7 @@ def run_cli(arguments: Sequence[str]) -> int:
         explain = getattr(error, "format_message", None)
         if explain is None:
             raise
-        return _complain(explain(), 2)
+        return _complain(explain().replace("Value error, ", ""), 2)  # pydantic's words
     if code == INTERRUPTED:
         typer.echo(STOPPED, err=True)
     return code if isinstance(code, int) else 0

@@ -257,10 +257,8 @@ class Lines(Display):
             seconds = time.monotonic() - began
             times = int((result.cost.model_extra or {}).get("resumed", 0))
             resumed = f"resumed {'once' if times == 1 else f'{times} times'}; " if times else ""
-            self._print(
-                f"{result.status}: {plain(job.label)} ({resumed}{seconds:.0f} s; "
-                f"{self._left} runs left)"
-            )
+            left = f"{self._left} run{'s' * (self._left != 1)} left"
+            self._print(f"{result.status}: {plain(job.label)} ({resumed}{seconds:.0f} s; {left})")
 
     def _tick(self) -> None:
         while not self._stop.wait(self._seconds):

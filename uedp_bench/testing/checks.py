@@ -152,6 +152,8 @@ def subjects_of(what: str, **more: Any) -> tuple[Subject, ...]:
 
 
 def _registered_by(file: Path) -> list[type[Component[Any]]]:
+    if not file.exists():
+        raise InputError(f"no such file: {file}")
     registry.load_plugins([file])
     beginning = f"{file.resolve()}:"
     components = [

@@ -195,11 +195,11 @@ def _check(mechanism: PlannedMechanism, parameter: str) -> None:
     # The target of a mechanism that chooses its noise is no cost.
     targets = {"epsilon"} if NOISE in mechanism.fields else set()
     solvable = [name for name in SOLVABLE if name in mechanism.fields and name not in targets]
+    if not solvable:
+        raise InputError(f"calibrate {mechanism.name}: it has no parameter that is solved for")
     if parameter not in solvable:
         near = nearest(parameter, solvable)
-        hint = (
-            f"did you mean {near!r}?" if near else f"choose from: {', '.join(solvable) or 'none'}"
-        )
+        hint = f"did you mean {near!r}?" if near else f"choose from: {', '.join(solvable)}"
         raise InputError(f"calibrate {mechanism.name} cannot solve for {parameter!r}; {hint}")
 
 
