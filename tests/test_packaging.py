@@ -194,6 +194,7 @@ def third_party_imports(file: str) -> set[str]:
     return names - set(sys.stdlib_module_names) - {"uedp_bench"}
 
 
+@pytest.mark.long
 def test_every_import_is_a_declared_requirement():
     owners = packages_distributions()
     extras = (
@@ -248,6 +249,7 @@ def test_loading_every_component_imports_nothing_heavy():
     assert (int(number) >= 18, heavy) == (True, "[]"), done.stderr
 
 
+@pytest.mark.long
 def test_listing_takes_little_time():
     seconds = []
     for _ in range(2):

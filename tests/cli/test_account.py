@@ -432,6 +432,7 @@ for arguments in json.loads(sys.argv[1]):
 """
 
 
+@pytest.mark.long
 def test_no_torch_and_little_time(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", ONE_AFTER_THE_OTHER, json.dumps(LIGHT),

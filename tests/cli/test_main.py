@@ -207,6 +207,7 @@ def test_describe_prints_declared_metrics_as_boards_show_them(capsys):
     assert (metrics["auc"]["better"], metrics["auc"]["no_leak"]) == ("lower", 0.5)
 
 
+@pytest.mark.long
 def test_describe_prints_every_parameter_of_every_component(capsys):
     from uedp_bench.components.registry import REGISTRIES
 

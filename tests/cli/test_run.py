@@ -192,6 +192,7 @@ def test_a_full_disk_in_a_process_is_one_line(tmp_path, capsys):
     assert "disk" in err
 
 
+@pytest.mark.long
 def test_an_unreachable_tracking_server_hides_no_result(tmp_path, capsys):
     arguments = flags(tmp_path, *DP, "--json", "--tracking-uri", "http://127.0.0.1:9")
     arguments.remove("--no-tracking")
