@@ -183,13 +183,7 @@ _WIDE = 26
 
 
 def _judged(column: Column, name: str, read: Mapping[str, Verdict]) -> Column:
-    """The column with verdicts below its values, where it is the headline of the attack.
-
-    Args:
-        column: column of a metric of the attack.
-        name: name of the metric.
-        read: verdicts by group of the row.
-    """
+    """A metric's column, verdicts by group below its values where it is the attack's headline."""
     title, cell = column
 
     def judged(row: Row) -> str:
@@ -202,12 +196,7 @@ def _judged(column: Column, name: str, read: Mapping[str, Verdict]) -> Column:
 
 
 def _marked(column: Column, better: frozenset[str]) -> Column:
-    """The column that ranks, with marks at rows that contradict the table.
-
-    Args:
-        column: column of the headline metric.
-        better: groups of private rows that are better than the unprotected one.
-    """
+    """The column that ranks, with marks at rows that contradict the table."""
     title, cell = column
 
     def marked(row: Row) -> str:

@@ -150,16 +150,10 @@ def _label(row: Row, differing: Mapping[str, Any]) -> str:
 def _with_epsilon(
     differing: Mapping[str, Any], proof: Guarantee | None, *, several: bool
 ) -> dict[str, Any]:
-    """Parameters in which a row differs; its proven epsilon for a multiplier of noise.
-
-    Args:
-        differing: parameters in which it differs from rows of its label.
-        proof: its first proof.
-        several: True if proofs of these rows are for several units: no two of those compare.
-    """
+    """Parameters in which a row differs; its proven epsilon for a multiplier of noise."""
     if proof is None:
         return dict(differing)
-    name = f"proven {proof.unit} ε" if several else "proven ε"
+    name = f"proven {proof.unit} ε" if several else "proven ε"  # no two units compare
     return {
         name if noise else key: f"{proof.epsilon:.3g}" if noise else value
         for key, value in differing.items()
@@ -189,6 +183,7 @@ def _varying(group: Sequence[dict[str, Any]]) -> set[str]:
 def parameters(row: Row) -> dict[str, Any]:
     """Dotted names and values of all that may differ between rows of a board."""
     spec = row.spec
+    clients = {} if spec.clients is None else spec.clients.model_dump()
     parts = [("model", spec.model)]
     parts += [(f"mechanism{i}.{m.name}", m) for i, m in enumerate(spec.mechanism)]
     parts += [(f"attack{i}.{a.name}", a) for i, a in enumerate(spec.attacks)]
@@ -196,11 +191,7 @@ def parameters(row: Row) -> dict[str, Any]:
         "delta": spec.delta,
         "noise": spec.noise_source,
         "selection": "none" if spec.selection is None else spec.selection.repetitions,
-        **(
-            {}
-            if spec.clients is None
-            else {f"clients.{key}": value for key, value in spec.clients.model_dump().items()}
-        ),
+        **{f"clients.{key}": value for key, value in clients.items()},
         **{f"{kind}.{key}": value for kind, ref in parts for key, value in ref.params.items()},
     }
 

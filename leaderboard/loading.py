@@ -65,6 +65,18 @@ class Loaded:
         return self
 
 
+@contextmanager
+def _no_cycles() -> Iterator[None]:
+    """Results hold no cycles, and to look for some takes as long as to read thousands."""
+    on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if on:
+            gc.enable()
+
+
 class Loader:
     """Reads results from several places, and again only what has changed since the last time.
 
@@ -82,6 +94,7 @@ class Loader:
         """Names of its sources."""
         return ", ".join(source.name for source in self._sources)
 
+    @_no_cycles()
     def load(self, progress: Progress | None = None) -> Loaded:
         """All results that are there now.
 
@@ -92,10 +105,6 @@ class Loader:
             InputError: if a folder, a store or an experiment does not exist.
             TrackingError: if a server cannot be reached.
         """
-        with _no_cycles():
-            return self._load(progress)
-
-    def _load(self, progress: Progress | None) -> Loaded:
         listed = [(source, source.find()) for source in self._sources]
         total = sum(len(locations) for _, locations in listed)
         outcomes_by_place: dict[str, tuple[Hashable, list[Outcome]]] = {}
@@ -125,21 +134,7 @@ class Loader:
             yield self._outcomes_by_place[one.place][1] if unchanged else next(read)
 
     def _signature(self, one: Location) -> Hashable:
-        return (
-            self._outcomes_by_place[one.place][0] if one.place in self._outcomes_by_place else None
-        )
-
-
-@contextmanager
-def _no_cycles() -> Iterator[None]:
-    """Results hold no cycles, and to look for some takes as long as to read thousands."""
-    on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if on:
-            gc.enable()
+        return self._outcomes_by_place.get(one.place, (None,))[0]
 
 
 def load_results(folders: Iterable[Path]) -> list[Result]:
@@ -163,14 +158,10 @@ def _merged(copies: Sequence[Copy], problems: list[str], notes: list[str]) -> Lo
     for copy in copies:
         by_id.setdefault(copy.result.id, []).append(copy)
     kept, differing, clashes = {}, [], []
-    for identifier in sorted(by_id):
-        # Most ids have one copy, and ranking copies takes time.
-        copies_of_id = by_id[identifier]
-        first, *others = (
-            sorted(copies_of_id, key=_worth, reverse=True)
-            if len(copies_of_id) > 1
-            else copies_of_id
-        )
+    for identifier, copies_of_id in sorted(by_id.items()):
+        if len(copies_of_id) > 1:  # most ids have one copy, and ranking copies takes time
+            copies_of_id.sort(key=_worth, reverse=True)
+        first, *others = copies_of_id
         kept[identifier] = first
         clashes += [
             f"{first.place} and {other.place}: one id ({identifier}), but {contradiction}; "

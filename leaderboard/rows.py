@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -199,17 +199,11 @@ def select(
         UnknownNameError: if none has the task or the source.
     """
     kept = list(rows)
-    wanted: tuple[tuple[str, str | None, Callable[[_Specified], str]], ...] = (
-        ("task", task, lambda row: row.spec.task.name),
-        ("source", source, lambda row: row.spec.source.name),
-    )
-    for kind, name, name_of in wanted:
-        if name is None:
-            continue
-        names = {name_of(row) for row in kept}
-        if name not in names:
+    for kind, name in (("task", task), ("source", source)):
+        names = {getattr(row.spec, kind).name for row in kept}
+        if name is not None and name not in names:
             raise UnknownNameError(f"{kind} of these results", name, names)
-        kept = [row for row in kept if name_of(row) == name]
+        kept = [row for row in kept if name in (None, getattr(row.spec, kind).name)]
     return kept
 
 
@@ -230,9 +224,15 @@ def _row(group: Sequence[Result], paths: Mapping[str, Path | str]) -> Row:
         for each in result.failed_attacks
     }
     metrics, ceilings = result_metrics(first), common_ceilings(done)
-    utility = _within_limits(
-        _stats([_values(result.utility) for result in done]), metrics, "utility"
-    )
+
+    def limited(kind: Kind, runs: list[dict[str, float]], attack: str = "") -> dict[str, Stat]:
+        """Stats, their intervals clipped to the range of honest values of the metrics."""
+        return {
+            name: _possible(stat, metrics.metric(kind, name, attack))
+            for name, stat in _stats(runs).items()
+        }
+
+    utility = limited("utility", [_values(result.utility) for result in done])
     ranked_by = headlines.headline(done or ordered)
     leading = utility.get(ranked_by.metric) if ranked_by else None
     over_seeds = (leading.low, leading.high) if leading and leading.n == len(done) else (None, None)
@@ -241,7 +241,7 @@ def _row(group: Sequence[Result], paths: Mapping[str, Path | str]) -> Row:
         label=first.label,
         spec=first.spec,
         corpus=_data(first),
-        vocabulary=_fingerprint(first, "vocabulary"),
+        vocabulary=fingerprint(first, "vocabulary"),
         utility=utility,
         headline=ranked_by,
         floors=_stats([result.floors for result in done]),
@@ -250,11 +250,8 @@ def _row(group: Sequence[Result], paths: Mapping[str, Path | str]) -> Row:
         guarantees=worst_guarantees([result.guarantees for result in done]),
         lower_bounds=highest_bounds([bound for result in done for bound in result.lower_bounds]),
         leakage={
-            name: _within_limits(
-                _stats([_values(r.leakage[name]) for r in done if name in r.leakage]),
-                metrics,
-                "leakage",
-                name,
+            name: limited(
+                "leakage", [_values(r.leakage[name]) for r in done if name in r.leakage], name
             )
             for name in attacks
         },
@@ -262,14 +259,10 @@ def _row(group: Sequence[Result], paths: Mapping[str, Path | str]) -> Row:
         leaks={
             name: leaks(judged, ceilings.get(name)) for name, judged in judgements(done).items()
         },
-        diagnostics=_within_limits(
-            _stats([_numbers(result.diagnostics) for result in done]), metrics, "diagnostics"
-        ),
+        diagnostics=limited("diagnostics", [_numbers(result.diagnostics) for result in done]),
         epsilon_at=_stats([_numbers(_within(r.diagnostics, "epsilon_at")) for r in done]),
         public_sizes=next((dict(s) for r in done if (s := _within(r.diagnostics, NOTE))), {}),
-        cost=_within_limits(
-            _stats([_numbers(result.cost.model_dump()) for result in done]), metrics, "cost"
-        ),
+        cost=limited("cost", [_numbers(result.cost.model_dump()) for result in done]),
         device=", ".join(devices),
         skipped_attacks=tuple(SkippedAttack(name=name, reason=why) for name, why in skipped),
         failed_attacks=tuple(failures.values()),
@@ -280,12 +273,11 @@ def _row(group: Sequence[Result], paths: Mapping[str, Path | str]) -> Row:
 
 
 def _reference(result: Result, paths: Mapping[str, Path | str]) -> RunRef:
-    error = f"{result.error.phase}: {result.error.message}" if result.error else ""
     return RunRef(
         id=result.id,
         seed=result.spec.seed,
         status=result.status,
-        error=error,
+        error=f"{result.error.phase}: {result.error.message}" if result.error else "",
         path=str(paths.get(result.id, "")),
         tracking=result.tracking,
     )
@@ -293,13 +285,14 @@ def _reference(result: Result, paths: Mapping[str, Path | str]) -> RunRef:
 
 def _data(result: Result) -> str | None:
     """Fingerprint of the corpus, and of that of the task's second source where it has one."""
-    fingerprints = [_fingerprint(result, name) for name in ("corpus", "downstream")]
+    fingerprints = [fingerprint(result, name) for name in ("corpus", "downstream")]
     return "+".join(each for each in fingerprints if each) or None
 
 
-def _fingerprint(result: Result, part: str) -> str | None:
-    fingerprint = _within(result.provenance, part).get("fingerprint")
-    return fingerprint if isinstance(fingerprint, str) else None
+def fingerprint(result: Result, part: str = "corpus") -> str | None:
+    """Fingerprint of a part, as the provenance says; None where it does not."""
+    value = _within(result.provenance, part).get("fingerprint")
+    return value if isinstance(value, str) else None
 
 
 def _within(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -336,15 +329,6 @@ def _stats(runs: Sequence[Mapping[str, float]]) -> dict[str, Stat]:
     names = dict.fromkeys(name for run in runs for name in run)
     stats = {name: _stat([run[name] for run in runs if name in run]) for name in names}
     return {name: stat for name, stat in stats.items() if stat is not None}
-
-
-def _within_limits(
-    stats: Mapping[str, Stat], metrics: Declared, kind: Kind, attack: str = ""
-) -> dict[str, Stat]:
-    """Copy with intervals clipped to the range of honest values of the metrics."""
-    return {
-        name: _possible(stat, metrics.metric(kind, name, attack)) for name, stat in stats.items()
-    }
 
 
 def _possible(stat: Stat, metric: Metric) -> Stat:

@@ -14,8 +14,9 @@ from uedp_bench.components.metric import Metric
 from uedp_bench.contracts.results import UNPROTECTED, Estimate, Result
 from uedp_bench.contracts.task import PUBLIC_ONLY, has_learned
 from uedp_bench.leaderboard.installed import result_metrics
+from uedp_bench.leaderboard.rows import fingerprint
 from uedp_bench.leaderboard.validation.components import components
-from uedp_bench.leaderboard.validation.identity import fingerprint, task_version
+from uedp_bench.leaderboard.validation.identity import task_version
 from uedp_bench.leaderboard.validation.publishing import PLACE
 from uedp_bench.leaderboard.validation.report import Problem, error, note, place, shown
 from uedp_bench.one_run.stored_run import names_place
@@ -249,8 +250,7 @@ def _status(result: Result) -> Iterator[Problem]:
     task = components(result.spec)[0].component
     if task is not None and task_version(result) in (None, task.version):
         optional = getattr(task, "optional", ())
-        names = [one.name for one in task.metrics if "*" not in one.name]
-        for name in names:
+        for name in (one.name for one in task.metrics if "*" not in one.name):
             if name not in result.utility and name not in optional:
                 yield error(f"utility.{name}", f"is missing: {result.spec.task.name} declares it")
     if not result.utility:
@@ -288,14 +288,13 @@ def _attacks(result: Result) -> Iterator[Problem]:
         if name not in (*result.leakage, *skipped, *failures):
             why = "is missing: the attack neither ran nor was skipped, and did not fail"
             yield error(f"leakage.{name}", why)
+    without = {"skipped_attacks": skipped, "failed_attacks": failures}
     for name in result.leakage:
         if name not in names:
             yield error(f"leakage.{name}", "is of no attack of the spec")
-        elif name in skipped:
-            yield error(f"leakage.{name}", "is there, and the attack is in skipped_attacks")
-        elif name in failures:
-            yield error(f"leakage.{name}", "is there, and the attack is in failed_attacks")
-    for field, listed in (("skipped_attacks", skipped), ("failed_attacks", failures)):
+        elif field := next((field for field, listed in without.items() if name in listed), None):
+            yield error(f"leakage.{name}", f"is there, and the attack is in {field}")
+    for field, listed in without.items():
         for at, name in enumerate(listed):
             if name not in names:
                 yield error(f"{field}.{at}", f"{shown(name)} is no attack of the spec")
@@ -331,12 +330,9 @@ def _stages(result: Result) -> Iterator[Problem]:
 
 def _growing(attack: str, metrics: Mapping[str, Estimate]) -> Iterator[Problem]:
     for less, more in _ORDERED:
-        if (
-            less in metrics
-            and more in metrics
-            and metrics[less].value > metrics[more].value + SLACK
-        ):
-            what = f"{shown(metrics[less].value)} is above {more}, {shown(metrics[more].value)}"
+        low, high = metrics.get(less), metrics.get(more)
+        if low and high and low.value > high.value + SLACK:
+            what = f"{shown(low.value)} is above {more}, {shown(high.value)}"
             yield error(f"leakage.{attack}.{less}.value", what)
 
 

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from uedp_bench.components.metric import Metric
 from uedp_bench.contracts.recorded_identity import SINGLE, Part, Parts, identity_of, parts_of
 from uedp_bench.contracts.results import Result
+from uedp_bench.leaderboard.rows import fingerprint
 from uedp_bench.leaderboard.validation.components import Named, components
 from uedp_bench.leaderboard.validation.report import Problem, error, note, place, shown
 from uedp_bench.spec.identity import identity_parts
@@ -22,17 +23,6 @@ _RECORDED = "provenance.identity"
 HASH = re.compile(r"[0-9a-f]{16}")
 _MOST_VERSIONS = 1000
 """Combinations of older versions that are tried for a result that does not record its own."""
-
-
-def fingerprint(result: Result) -> str | None:
-    """Fingerprint of the corpus, as the provenance says; None where it does not."""
-    return _fingerprint(result, "corpus")
-
-
-def _fingerprint(result: Result, name: str) -> str | None:
-    corpus = result.provenance.get(name)
-    fingerprint = corpus.get("fingerprint") if isinstance(corpus, dict) else None
-    return fingerprint if isinstance(fingerprint, str) else None
 
 
 def check_identity(result: Result) -> Iterator[Problem]:
@@ -59,8 +49,11 @@ def check_identity(result: Result) -> Iterator[Problem]:
             f"is {parts.engine}, and {ENGINE} is installed: numbers of different versions of what "
             "computes do not compare",
         )
-    for named, (where, part) in _pairs(components(result.spec), parts):
-        yield from _component(named, where, part)
+    recorded_parts = dict(parts.components())
+    for named in components(result.spec):
+        where = named.where.removeprefix("spec.")
+        if where in recorded_parts:
+            yield from _component(named, f"{_RECORDED}.{where}", recorded_parts[where])
 
 
 def of_other_versions(result: Result) -> Named | None:
@@ -92,15 +85,6 @@ def task_version(result: Result) -> int | None:
     return None if parts is None else int(parts["task"][1])
 
 
-def _pairs(spec_components: list[Named], parts: Parts) -> Iterator[tuple[Named, tuple[str, Part]]]:
-    """Components of the spec with those recorded at the same place."""
-    recorded = dict(parts.components())
-    for named in spec_components:
-        where = named.where.removeprefix("spec.")
-        if where in recorded:
-            yield named, (f"{_RECORDED}.{where}", recorded[where])
-
-
 def _hashed(result: Result, recorded: Mapping[str, Any]) -> Iterator[Problem]:
     identifier, group = identity_of(recorded)
     for name, stored, hashed in (("id", result.id, identifier), ("group", result.group, group)):
@@ -118,7 +102,7 @@ def _agrees(result: Result, parts: Parts) -> Iterator[Problem]:
     corpus = fingerprint(result)
     if corpus is None and result.status == "failed":
         corpus = parts.corpus  # the run failed before there was one, or did not say
-    second = _fingerprint(result, "downstream")
+    second = fingerprint(result, "downstream")
     if second is None and result.status == "failed":
         second = parts.downstream
     for name, recorded, specified, where in (
@@ -206,24 +190,11 @@ def _stands_for(recorded: Any, specified: Any) -> bool:
 
 def _is_source(recorded: Any, specified: Any) -> bool:
     """True if a recorded second source may be the one that a parameter names, but for paths."""
-    if (
-        not isinstance(specified, dict)
-        or not isinstance(recorded, list)
-        or len(recorded) not in (3, 4)
-    ):
-        return False
-    name, _, params, *_ = recorded
-    specified_params = specified.get("params")
-    if (
-        name != specified.get("name")
-        or not isinstance(params, dict)
-        or not isinstance(specified_params, dict)
-    ):
-        return False
-    return all(
-        name in specified_params and specified_params[name] == value
-        for name, value in params.items()
-    )
+    match recorded, specified:
+        case [name, _, dict(params), *digest], {"name": specified_name, "params": dict(others)}:
+            same = name == specified_name and len(digest) < 2
+            return same and params.items() <= others.items()
+    return False
 
 
 def _recomputed(result: Result) -> Iterator[Problem]:
@@ -333,15 +304,7 @@ def _compared(
     parts: Sequence[Named],
     result: Result,
 ) -> Iterator[Problem]:
-    """Problems where declarations are not those of the components, which are installed.
-
-    Args:
-        where: place of the declarations in the result.
-        listed: declarations of the result.
-        measured: names of what the result measured, for which these declarations stand.
-        parts: components whose declarations they are.
-        result: the result.
-    """
+    """Problems where listed declarations are not those of the parts, which are installed."""
     declared: dict[str, Metric] = {}
     for each in parts:
         declared |= {one.name: one for one in each.component.metrics} if each.component else {}
