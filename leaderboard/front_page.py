@@ -93,13 +93,10 @@ def _start(
     units = sorted(units, key=lambda unit: unit != "user")
     for learned in (True, False):
         for unit, budget, task in itertools.product(units, budgets, tasks):
+            most = math.inf if budget == "any" else float(budget)
             for row in rows:
                 epsilon = row["e"].get(unit, (math.inf,))[0]
-                fits = (
-                    budget == "any"
-                    if epsilon is None
-                    else epsilon <= float(budget.replace("any", "inf"))
-                )
+                fits = budget == "any" if epsilon is None else epsilon <= most
                 able = row["learned"] is not False or not learned
                 if unit in row["e"] and fits and able and sets[row["set"]]["task"] == task:
                     return [unit, task, budget]

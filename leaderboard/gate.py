@@ -312,16 +312,13 @@ def _checks(
     runs = tuple(run.id for run in row.runs)
     failures = [f"seed {run.seed}: {run.error}" for run in row.runs if run.status == "failed"]
     failures += [f"{each.name}: {each.reason}" for each in row.failed_attacks]
-    yield Check(
-        name, runs, FAILURES, "", float(len(failures)),
-        "fails" if failures else "passes", "; ".join(failures) or "none failed",
-    )  # fmt: skip
+    listed = {FAILURES: (failures, "none failed")}
     if not thresholds.refuted:
         reasons = [g.reason for g in row.guarantees if g.status == "refuted"]
-        yield Check(
-            name, runs, CLAIMS, "", float(len(reasons)),
-            "fails" if reasons else "passes", "; ".join(reasons) or "none is refuted",
-        )  # fmt: skip
+        listed[CLAIMS] = reasons, "none is refuted"
+    for quantity, (wrong, none) in listed.items():
+        status: Status = "fails" if wrong else "passes"
+        yield Check(name, runs, quantity, "", float(len(wrong)), status, "; ".join(wrong) or none)
     for kind, limits in (("max", thresholds.max), ("min", thresholds.min)):
         for quantity, limit in limits.items():
             stats = [quantities[one].stat for one in meanings[quantity] if one in quantities]

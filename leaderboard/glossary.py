@@ -150,16 +150,6 @@ def threat_model(component: type) -> str:
     return ""
 
 
-def _mechanisms_of(rows: Sequence[Row]) -> list[str]:
-    """Names of the mechanisms of some rows."""
-    return sorted({part.name for row in rows for part in row.spec.mechanism})
-
-
-def _attacks_of(rows: Sequence[Row]) -> list[str]:
-    """Names of the attacks that measured something of some rows."""
-    return sorted({name for row in rows for name in row.leakage})
-
-
 @dataclass(frozen=True)
 class Term:
     """A word with its meaning.
@@ -271,11 +261,12 @@ def glossary_context(rows: Sequence[Row], columns: Sequence[Mapping[str, Any]]) 
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for column in columns:
         groups.setdefault(column["group"], []).append(column)
+    mechanism_names = [part.name for row in rows for part in row.spec.mechanism]
     return {
         "terms": (("Guarantees", GUARANTEES), ("Measures", MEASURES)),
         "groups": list(groups.items()),
-        "mechanisms": entries(_mechanisms_of(rows), mechanisms, "docs/mechanisms"),
-        "attacks": entries(_attacks_of(rows), attacks),
+        "mechanisms": entries(mechanism_names, mechanisms, "docs/mechanisms"),
+        "attacks": entries([name for row in rows for name in row.leakage], attacks),
     }
 
 

@@ -380,7 +380,11 @@ class Pieces:
 
 def embedded(value: Any) -> str:
     """JSON that may stand in a script element: no value of it can end the element."""
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+    return in_script(json.dumps(value, separators=(",", ":"), allow_nan=False, ensure_ascii=False))
+
+
+def in_script(text: str) -> str:
+    """JSON text with its marks escaped that could end a script element."""
     for mark in "<>&\u2028\u2029":
         text = text.replace(mark, f"\\u{ord(mark):04x}")
     return text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -142,7 +142,12 @@ def _apart(values: Sequence[float], width: float) -> list[float]:
 
 
 def _leakage(figure: Figure, board: Sequence[Row], metric: str) -> None:
-    declared = dict(_leakage_metrics(board))
+    declared = {
+        f"{attack}.{name}": row.metrics.metric("leakage", name, attack)
+        for row in board
+        for attack, stats in row.leakage.items()
+        for name in stats
+    }
     if not declared:
         raise InputError("no attack measured these rows")
     wanted = metric or next((n for n, m in declared.items() if m.main), next(iter(declared)))
@@ -162,13 +167,6 @@ def _leakage(figure: Figure, board: Sequence[Row], metric: str) -> None:
     axes.set_yticks(range(len(titles)), titles)
     axes.invert_yaxis()
     axes.set_xlabel(f"{attack}: {_axis_label(declared[wanted])}")
-
-
-def _leakage_metrics(board: Sequence[Row]) -> Iterator[tuple[str, Metric]]:
-    for row in board:
-        for attack, stats in row.leakage.items():
-            for name in stats:
-                yield f"{attack}.{name}", row.metrics.metric("leakage", name, attack)
 
 
 def _axis_label(metric: Metric) -> str:

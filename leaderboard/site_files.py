@@ -342,8 +342,7 @@ def _environment() -> Any:
 
 def render(template: str, context: Mapping[str, Any]) -> str:
     """Page of a template, with everything escaped that a template does not call safe."""
-    page: str = _environment().get_template(template).render(context)
-    return page
+    return str(_environment().get_template(template).render(context))
 
 
 def _assets() -> dict[str, SiteFile]:
@@ -360,5 +359,4 @@ def _assets() -> dict[str, SiteFile]:
 def _plotly() -> str:
     from plotly.offline import get_plotlyjs
 
-    text: str = get_plotlyjs()
-    return text
+    return str(get_plotlyjs())

@@ -147,12 +147,8 @@ def _beside_proof(
     """Group of a spread with the proven epsilon of all its mentions, and what that allows.
 
     Neighbours of a user with an entity differ by all sentences that mention it
-    (`docs/proofs.md`), and so by all that a canary of its spread left in the data.
-
-    Args:
-        group: group of canaries of one spread.
-        members: its canaries; the one with the most mentions counts.
-        guarantees: guarantees of the run.
+    (`docs/proofs.md`), and so by all that a canary of its spread left in the data; the one with
+    the most mentions counts.
     """
     spread = max(one.spread or 0 for one in members)
     sentences = max(one.sentences or 0 for one in members)

@@ -20,7 +20,7 @@ from pydantic import BaseModel, TypeAdapter
 from uedp_bench.contracts.results import Result, Sample
 from uedp_bench.leaderboard.boards import is_generated
 from uedp_bench.leaderboard.cell_text import number, stat_text
-from uedp_bench.leaderboard.index_page import run_page
+from uedp_bench.leaderboard.index_page import in_script, run_page
 from uedp_bench.leaderboard.installed import is_older, result_metrics
 from uedp_bench.leaderboard.rows import Row
 from uedp_bench.leaderboard.run_pages import run_figures, summary
@@ -40,7 +40,7 @@ from uedp_bench.leaderboard.run_pages.least_protected import (
     least_protected,
     least_protected_users,
 )
-from uedp_bench.leaderboard.run_pages.summary import Reading, floor_cells, readings, tiles
+from uedp_bench.leaderboard.run_pages.summary import floor_cells, readings, tiles
 from uedp_bench.leaderboard.validation.receipts import receipt
 from uedp_bench.one_run.preparing import NOTE
 
@@ -89,11 +89,8 @@ def _read(samples: Mapping[str, Sequence[Sample]]) -> Iterator[Table]:
 def _planted(details: Mapping[str, Any]) -> Iterator[Table]:
     """A table for every attack whose planted texts the release gives back, the rarest first."""
     for attack, attack_details in details.items():
-        planted = (
-            shaped(_PLANTED, attack_details.get("canaries"))
-            if isinstance(attack_details, Mapping)
-            else None
-        )
+        canaries = attack_details.get("canaries") if isinstance(attack_details, Mapping) else None
+        planted = shaped(_PLANTED, canaries)
         # First among all references, or said by the model itself.
         back = [one for one in planted or () if one.rank == 1 or one.beam_search]
         back.sort(key=lambda one: (not one.beam_search, one.occurrences or 0, one.text))
@@ -133,18 +130,6 @@ def taking_part(result: Result) -> Table | None:
     unit = noted.get("unit")
     named = unit if isinstance(unit, str) else "units"
     return table(f"{named} that take part", (named, "number"), rows, numbers=(1,)) if rows else None
-
-
-@dataclass(frozen=True)
-class AttackPart:
-    """One attack: its metrics, figures, what else it kept, and what to know about it."""
-
-    name: str
-    anchor: str
-    readings: tuple[Reading, ...]
-    figures: tuple[str, ...]
-    tables: tuple[Table, ...]
-    notes: tuple[str, ...]
 
 
 class _Figures:
@@ -207,7 +192,7 @@ def run_context(result: Result, row: Row, beside: Sequence[Sentence] = ()) -> di
             *tables(result.stored, "what the folder of the run holds of private data"),
             *tables(result.provenance, "where it comes from"),
         ],
-        "raw": _script(result),
+        "raw": in_script(result.model_dump_json(indent=1)),
     }
     context["figures"] = figures.all
     context["data"] = {
@@ -243,14 +228,6 @@ def _floors(result: Result) -> Table:
     return table(f"floors of {label}", ("floor", label), list(floor_cells(result)), numbers=(1,))
 
 
-def _script(result: Result) -> str:
-    """The result as JSON that may stand in a script element: no value of it can end the element."""
-    raw = result.model_dump_json(indent=1)
-    for mark in "<>&\u2028\u2029":
-        raw = raw.replace(mark, f"\\u{ord(mark):04x}")
-    return raw
-
-
 def _seeds(result: Result, row: Row) -> list[dict[str, Any]]:
     return [
         {
@@ -284,7 +261,8 @@ def _links(row: Row) -> dict[str, str]:
 # ----------------------------------------------------------------------------------------- attacks
 
 
-def _attacks(result: Result, row: Row, figures: _Figures) -> list[AttackPart]:
+def _attacks(result: Result, row: Row, figures: _Figures) -> list[dict[str, Any]]:
+    """Attacks: metrics, figures, what else each kept, and what to know about it."""
     parts = []
     names = dict.fromkeys([*result.leakage, *result.details])
     for at, name in enumerate(names, 1):
@@ -297,23 +275,19 @@ def _attacks(result: Result, row: Row, figures: _Figures) -> list[AttackPart]:
         ]
         notes = details.get("notes")
         readable = isinstance(notes, list) and all(isinstance(note, str) for note in notes)
-        hidden = {key for figure in drawn for key in figure.draws} | (
-            {"notes"} if readable else set()
-        )
-        parts.append(AttackPart(
-            name,
-            f"attack-{at}-{_slug(name)}",
-            readings(row.metrics, "leakage", metrics, row.leakage.get(name, {}), name),
-            figures.add(drawn),
-            tuple(tables(_without(details, hidden), "")),
-            tuple(notes) if isinstance(notes, list) and readable else (),
-        ))  # fmt: skip
+        hidden = {key for figure in drawn for key in figure.draws}
+        hidden |= {"notes"} if readable else set()
+        slug = re.sub(r"[^a-z0-9]+", "-", name.lower())[:40]
+        parts.append({
+            "name": name,
+            "anchor": f"attack-{at}-{slug}",
+            "readings": readings(
+                row.metrics, "leakage", metrics, row.leakage.get(name, {}), name),
+            "figures": figures.add(drawn),
+            "tables": tables(_without(details, hidden), ""),
+            "notes": notes if readable else (),
+        })  # fmt: skip
     return parts
-
-
-def _slug(name: str) -> str:
-    """A name as a part of a link."""
-    return re.sub(r"[^a-z0-9]+", "-", name.lower())[:40]
 
 
 def _without(value: Any, hidden: set[str]) -> Any:

@@ -102,13 +102,10 @@ def _floor(curves: Mapping[str, Points]) -> float:
 
 def _curve(points: Points, name: str, at: int, floor: float) -> dict[str, Any]:
     shown = [(max(x, floor), y) for x, y in points if y > 0]
+    dash = ("solid", "dash", "dashdot", "longdash", "longdashdot")[at % 5]
     return line(shown, name, at, mode="lines",
-                line={"color": colour(at), "dash": _dash(at), "width": 2, "shape": "hv"},
+                line={"color": colour(at), "dash": dash, "width": 2, "shape": "hv"},
                 hovertemplate="FPR %{x:.3g}, TPR %{y:.3g}")  # fmt: skip
-
-
-def _dash(at: int) -> str:
-    return ("solid", "dash", "dashdot", "longdash", "longdashdot")[at % 5]
 
 
 def _chance(floor: float) -> dict[str, Any]:
