@@ -173,15 +173,14 @@ def _refuted(result: Result, derived: Derived) -> Iterator[Problem]:
     claims_known = not isinstance(_claims_at(derived, result.spec.delta), Unknown)
 
     def claimed_at(delta: float) -> Sequence[Guarantee]:
-        claims_at_delta = _claims_at(derived, delta)
-        return (
-            unrefuted
-            if isinstance(claims_at_delta, Unknown) or len(claims_at_delta) != len(at)
-            else claims_at_delta
-        )
+        again = _claims_at(derived, delta)
+        return unrefuted if isinstance(again, Unknown) or len(again) != len(at) else again
 
     judged = check_bounds(
-        result.lower_bounds, unrefuted, _infinite, claimed_at if claims_known else None
+        result.lower_bounds,
+        unrefuted,
+        lambda **_: math.inf,  # claims alone are judged
+        claimed_at if claims_known else None,
     )
     yield from _marks(at, claims, judged, sure=claims_known)
     at = [n for n, stated in enumerate(result.guarantees) if stated.kind == "stated"]
@@ -216,11 +215,6 @@ def _marks(
         elif claim.status == "refuted" and verdict.status != "refuted":
             what = "'refuted', and no bound of this file exceeds the claim at its delta"
             yield error(where, what) if sure else note(where, what)
-
-
-def _infinite(**_: Any) -> float:
-    """Proven epsilon where claims alone are wanted: infinity."""
-    return math.inf
 
 
 MOST_SETTINGS = 1000
@@ -285,14 +279,10 @@ def _entries(result: Result, record: _Record, selection: Selection) -> Iterator[
     charged: dict[tuple[str, str], Guarantee] | Unknown | None = None
     for number, guarantee in enumerate(result.guarantees):
         key, where = (guarantee.unit, guarantee.adjacency), f"guarantees.{number}"
-        if (
-            guarantee.kind == "claimed"
-            or guarantee.status != "given"
-            or math.isinf(guarantee.epsilon)
-        ):
+        given = guarantee.status == "given" and math.isfinite(guarantee.epsilon)
+        # What nobody sees costs nothing to choose among.
+        if not given or guarantee.kind == "claimed" or guarantee.notion == "simulation":
             continue
-        if guarantee.notion == "simulation":
-            continue  # what nobody sees costs nothing to choose among
         if key not in entries:
             yield error("selection.guarantees", f"lack {guarantee.unit} ({guarantee.adjacency})")
             continue
@@ -309,19 +299,17 @@ def _entries(result: Result, record: _Record, selection: Selection) -> Iterator[
                 what = f"{shown(getattr(entry, name))} is not that of {where}"
                 yield error(f"{field}.{name}", what)
         if not entry.charged:
-            yield from _not_charged(where, field, guarantee, entry)
+            if not entry.reason:
+                what = "is empty: what is not charged has a reason"
+                yield error(f"{field}.reason", what)
+            if not any("not charged" in text for text in guarantee.assumptions):
+                what = "do not say that the choice of settings is not charged"
+                yield error(f"{where}.assumptions", what)
             yield from same_epsilons(where, guarantee, alone)
             continue
         if charged is None:
             charged = _charged(result, selection, tuple(single.values()))
         yield from _cost(where, guarantee, alone, charged)
-
-
-def _not_charged(where: str, field: str, guarantee: Guarantee, entry: _Entry) -> Iterator[Problem]:
-    if not entry.reason:
-        yield error(f"{field}.reason", "is empty: what is not charged has a reason")
-    if not any("not charged" in text for text in guarantee.assumptions):
-        yield error(f"{where}.assumptions", "do not say that the choice of settings is not charged")
 
 
 def _cost(

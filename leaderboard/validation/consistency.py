@@ -18,7 +18,14 @@ from uedp_bench.leaderboard.rows import fingerprint
 from uedp_bench.leaderboard.validation.components import components
 from uedp_bench.leaderboard.validation.identity import task_version
 from uedp_bench.leaderboard.validation.publishing import PLACE
-from uedp_bench.leaderboard.validation.report import Problem, error, note, place, shown
+from uedp_bench.leaderboard.validation.report import (
+    Problem,
+    error,
+    note,
+    place,
+    shown,
+    texts_within,
+)
 from uedp_bench.one_run.stored_run import names_place
 from uedp_bench.statistics.intervals import areas
 
@@ -387,16 +394,7 @@ def _private(result: Result) -> Iterator[Problem]:
             if names_place(value):
                 what = f"{shown(value)} names a place on your machine: a relative path says enough"
                 yield note(f"{named.where}.params.{name}", what)
-    for where, text in _texts(result.model_dump(exclude={"spec", "tracking"}), ()):
+    for where, text in texts_within(result.model_dump(exclude={"spec", "tracking"})):
         if _HOME.search(text) or PLACE.search(text):
             what = f"{shown(text)} names a place on your machine: read it before you publish"
             yield note(place(where), what)
-
-
-def _texts(value: Any, where: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], str]]:
-    if isinstance(value, str):
-        yield where, value
-    elif isinstance(value, dict | list | tuple):
-        parts = value.items() if isinstance(value, dict) else enumerate(value)
-        for name, part in parts:
-            yield from _texts(part, (*where, name))

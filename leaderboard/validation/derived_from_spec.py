@@ -19,7 +19,7 @@ from uedp_bench.contracts.mechanism import Events
 from uedp_bench.contracts.results import UNPROTECTED, ComponentSpec, Result
 from uedp_bench.contracts.source import CorpusStats, second_source
 from uedp_bench.errors import InputError
-from uedp_bench.leaderboard.validation.components import Named, components
+from uedp_bench.leaderboard.validation.components import components
 from uedp_bench.leaderboard.validation.identity import of_other_versions
 from uedp_bench.leaderboard.validation.report import plain
 from uedp_bench.one_run.pipeline import Pipeline
@@ -60,6 +60,9 @@ class _UnknownSizeError(Exception):
     """A size is needed that the file does not state."""
 
 
+_ASKED = {"users", "rows", "sensitive_rows", "entities", "public", "clients"}
+
+
 class Sizes(CorpusStats):
     """Public sizes of a corpus, as far as they are known without its files."""
 
@@ -71,22 +74,14 @@ class Sizes(CorpusStats):
 
     def __getattribute__(self, name: str) -> Any:
         value = super().__getattribute__(name)
-        if value is None and name in (
-            "users",
-            "rows",
-            "sensitive_rows",
-            "entities",
-            "public",
-            "clients",
-        ):
+        if value is None and name in _ASKED:
             raise _UnknownSizeError
         return value
 
 
 def derive(result: Result) -> Derived:
     """Derive the consequences of a result's spec, once for all results of equal specs."""
-    named = components(result.spec)
-    for each in named:
+    for each in components(result.spec):
         if not each.has_all_parameters and not each.where.startswith("spec.attacks"):
             why = Unknown(f"{each.where} is not known")
             return Derived(why, why, why, why)
@@ -95,7 +90,7 @@ def derive(result: Result) -> Derived:
         return Derived(why, why, why, why)
     mechanisms = tuple(json.dumps(ref.model_dump()) for ref in result.spec.mechanism)
     source, task = (json.dumps(ref.model_dump()) for ref in (result.spec.source, result.spec.task))
-    return _derive(mechanisms, source, _held_out(result, named), task, result.spec.clients)
+    return _derive(mechanisms, source, held_out_users(result), task, result.spec.clients)
 
 
 def pipeline_of(mechanisms: tuple[ComponentSpec, ...], task: ComponentSpec) -> Pipeline:
@@ -121,13 +116,10 @@ def sizes_of(
         clients: dealing of the rows to clients.
     """
     second, shares = second_source(task), _shares(clients)
-    downstream = (
-        None
-        if second is None
-        else Sizes.public_only(**{**_documented_sizes(second, 0), "clients": ()})
-    )
-    source_sizes = _documented_sizes(source, held_out)
-    return Sizes.public_only(**{**source_sizes, "downstream": downstream, "clients": shares})
+    later = None if second is None else _documented_sizes(second, 0) | {"clients": ()}
+    downstream = None if later is None else Sizes.public_only(**later)
+    own = _documented_sizes(source, held_out)
+    return Sizes.public_only(**own | {"downstream": downstream, "clients": shares})
 
 
 def _shares(clients: Clients | None) -> tuple[float, ...] | None:
@@ -148,20 +140,14 @@ def _documented_sizes(source: ComponentSpec, held_out: int | None) -> dict[str, 
     documented = live.documented()
     if documented is None:
         return {"public": False}
-    documented_sizes = {
-        field.name: getattr(documented, field.name) for field in fields(CorpusStats)
-    }
-    return documented_sizes | {"users": None if held_out is None else documented.users - held_out}
+    sizes = {field.name: getattr(documented, field.name) for field in fields(CorpusStats)}
+    return sizes | {"users": None if held_out is None else documented.users - held_out}
 
 
 def held_out_users(result: Result) -> int | None:
     """Users whom the attacks of a result kept out of the training split; None if it is not said."""
-    return _held_out(result, components(result.spec))
-
-
-def _held_out(result: Result, named: list[Named]) -> int | None:
     held = 0
-    for each in named:
+    for each in components(result.spec):
         if not each.where.startswith("spec.attacks"):
             continue
         if each.component is None:

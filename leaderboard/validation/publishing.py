@@ -5,13 +5,13 @@ from __future__ import annotations
 import getpass
 import re
 import socket
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from typing import Any
 
 from uedp_bench.contracts.results import ComponentSpec, FailedAttack, Result, SkippedAttack
-from uedp_bench.leaderboard.validation.report import Problem, note, place, shown
+from uedp_bench.leaderboard.validation.report import Problem, note, place, shown, texts_within
 from uedp_bench.one_run.private_data import KEY
 
 _NAMED = ("details", "diagnostics", "selection", "provenance", "pretraining", "leakage", "utility")
@@ -33,7 +33,7 @@ def check_publishing(result: Result) -> Iterator[Problem]:
     for field in _NAMED:
         yield from _people(data[field], (field,))
     local_names = _local_names()
-    for where, text in _texts(data, ()):
+    for where, text in texts_within(data):
         if match := _ADDRESS.search(text):
             yield note(place(where), f"holds an address, {shown(match.group())}")
         for what, name in local_names:
@@ -108,10 +108,7 @@ def _is_name(part: str) -> bool:
 def _known_names() -> frozenset[str]:
     from faker.providers.person.en_US import Provider
 
-    names_in_lower_case: set[str] = set()
-    for names in (Provider.first_names, Provider.last_names):
-        names_in_lower_case |= {str(name).lower() for name in names}
-    return frozenset(names_in_lower_case)
+    return frozenset(str(name).lower() for name in (*Provider.first_names, *Provider.last_names))
 
 
 # ------------------------------------------------------------------------------ machines and texts
@@ -131,24 +128,12 @@ def _local_names() -> list[tuple[str, str]]:
     ]
 
 
-def _texts(value: Any, where: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], str]]:
-    if isinstance(value, str):
-        yield where, value
-    elif isinstance(value, dict | list):
-        parts: Iterable[tuple[Any, Any]] = (
-            value.items() if isinstance(value, dict) else enumerate(value)
-        )
-        for name, part in parts:
-            yield from _texts(part, (*where, name))
-
-
 def _canaries(details: Mapping[str, Any]) -> bool:
+    listed = [part_details.get("canaries") for part_details in details.values()]
     return any(
         isinstance(part, dict) and isinstance(part.get("text"), str)
-        for part_details in details.values()
-        for part in (
-            part_details.get("canaries") if isinstance(part_details.get("canaries"), list) else ()
-        )
+        for canaries in listed
+        for part in (canaries if isinstance(canaries, list) else ())
     )
 
 

@@ -94,6 +94,16 @@ def place(parts: Iterable[Any]) -> str:
     return ".".join(str(part) for part in parts)
 
 
+def texts_within(value: Any, where: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], str]]:
+    """All texts in nested values, with the names and numbers that lead to them."""
+    if isinstance(value, str):
+        yield where, value
+    elif isinstance(value, dict | list | tuple):
+        parts = value.items() if isinstance(value, dict) else enumerate(value)
+        for name, part in parts:
+            yield from texts_within(part, (*where, name))
+
+
 def shown(value: Any) -> str:
     """A value as a sentence repeats it: short, on one line, and in characters that print."""
     if isinstance(value, bool) or value is None:
