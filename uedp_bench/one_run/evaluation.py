@@ -34,7 +34,7 @@ from uedp_bench.contracts.task import Task, Utility
 from uedp_bench.corpus import Corpus, concatenate
 from uedp_bench.errors import CapabilityError, PluginError, PrivacyError, UedpBenchError
 from uedp_bench.io.folders import disk_is_full
-from uedp_bench.one_run.components import Components, Sources
+from uedp_bench.one_run.components import Components
 from uedp_bench.one_run.preparing import Prepared
 from uedp_bench.one_run.protecting import Protected, lacks
 from uedp_bench.one_run.publishing import not_carried, not_there, publish, wanted
@@ -64,8 +64,10 @@ def score(ready: Prepared, protected: Protected) -> Scored:
     parts, planted_corpus, run = ready.parts, ready.planted_corpus, ready.run
     rows = planted_corpus.data.scored(planted_corpus.corpus)
     if parts.pipeline.elsewhere is not None:
-        run.note(scored_split="test" if rows.where("test").any() else "held_out")
-        rows = _scored_rows(rows)
+        has_test = rows.where("test").any()
+        run.note(scored_split="test" if has_test else "held_out")
+        if not has_test:  # rows that the model was not trained on stand in for it
+            rows = rows.with_split(rows.where("held_out"), "test")
     release, rows = _with_inputs(parts, protected.release, rows, run)
     task_utility = utility_of(parts.task, release, rows)
     floor = _public_only(parts, protected.trained.floor, rows, run)
@@ -73,16 +75,6 @@ def score(ready: Prepared, protected: Protected) -> Scored:
     if (messages := run.diary.messages.closed()) is not None:
         release = release.showing(transcript=messages)
     return Scored(release, task_utility.metrics, task_utility.details, floor)
-
-
-def _scored_rows(corpus: Corpus) -> Corpus:
-    """The corpus of a model that was trained before, with test rows that it was not trained on.
-
-    Rows of the split held_out stand in for a split test that is empty.
-    """
-    if corpus.where("test").any():
-        return corpus
-    return corpus.with_split(corpus.where("held_out"), "test")
 
 
 def _with_inputs(
@@ -178,6 +170,8 @@ def attack_all(ready: Prepared, release: Release, run: Run) -> Attacked:
     samples: dict[str, tuple[Sample, ...]] = {}
     skipped: list[SkippedAttack] = []
     failures: list[FailedAttack] = []
+    sources = [source for source in parts.sources if source is not None]
+    may_show = all(source.shows_samples() for source in sources)
     for number, attack in enumerate(parts.attacks):
         run.progress(f"attack {attack.name}", number, len(parts.attacks))
         outcome = run_attack(attack, ready, release, run)
@@ -188,7 +182,7 @@ def attack_all(ready: Prepared, release: Release, run: Run) -> Attacked:
             failures.append(outcome)
             continue
         leakage[attack.name], details[attack.name] = outcome.metrics, outcome.details
-        if outcome.samples and _may_show(parts.sources):
+        if outcome.samples and may_show:
             samples[attack.name] = outcome.samples[:MOST_SAMPLES]
         bounds += [b.model_copy(update={"attack": attack.name}) for b in outcome.lower_bounds]
     return Attacked(leakage, details, tuple(bounds), samples, tuple(skipped), tuple(failures))
@@ -284,18 +278,8 @@ def withheld(needs: tuple[type, ...], release: Release) -> str | None:
     return "the classifier takes vectors that only the mechanism makes, and none were released"
 
 
-def _may_show(sources: Sources) -> bool:
-    """True if text of all sources of a run may stand in its result."""
-    return all(source.shows_samples() for source in sources if source is not None)
-
-
 def _failure_of_attack(name: str, error: Exception, out: Path) -> FailedAttack:
     """Record of an attack that failed, while its error is handled.
-
-    Args:
-        name: name of the attack.
-        error: error that ended it.
-        out: folder on the disk that the run writes to.
 
     Raises:
         Exception: the error, if no attack is to blame: memory or the disk is full, or a model that
@@ -303,11 +287,9 @@ def _failure_of_attack(name: str, error: Exception, out: Path) -> FailedAttack:
     """
     import torch
 
-    if isinstance(error, MemoryError | torch.OutOfMemoryError | PrivacyError):
-        raise error
-    if disk_is_full(error, out):
+    at_fault = not isinstance(error, MemoryError | torch.OutOfMemoryError | PrivacyError)
+    if not at_fault or disk_is_full(error, out):
         raise error
     kind = type(error).__name__
-    expected = isinstance(error, UedpBenchError)
-    trace = "" if expected else traceback.format_exc()
+    trace = "" if isinstance(error, UedpBenchError) else traceback.format_exc()
     return FailedAttack(name=name, type=kind, message=str(error) or kind, traceback=trace)

@@ -353,16 +353,7 @@ def _proven(
     promises: Promises,
     events: Events,
 ) -> tuple[Guarantee, ...]:
-    """Guarantees proven from events, unless a condition is broken.
-
-    Args:
-        parts: components of the run.
-        spec: spec of the run.
-        planted_corpus: corpus of the run.
-        vocabulary: vocabulary of the release; None for none.
-        promises: promises of its mechanisms.
-        events: reported or planned events.
-    """
+    """Guarantees proven from reported or planned events, unless a condition is broken."""
     sources, stats = parts.sources, planted_corpus.stats
     refusals = [*promises.refusals, *sources.first.all_refusals()]
     needed = conditions(planted_corpus, generated=sources.first.generated)

@@ -144,11 +144,9 @@ class Pipeline:
                 )
         trainers_of_spec = [part for part in parts if isinstance(part, TrainingMechanism)]
         _check_trainers(trainers_of_spec, stages)
-        trainers = (
-            trainers_of_spec
-            if len(trainers_of_spec) == len(stages)
-            else (trainers_of_spec or [default]) * len(stages)
-        )
+        trainers = trainers_of_spec
+        if len(trainers) != len(stages):
+            trainers = (trainers_of_spec or [default]) * len(stages)
         numbered_names = numbered([trainer.name for trainer in trainers])
         elsewhere = [one.elsewhere for one in trainers if one.elsewhere is not None]
         return Pipeline(
@@ -184,16 +182,13 @@ class Pipeline:
     def plan(self, stats: CorpusStats) -> Events:
         """Events that a run of all parts will emit; what pre-processing hides is not released."""
         with possible_numbers(self._names):
-            return self._plan(stats)
-
-    def _plan(self, stats: CorpusStats) -> Events:
-        chosen = () if self.vocabulary is None else self.vocabulary.plan(stats)
-        published = [part.plan(stats) for part in self.publishers]
-        # A server that trains for itself plans and emits everything when it trains.
-        last = [part for part in self.servers if not isinstance(part, TrainingMechanism)]
-        served = [e for part in last for e in self.staged(part, part.plan(stats))]
-        trained = [stage.trainer.plan(stage.sizes(stats)) for stage in self.training]
-        return (*self.released(chosen, published, trained), *served)
+            chosen = () if self.vocabulary is None else self.vocabulary.plan(stats)
+            published = [part.plan(stats) for part in self.publishers]
+            # A server that trains for itself plans and emits everything when it trains.
+            last = [part for part in self.servers if not isinstance(part, TrainingMechanism)]
+            served = [e for part in last for e in self.staged(part, part.plan(stats))]
+            trained = [stage.trainer.plan(stage.sizes(stats)) for stage in self.training]
+            return (*self.released(chosen, published, trained), *served)
 
     def released(
         self,

@@ -210,17 +210,14 @@ def _by_splits(
             "utility on them would be that of training text: mark rows that it was not trained on "
             "as test or held_out in the split_column"
         )
-    planted: dict[str, Planted] = {}
-    unplanted: dict[str, str] = {}
-    for attack in attacks:
-        planted_by_attack = planted_in(attack, data.corpus, seed)
-        if planted_by_attack is not None:
-            planted[attack.name] = planted_by_attack
-            continue
-        unplanted[attack.name] = (
-            f"{attack.name} plants before training, and nothing was planted: run `uedp-bench "
-            "plant` before the model is trained, and give trained-elsewhere.coins"
-        )
+    secrets_by_attack = {one.name: planted_in(one, data.corpus, seed) for one in attacks}
+    planted = {name: one for name, one in secrets_by_attack.items() if one is not None}
+    unplanted = {
+        name: f"{name} plants before training, and nothing was planted: run `uedp-bench plant` "
+        "before the model is trained, and give trained-elsewhere.coins"
+        for name, one in secrets_by_attack.items()
+        if one is None
+    }
     none = np.zeros(len(data.corpus), dtype=bool)
     stats = public_sizes(sources, data.corpus, data.downstream)
     return PlantedCorpus(data, data.corpus, planted, stats, none, unplanted)
@@ -265,8 +262,6 @@ def planted_by(coins: Coins, sources: Sources, data: Data, path: Path) -> Plante
             f"source ({data.fingerprint}): give the source as it was when `uedp-bench plant` read "
             "it, not the planted corpus"
         )
-    from uedp_bench.components import registry
-
     before = tuple(registry.attacks.create(ref.name, ref.params) for ref in coins.attacks)
     planted_corpus = planted_with(before, sources, data, coins.number)
     coins.check_planted(planted_corpus.corpus, planted_corpus.planted, path)

@@ -81,7 +81,11 @@ def protect(
         task = parts.task
         vocabulary = task.vocabulary(visible) if words is None else task.vocabulary(visible, words)
     trained = train_stages(parts, visible, vocabulary, run, keep_floor=keep_floor)
-    release = trained.release or _published_only(parts)
+    if trained.release is None and not pipeline.publishers:
+        raise CapabilityError(
+            f"the task {parts.task.name} trains nothing and needs a mechanism that publishes"
+        )
+    release = trained.release or PublishedOnly()
     events = pipeline.released(chosen, published, trained.events)
     release = _served(pipeline, release.showing(events=events), run)
     release = release.showing(**_shown(pipeline, visible, run))
@@ -134,15 +138,6 @@ def _shown(pipeline: Pipeline, visible: Corpus, run: Run) -> dict[str, Any]:
     if any(part.at_inference for part in pipeline.publishers):
         return {"inputs": visible}
     return {}
-
-
-def _published_only(parts: Components) -> Release:
-    """Release of a task that trains nothing: the published corpus."""
-    if not parts.pipeline.publishers:
-        raise CapabilityError(
-            f"the task {parts.task.name} trains nothing and needs a mechanism that publishes"
-        )
-    return PublishedOnly()
 
 
 @dataclass(frozen=True)
@@ -210,8 +205,12 @@ class Retraining:
         stages = replace(self.ready.public_stages, saved_seconds=0.0)
         checkpoints = stages.checkpoints(folder)
         private, public = seeds
+
+        def progress(phase: str, done: int, total: int) -> None:
+            run.progress(f"reference {phase}", done, total)
+
         inner = Run(public, run.stats, run.device, run.speed, _injected(mechanism, run), run.delta,
-                    progress=_renamed(run), scope=f"retraining {folder.name}",
+                    progress=progress, scope=f"retraining {folder.name}",
                     private_seed=None if private == public else private,
                     noise_source=run.noise_source, public_stages=stages,
                     downstream=run.downstream, checkpoints=checkpoints)  # fmt: skip
@@ -314,10 +313,3 @@ def _elsewhere(ref: ComponentSpec) -> bool:
 def _injected(mechanism: str, run: Run) -> tuple[int, ...]:
     """A reference model is shared by runs with and without an audit: nothing is injected."""
     return run.injected if mechanism == "same" else ()
-
-
-def _renamed(run: Run) -> Any:
-    def progress(phase: str, done: int, total: int) -> None:
-        run.progress(f"reference {phase}", done, total)
-
-    return progress

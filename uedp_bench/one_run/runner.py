@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +20,7 @@ from uedp_bench.components.metric import Declared
 from uedp_bench.contracts.capabilities import Vocabulary
 from uedp_bench.contracts.checkpoints import remove
 from uedp_bench.contracts.results import Cost, Result, RunSpec
-from uedp_bench.contracts.run_context import Progress, Run
+from uedp_bench.contracts.run_context import Progress
 from uedp_bench.contracts.task import judged
 from uedp_bench.corpus import Corpus
 from uedp_bench.errors import InputError
@@ -52,6 +52,8 @@ def _assembled(
 ) -> Result:
     """Assemble the outcomes of the steps of a run; `cost` is beside what it counted itself."""
     run, task = ready.run, ready.parts.task
+    details = ({task.name: dict(scored.details)} if scored.details else {}) | {**attacked.details}
+    resumed = {"resumed": run.checkpoints.resumed} if run.checkpoints.resumed else {}
     return Result(
         id=ready.identity.id,
         group=ready.identity.group,
@@ -65,9 +67,7 @@ def _assembled(
         stages=protected.trained.record,
         series=dict(run.series),
         diagnostics=dict(run.diagnostics),
-        cost=Cost(
-            **cost, **run.counts, **run.diary.ways, **run.diary.messages.cost(), **_resumed(run)
-        ),
+        cost=Cost(**cost, **run.counts, **run.diary.ways, **run.diary.messages.cost(), **resumed),
         provenance=provenance(ready.identity.parts)
         | _corpus_sizes(ready.planted_corpus.data, ready.planted_corpus.corpus)
         | {
@@ -76,17 +76,12 @@ def _assembled(
         }
         | ({"coins": commitment} if (commitment := ready.planted_corpus.commitment) else {}),
         **vars(accounted),
-        **vars(attacked) | {"details": _details(task.name, scored, attacked)},
+        **vars(attacked) | {"details": details},
     )
 
 
 def _corpus_sizes(data: Data, planted: Corpus) -> dict[str, Any]:
-    """Fingerprints and sizes of a run's corpora, by the name of each.
-
-    Args:
-        data: rows of the sources; their fingerprints are the same for all seeds.
-        planted: first corpus with canaries in and held-out users out.
-    """
+    """Fingerprints and sizes of a run's corpora, as the sources made them and as planted."""
     fingerprints = {"fingerprint": data.corpus.fingerprint,
                     "planted_fingerprint": planted.fingerprint}  # fmt: skip
     out = {"corpus": fingerprints | _sizes(planted)}
@@ -111,16 +106,6 @@ def _metrics(ready: Prepared, attacked: Attacked) -> Declared:
         leakage={one.name: one.metrics for one in parts.attacks if one.name in attacked.leakage},
         cost=tuple(metric for one in parts.pipeline.parts for metric in one.metrics),
     )
-
-
-def _details(task: str, scored: Scored, attacked: Attacked) -> dict[str, Any]:
-    """Details of the task beside its utility, and of every attack beside its metrics."""
-    return ({task: dict(scored.details)} if scored.details else {}) | dict(attacked.details)
-
-
-def _resumed(run: Run) -> dict[str, int]:
-    """Count of resumptions from a checkpoint; empty for a run that was never interrupted."""
-    return {"resumed": run.checkpoints.resumed} if run.checkpoints.resumed else {}
 
 
 def _vocabulary_record(vocabulary: Vocabulary | None) -> dict[str, Any] | None:
@@ -227,7 +212,7 @@ class Meter:
         self.phase, self._progress = "load", progress
         self.seconds: dict[str, float] = {}
         self._processor = time.process_time()
-        self._memory, self._device = _PeakMemory(), "cpu"
+        self._device = "cpu"
         progress("load", 0, 1)
 
     @contextmanager
@@ -246,42 +231,38 @@ class Meter:
     def planting(self, device: str) -> Iterator[None]:
         """Time the planting, and measure memory of this device from its begin on."""
         self._device = device
-        self._memory.reset(device)
+        _reset_peak(device)
         with self("plant"):
             yield
 
     def cost(self) -> dict[str, Any]:
         """Seconds by phase and of the processor, peak memory, device: fields of a result's cost."""
         seconds = {f"{phase}_seconds": round(s, 3) for phase, s in self.seconds.items()}
-        peak = self._memory.peak_mb(self._device)
+        peak = _peak_mb(self._device)
         spent = round(time.process_time() - self._processor, 3)
         return {**seconds, "cpu_seconds": spent, "peak_memory_mb": peak, "device": self._device}
 
 
-class _PeakMemory:
-    """Peak memory of a run: of the GPU where it trains on one, else of this process (Linux)."""
+def _reset_peak(device: str) -> None:
+    """Start to measure the peak memory of a GPU, or of this process where the kernel allows it."""
+    if device.startswith("cuda"):
+        import torch
 
-    def reset(self, device: str) -> None:
-        """Start measuring. Where the kernel does not allow it, the process' peak counts."""
-        if device.startswith("cuda"):
-            import torch
+        # A device by its number is unknown before.
+        torch.cuda.init()  # type: ignore[no-untyped-call]
+        torch.cuda.reset_peak_memory_stats(device)
+        return
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
-            # A device by its number is unknown before.
-            torch.cuda.init()  # type: ignore[no-untyped-call]
-            torch.cuda.reset_peak_memory_stats(device)
-            return
-        try:
-            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-        except OSError:
-            return
 
-    def peak_mb(self, device: str) -> float:
-        """Peak since `reset`, in MB (10^6 bytes)."""
-        if device.startswith("cuda"):
-            import torch
+def _peak_mb(device: str) -> float:
+    """Peak memory since `_reset_peak`, in MB (10^6 bytes)."""
+    if device.startswith("cuda"):
+        import torch
 
-            return round(torch.cuda.max_memory_allocated(device) / 1e6, 1)
-        return round(_high_water_mark() / 1e6, 1)
+        return round(torch.cuda.max_memory_allocated(device) / 1e6, 1)
+    return round(_high_water_mark() / 1e6, 1)
 
 
 def _high_water_mark() -> int:

@@ -14,6 +14,7 @@ import re
 import subprocess
 import traceback
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -183,15 +184,11 @@ def names_place(value: Any) -> bool:
 
 def library_versions() -> dict[str, str]:
     """Versions of the main libraries that are installed."""
-    return {name: version for name in LIBRARIES if (version := _version(name))}
-
-
-@cache
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
+    versions: dict[str, str] = {}
+    for name in LIBRARIES:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return versions
 
 
 @cache

@@ -18,7 +18,6 @@ from uedp_bench.contracts.results import TrainedStage
 from uedp_bench.contracts.run_context import Run
 from uedp_bench.corpus.keys import normal_surface
 from uedp_bench.errors import CapabilityError, InputError, PrivacyError
-from uedp_bench.one_run.pipeline import TrainingStage
 from uedp_bench.training.plain import train_plain, train_public
 
 if TYPE_CHECKING:
@@ -140,7 +139,10 @@ def train_stages(
         if learner.role == "private":
             stage = next(private)
             record.append(TrainedStage(role="private", stage=stage.name, rows_of=stage.rows))
-            inner = _inside(run, stage, numbers["private"])
+            # Users of two sources share numbers, and audits plant in the run's own.
+            injected = run.injected if stage.rows == "source" else ()
+            inner = run.within(stage.name, number=numbers["private"], injected=injected,
+                               stats=stage.sizes(run.stats))  # fmt: skip
             before = weights_of(learner.module) if inner.injected else None
             module, stage_events = stage.trainer.train(learner, learner.corpus, inner)
             events.append(stage_events)
@@ -175,13 +177,8 @@ def _base_release(
 ) -> Release | None:
     """The model that somebody trained on, as it was before; None where nobody says which it was.
 
-    Args:
-        task: task with the trained model.
-        trained: its learner.
-        corpus: corpus that the task sees.
-        vocabulary: vocabulary of the model that was trained.
-        run: run whose diagnostics get `weights_of_base`, the share of weights that training did not
-            move: 1 where nothing was trained, near 0 where another model is named.
+    Diagnostics get `weights_of_base`, the share of weights that training did not move: 1 where
+    nothing was trained, near 0 where another model is named.
 
     Raises:
         InputError: if the two models do not read texts alike.
@@ -220,9 +217,6 @@ def _equal_share(one: nn.Module, other: nn.Module) -> float:
 class _Floor:
     """The model that no private row has touched, led through all stages but the private ones.
 
-    Args:
-        run: around them.
-
     Attributes:
         release: release of the model, after the last stage.
     """
@@ -254,13 +248,6 @@ class _Floor:
             self._module = train_plainly(learner, aside, keep=False)
         if last:
             self.release = learner.release(self._module)
-
-
-def _inside(run: Run, stage: TrainingStage, number: int) -> Run:
-    """The run as the mechanism of a private stage sees it."""
-    # Users of two sources share numbers, and audits plant in the run's own.
-    injected = run.injected if stage.rows == "source" else ()
-    return run.within(stage.name, number=number, stats=stage.sizes(run.stats), injected=injected)
 
 
 def _stage_record(learner: Learner) -> TrainedStage:

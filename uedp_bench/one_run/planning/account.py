@@ -60,7 +60,7 @@ def account(
         MissingSizeError: where a public size is needed and was not given.
         InputError: for points of a guarantee that has no curve, or sizes that are not used.
     """
-    sized, ended = _with_users(mechanism, points)
+    sized, ended = with_users(mechanism, points)
     (events, refusals), claims = sized.plan(), sized.claims()
     taken = mechanism.taken if isinstance(mechanism, PlannedPipeline) else frozenset()
     for size in set(mechanism.sizes) - mechanism.public_sizes.seen - taken:
@@ -77,7 +77,7 @@ def _noted(guarantee: Guarantee, note: str) -> Guarantee:
     return guarantee.model_copy(update={"note": "; ".join(filter(None, (guarantee.note, note)))})
 
 
-def _with_users(
+def with_users(
     mechanism: PlannedMechanism | PlannedPipeline, points: Sequence[int | None] | None
 ) -> tuple[PlannedMechanism | PlannedPipeline, bool]:
     """The mechanism, and True if it was given users, whose absence would only end the curve."""
@@ -105,7 +105,7 @@ def solved_noise(
     Raises:
         MissingSizeError: where a public size is needed and was not given.
     """
-    sized, _ = _with_users(mechanism, points)
+    sized, _ = with_users(mechanism, points)
     parts = sized.parts if isinstance(sized, PlannedPipeline) else (sized,)
     return {
         NOISE if len(parts) == 1 else f"{part.name}.{NOISE}": part.component().noise(
@@ -254,8 +254,16 @@ def read_events(file: Path) -> Happened:
         )
     try:
         listed = TypeAdapter(tuple[PrivacyEvent, ...]).validate_python(data)
-        _refuse_unknown(listed, where)
-        _refuse_endless(listed, where)
+        # A list that somebody wrote is worth nothing where a kind is not known; a result says so.
+        for kind in (kind for claim in events_by_unit(listed) for kind in claim.unknown):
+            raise InputError(f"{where}: {unknown_kind(kind)}")
+        for number, event in enumerate(listed):
+            count = one_and_count(event.event)[1]
+            if count > MOST_COUNT:
+                raise InputError(
+                    f"{where}: {number}.event.count is {shown(count)}; it must be at most "
+                    f"{MOST_COUNT:,}"
+                )
         return Happened(listed, unreviewed=("the list of events",))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
@@ -266,20 +274,3 @@ def read_events(file: Path) -> Happened:
         ) from None
     except (OverflowError, RecursionError) as error:
         raise InputError(f"{where}: a number is too large: {error}") from None
-
-
-def _refuse_endless(events: Sequence[PrivacyEvent], where: str) -> None:
-    for number, event in enumerate(events):
-        count = one_and_count(event.event)[1]
-        if count > MOST_COUNT:
-            raise InputError(
-                f"{where}: {number}.event.count is {shown(count)}; it must be at most "
-                f"{MOST_COUNT:,}"
-            )
-
-
-def _refuse_unknown(events: Sequence[PrivacyEvent], where: str) -> None:
-    """A list that somebody wrote is worth nothing where a kind is not known; a result says so."""
-    for claim in events_by_unit(events):
-        for kind in claim.unknown:
-            raise InputError(f"{where}: {unknown_kind(kind)}")

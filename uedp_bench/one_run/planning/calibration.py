@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from uedp_bench.accounting.banded_factorization import WithCurve
 from uedp_bench.accounting.events import PrivacyEvent, Protected, one_and_count
@@ -20,8 +20,8 @@ from uedp_bench.accounting.noise_search import (
     smallest_noise,
 )
 from uedp_bench.errors import InputError, nearest, shown
-from uedp_bench.one_run.planning.account import point_of
-from uedp_bench.one_run.planning.planned_mechanisms import MissingSizeError, PlannedMechanism
+from uedp_bench.one_run.planning.account import point_of, with_users
+from uedp_bench.one_run.planning.planned_mechanisms import PlannedMechanism
 from uedp_bench.spec.descriptions import NOISE, has_parameter, needs_parameter
 
 SOLVABLE = (
@@ -94,10 +94,12 @@ def solve(mechanism: PlannedMechanism, target: Target, parameter: str = NOISE) -
             f"calibrate {mechanism.name} --solve {parameter} needs --set {NOISE}=N: without it the "
             f"mechanism chooses its noise anew for every {parameter}, and all meet its own target"
         )
-    mechanism = _own_target(mechanism, target)
     # Any start will do: defaults may not fit, and a mechanism need not calibrate itself first.
-    mechanism = mechanism.replaced(**{parameter: 1})
-    mechanism = _sized(mechanism, target.spread)
+    start: dict[str, Any] = {parameter: 1}
+    if "delta" in mechanism.fields:  # a delta of its own must be that of the target
+        start["delta"] = target.delta
+    sized, _ = with_users(mechanism.replaced(**start), [target.spread or 0])
+    mechanism = cast("PlannedMechanism", sized)
     events, refusals = mechanism.plan()
     if refusals:
         raise InputError(f"nothing can be proven for {mechanism.name}: {refusals[0]}")
@@ -139,7 +141,10 @@ def solve(mechanism: PlannedMechanism, target: Target, parameter: str = NOISE) -
     guarantees = proven(planned, delta=target.delta, points=(), unreviewed=unreviewed)
     guarantee = next(g for g in guarantees if g.unit == unit)
     epsilon = epsilon_of(value)
-    return Solution(parameter, value, epsilon, guarantee, _shown(planned, point, epsilon))
+    curve_point = (
+        None if point is None else Sizes.from_rounds(_rounds(planned)).shown(point, epsilon)
+    )
+    return Solution(parameter, value, epsilon, guarantee, curve_point)
 
 
 def _printable(
@@ -162,12 +167,6 @@ def _point(events: Sequence[PrivacyEvent], spread: int | None) -> Protected | No
         return None
     declared = next((event.protected for event in events if event.protected), None)
     return declared if spread is None and declared else point_of(events, spread)
-
-
-def _shown(
-    events: Sequence[PrivacyEvent], point: Protected | None, epsilon: float
-) -> CurvePoint | None:
-    return None if point is None else Sizes.from_rounds(_rounds(events)).shown(point, epsilon)
 
 
 def default_parameter(name: str, settings: Mapping[str, Any]) -> str:
@@ -201,23 +200,6 @@ def _check(mechanism: PlannedMechanism, parameter: str) -> None:
         near = nearest(parameter, solvable)
         hint = f"did you mean {near!r}?" if near else f"choose from: {', '.join(solvable)}"
         raise InputError(f"calibrate {mechanism.name} cannot solve for {parameter!r}; {hint}")
-
-
-def _own_target(mechanism: PlannedMechanism, target: Target) -> PlannedMechanism:
-    """A mechanism with a delta of its own must plan for the same."""
-    return mechanism.replaced(delta=target.delta) if "delta" in mechanism.fields else mechanism
-
-
-def _sized(mechanism: PlannedMechanism, spread: int | None) -> PlannedMechanism:
-    """Set a number of users, if none was given and it only ends the curve."""
-    try:
-        mechanism.plan()
-    except MissingSizeError as error:
-        ending = mechanism.ending_at(spread or 0) if error.size == "users" else None
-        if ending is None:
-            raise
-        return ending
-    return mechanism
 
 
 def _bound(mechanism: PlannedMechanism, parameter: str) -> int:

@@ -105,16 +105,7 @@ class _SizesFromSettings(CorpusStats):
 
 
 def _whole_number(name: str, word: str, value: Any) -> int:
-    """A size as a number.
-
-    Args:
-        name: name of the mechanism, for the message.
-        word: name of the size, for the message.
-        value: value of the setting.
-
-    Raises:
-        InputError: if it is no whole number, below 0, or larger than anything.
-    """
+    """A size of a mechanism as a number, refused if it is none, below 0, or endless."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise InputError(f"{name}: {word} is {value!r}; it must be a whole number, 0 or more")
     check_whole(value, f"{name}: {word}")
@@ -301,7 +292,9 @@ class PlannedPipeline:
         taken: set[str] = set()
         for path, value in settings.items():
             part, _, parameter = path.rpartition(".")
-            owners = [part] if part else _owners(words, kinds, parameter)
+            named = zip(words, kinds, strict=True)
+            having = [word for word, kind in named if has_parameter(kind, parameter)]
+            owners = [part] if part else having
             alike = {kinds[words.index(owner)] for owner in owners if owner in words}
             if len(alike) > 1 and parameter != "delta":
                 choices = " or ".join(f"{owner}.{parameter}" for owner in owners)
@@ -364,9 +357,3 @@ class PlannedPipeline:
 
     def ending_at(self, spread: int) -> None:
         """The number of users is always asked for; see `PlannedMechanism.ending_at`."""
-
-
-def _owners(words: Sequence[str], kinds: Sequence[str], parameter: str) -> list[str]:
-    """Names of the parts that have the parameter."""
-    named = zip(words, kinds, strict=True)
-    return [word for word, kind in named if has_parameter(kind, parameter)]
