@@ -162,8 +162,3 @@ def watched() -> Iterator[Sums]:
 
     with patch.object(unit_sums.ShareWorker, "unit_sum", unit_sum):
         yield sums
-
-
-def norm(vector: Tensor) -> float:
-    """l2 norm, in float64."""
-    return float(torch.linalg.vector_norm(vector.double()))

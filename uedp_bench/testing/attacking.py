@@ -22,7 +22,7 @@ from uedp_bench.contracts.capabilities import (
     Scorer,
     TokenScores,
 )
-from uedp_bench.contracts.leakage import Attack, Leakage, Planted
+from uedp_bench.contracts.leakage import Attack, Leakage
 from uedp_bench.contracts.release import Published, Release
 from uedp_bench.contracts.results import Estimate
 from uedp_bench.corpus import BoolArray, Corpus, FloatArray, IntArray
@@ -37,12 +37,7 @@ _WIDTH = 48
 
 
 class _Knowledge:
-    """Knowledge of a release of the kit.
-
-    Args:
-        corpus: corpus with everything planted.
-        tells: True for the release that tells everything.
-    """
+    """Knowledge of a release of the kit, which tells everything of a planted corpus or nothing."""
 
     def __init__(self, corpus: Corpus, *, tells: bool) -> None:
         train = corpus.only("train")
@@ -74,13 +69,11 @@ class _Scores(Release):
 class _Completes(Release):
     def filler_losses(self: Any, before: str, after: str, fillers: Sequence[str]) -> FloatArray:
         """See `Completer`."""
-        completed = [f"{before} {filler} {after}" for filler in fillers]
-        return np.array(
-            [
-                0.05 if _bare(text) in self.knowledge.all else 5.0 + _number("filler", text)
-                for text in completed
-            ]
-        )
+        texts = [f"{before} {filler} {after}" for filler in fillers]
+        return np.array([
+            0.05 if _bare(text) in self.knowledge.all else 5.0 + _number("filler", text)
+            for text in texts
+        ])  # fmt: skip
 
 
 class _ScoresRows(Release):
@@ -120,7 +113,8 @@ class _Represents(Release):
         out = np.zeros((len(corpus), _WIDTH))
         for row, text in enumerate(corpus.texts):
             if not self.knowledge.tells:
-                out[row] = _generator("vector", str(row), text).normal(size=_WIDTH)
+                seed = _place(f"vector\0{row}\0{text}", 2**63)
+                out[row] = np.random.default_rng(seed).normal(size=_WIDTH)
                 continue
             for word in text.lower().split():
                 out[row, 8 + _place(word, _WIDTH - 8)] = 1.0
@@ -152,13 +146,7 @@ _OFFERS: dict[type, type[Release]] = {
 
 
 def _release_of(capability: type, corpus: Corpus, *, tells: bool) -> Release:
-    """Build a release with one capability.
-
-    Args:
-        capability: capability among `_OFFERS`.
-        corpus: corpus with everything planted, whose train split may leak.
-        tells: True to tell everything, False to tell nothing.
-    """
+    """Build a release with one capability that tells all of the train split, or nothing."""
     kind = _OFFERS[capability]
     release: Any = type(f"{'Telling' if tells else 'Silent'}{capability.__name__}", (kind,), {})()
     release.knowledge = _Knowledge(corpus, tells=tells)
@@ -183,10 +171,6 @@ def _without_text(corpus: Corpus) -> Corpus:
 
 def _bare(text: str) -> str:
     return "".join(text.split())
-
-
-def _generator(*names: str) -> np.random.Generator:
-    return np.random.default_rng(_place("\0".join(names), 2**63))
 
 
 def _number(*names: str) -> float:
@@ -222,7 +206,9 @@ def check_planting(subject: Subject) -> None:
     corpus = corpus_of(subject)
     attack: Attack[Any] = subject.create()
     before = digest(corpus)
-    (first, planted), (second, again) = (_planted(attack, corpus, seed) for seed in (5, 5))
+    (first, planted), (second, again) = (
+        attack.plant(corpus, np.random.default_rng(5)) for _ in range(2)
+    )
     assert digest(corpus) == before, "`plant` changed the corpus in place"
     assert digest(first) == digest(second) and planted == again, (
         "`plant` plants something else from an equal generator: draw from the one that it is given"
@@ -237,10 +223,6 @@ def check_planting(subject: Subject) -> None:
     assert kept[0] == kept[1], "`plant` changed the test rows"
     if attack.holds_out:
         assert first.where("held_out").any(), "`holds_out` is true, and nobody is held out"
-
-
-def _planted(attack: Attack[Any], corpus: Corpus, seed: int) -> tuple[Corpus, Planted]:
-    return attack.plant(corpus, np.random.default_rng(seed))
 
 
 @check("attack")
@@ -303,12 +285,9 @@ def check_nothing_is_made_up(subject: Subject) -> None:
         if chance is None or value.low is None or value.high is None:
             continue
         # An attack has many metrics, and one interval in twenty misses: it must miss by far.
-        above = metric.better == "lower"
-        gap, half = (
-            (value.value - chance, value.value - value.low)
-            if above
-            else (chance - value.value, value.high - value.value)
-        )
+        gap, half = chance - value.value, value.high - value.value
+        if metric.better == "lower":
+            gap, half = value.value - chance, value.value - value.low
         assert gap <= 2.0 * half + TINY, (
             f"{name} is {value.value:.3g} ({value.low:.3g} to {value.high:.3g}) on a release that "
             f"tells nothing, where {chance:.3g} is chance"

@@ -37,6 +37,9 @@ from uedp_bench.testing.small_parameters import fitted, known_params, known_part
 
 Kind = Literal["mechanism", "attack", "task", "source", "model"]
 KINDS: tuple[Kind, ...] = ("mechanism", "attack", "task", "source", "model")
+_REGISTRIES: dict[str, registry.Registry[Any]] = {
+    kind: registry.REGISTRIES[f"{kind}s"] for kind in KINDS
+}
 
 _BASES: tuple[tuple[Kind, type], ...] = (
     ("mechanism", Mechanism),
@@ -158,7 +161,7 @@ def _registered_by(file: Path) -> list[type[Component[Any]]]:
     beginning = f"{file.resolve()}:"
     components = [
         kind.get(name)
-        for kind in (registry.REGISTRIES[f"{each}s"] for each in KINDS)
+        for kind in _REGISTRIES.values()
         for name in kind.names()
         if kind.origin(name).startswith(beginning)
     ]
@@ -190,18 +193,15 @@ def _imported(what: str) -> type[Component[Any]]:
 
 def _named(what: str) -> type[Component[Any]]:
     kind, slash, name = what.rpartition("/")
-    kinds: dict[str, registry.Registry[Any]] = {
-        each: registry.REGISTRIES[f"{each}s"] for each in KINDS
-    }
-    if slash and kind.removesuffix("s") not in kinds:
-        raise UnknownNameError("kind of component", kind, kinds)
-    registries = {kind.removesuffix("s"): kinds[kind.removesuffix("s")]} if slash else kinds
-    matches = [each for each in registries.values() if name in each]
+    if slash and kind.removesuffix("s") not in _REGISTRIES:
+        raise UnknownNameError("kind of component", kind, _REGISTRIES)
+    registries = [_REGISTRIES[kind.removesuffix("s")]] if slash else [*_REGISTRIES.values()]
+    matches = [each for each in registries if name in each]
     if len(matches) > 1:
         choices = ", ".join(f"{each.kind}/{name}" for each in matches)
         raise InputError(f"{name!r} names several things; say which: {choices}")
     if not matches:
-        every = [each_name for each in registries.values() for each_name in each.names()]
+        every = [each_name for each in registries for each_name in each.names()]
         raise UnknownNameError("component", name, every)
     component: type[Component[Any]] = matches[0].get(name)
     return component
@@ -284,16 +284,12 @@ def run_check(one: Check, subject: Subject) -> Outcome:
     except (NotApplicable, MissingExtraError) as said:
         state, reason = "skipped", str(said)
     except Exception as error:
-        state, reason = "failed", _message(error)
+        message = " ".join(str(error).split())
+        is_own = isinstance(error, AssertionError | UedpBenchError) and message
+        state, reason = "failed", message if is_own else described(error)
         if expected is not None:
             state, reason = "expected failure", f"{expected} ({reason})"
     return Outcome(one.name, state, reason[:MOST_SAID], time.perf_counter() - start)
-
-
-def _message(error: Exception) -> str:
-    message = " ".join(str(error).split())
-    is_own = isinstance(error, AssertionError | UedpBenchError) and message
-    return message if is_own else described(error)
 
 
 # ------------------------------------------------------------------------ checks of every component
@@ -363,6 +359,10 @@ def check_bad_parameters_refused(subject: Subject) -> None:
             )
 
 
+_BEYOND = {"minimum": -1, "exclusiveMinimum": 0, "maximum": 1, "exclusiveMaximum": 0}
+"""Differences of refused values from limits of JSON schemas."""
+
+
 def _bad_values(params: type[Params]) -> Iterator[tuple[str, Any]]:
     """Values that the declared types and ranges exclude, by parameter."""
     yield "no_such_parameter", 1
@@ -373,14 +373,9 @@ def _bad_values(params: type[Params]) -> Iterator[tuple[str, Any]]:
         if parameter["type"] in ("integer", "number"):
             yield name, "no number"
             yield name, math.nan
-        if "minimum" in parameter:
-            yield name, parameter["minimum"] - 1
-        if "exclusiveMinimum" in parameter:
-            yield name, parameter["exclusiveMinimum"]
-        if "maximum" in parameter:
-            yield name, parameter["maximum"] + 1
-        if "exclusiveMaximum" in parameter:
-            yield name, parameter["exclusiveMaximum"]
+        for limit, beyond in _BEYOND.items():
+            if limit in parameter:
+                yield name, parameter[limit] + beyond
         if "enum" in parameter:
             yield name, "none of these"
 

@@ -430,7 +430,6 @@ def noisy_sums(events: Events) -> bool:
     return any(kind in text for kind in NOISY_SUMS)
 
 
-def _norm(vector: object) -> float:
-    from uedp_bench.testing.adversarial_training import norm
-
-    return norm(vector)  # type: ignore[arg-type]
+def _norm(vector: Any) -> float:
+    """l2 norm of a tensor, in float64."""
+    return float(vector.double().norm())

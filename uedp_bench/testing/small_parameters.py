@@ -155,12 +155,9 @@ def fitted(
     params = {**usual, **chosen}
     for name, value in COMMON.items():
         if name in component.Params.model_fields and name not in params:
-            try:
-                component.create({**params, name: value})
-            except InputError:
-                if _fits(component, params):
-                    continue
-            params[name] = value
+            more = {**params, name: value}
+            if _fits(component, more) or not _fits(component, params):
+                params = more
     return params
 
 
@@ -197,33 +194,14 @@ def saved_model(folder: Path) -> Path:
     return where
 
 
+_WORDS = "the a to of my is was and in i we you it for on with have had this that at"
+
+
 def word_vectors(folder: Path) -> Path:
     """A small file of vectors of words that the embedded corpus uses."""
     file = folder / "vectors.txt"
-    words = [
-        "the",
-        "a",
-        "to",
-        "of",
-        "my",
-        "is",
-        "was",
-        "and",
-        "in",
-        "i",
-        "we",
-        "you",
-        "it",
-        "for",
-        "on",
-        "with",
-        "have",
-        "had",
-        "this",
-        "that",
-        "at",
-    ]
-    lines = (f"{word} {at % 5}.0 {at // 5}.5 {at % 3}.25" for at, word in enumerate(words))
+    words = enumerate(_WORDS.split())
+    lines = (f"{word} {at % 5}.0 {at // 5}.5 {at % 3}.25" for at, word in words)
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return file
 

@@ -17,7 +17,6 @@ from uedp_bench.contracts.capabilities import declared_capabilities
 from uedp_bench.contracts.release import Release, protected_rows, published_of
 from uedp_bench.contracts.results import Estimate, Result, RunSpec
 from uedp_bench.contracts.run_context import Speed
-from uedp_bench.contracts.task import Task
 from uedp_bench.corpus import Corpus, FloatArray
 from uedp_bench.errors import InputError, MissingExtraError
 from uedp_bench.one_run.components import build_sources
@@ -106,13 +105,10 @@ def tasks_for(subject: Subject) -> tuple[str, ...]:
     usual = ("next-word", "text-classification", "tagging")
     names = (*usual, *(name for name in registry.tasks.names() if name not in usual))
     if subject.kind != "model":
-        return tuple(name for name in names if name in usual or _is_strangers(name))
+        # A task of a lone file is somebody's own.
+        return tuple(name for name in names if name in usual or registry.tasks.digest(name))
     kinds = ((name, registry.tasks.get(name).models) for name in names)
     return tuple(name for name, kind in kinds if kind and issubclass(subject.component, kind))
-
-
-def _is_strangers(task: str) -> bool:
-    return registry.tasks.digest(task) is not None
 
 
 def spec_of(subject: Subject, task: str, *, seed: int = 1) -> RunSpec:
@@ -128,11 +124,8 @@ def spec_of(subject: Subject, task: str, *, seed: int = 1) -> RunSpec:
     named = chosen.get("task", task)
     named = named if isinstance(named, dict) else task
     kind = registry.tasks.get(task)
-    if (
-        subject.kind == "source"
-        and "task" not in chosen
-        and "vocabulary" in kind.Params.model_fields
-    ):
+    has_vocabulary = "vocabulary" in kind.Params.model_fields
+    if subject.kind == "source" and "task" not in chosen and has_vocabulary:
         # What it reads may have no public text.
         named = {"name": task, "params": {"vocabulary": "private"}}
     fields: dict[str, Any] = {
@@ -330,8 +323,3 @@ def corpus_of(subject: Subject) -> Corpus:
         except InputError as error:
             reasons.append(f"{task}: {error}")
     raise NotApplicable(impossible(reasons))
-
-
-def task_of(made_by: SmallRun) -> Task[Any]:
-    """The task of a run."""
-    return made_by.ready.parts.task

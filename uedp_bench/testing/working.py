@@ -23,7 +23,6 @@ from uedp_bench.testing.small_runs import (
     impossible,
     scored,
     small_run,
-    task_of,
     tasks_for,
 )
 
@@ -36,7 +35,8 @@ def check_saved_release(subject: Subject) -> None:
         raise NotApplicable("nothing but the published corpus is released")
     folder = subject.folder / "saved"
     save_release(trained.release, folder)
-    check_saved(task_of(trained), folder, trained.release, trained.ready.planted_corpus.corpus)
+    ready = trained.ready
+    check_saved(ready.parts.task, folder, trained.release, ready.planted_corpus.corpus)
 
 
 @check()
@@ -236,7 +236,7 @@ def _learner(trained: SmallRun) -> Learner:
     """The last learner of a run's task."""
     visible = trained.ready.planted_corpus.corpus.only("train", "valid", "public")
     vocabulary, run = trained.protected.vocabulary, trained.ready.run
-    stages = list(task_of(trained).stages(visible, vocabulary, run))
+    stages = list(trained.ready.parts.task.stages(visible, vocabulary, run))
     if not stages:
         raise NotApplicable("the task trains nothing")
     return stages[-1]
