@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from uedp_bench.accounting.guarantee import Guarantee
     from uedp_bench.one_run.planning.calibration import Solution
-    from uedp_bench.one_run.planning.planned_mechanisms import PlannedMechanism, PlannedPipeline
 
 Settings = Annotated[
     list[str] | None,
@@ -78,12 +77,7 @@ def account_command(
 
     name = mechanism or ""
     parameters, delta = _settings(name, settings, delta)
-    planned: PlannedMechanism | PlannedPipeline
-    planned = (
-        PlannedPipeline.from_settings(name, parameters)
-        if "+" in name
-        else PlannedMechanism.from_settings(name, parameters)
-    )
+    planned = (PlannedPipeline if "+" in name else PlannedMechanism).from_settings(name, parameters)
     guarantees = account(planned, DELTA if delta is None else delta, points)
     answers = {"readings": planned.readings(), "solved": solved_noise(planned, points)}
     _print(guarantees, answers, as_json)

@@ -57,10 +57,16 @@ def check_command(
     uedp-bench check user-dp --explain
     """  # noqa: D301
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    from uedp_bench.components.registry import load_plugins
     from uedp_bench.testing import check_component, subjects_of
 
-    load_plugins(plugin or [])
+    registry.load_plugins(plugin or [])
+
+    def heard(check: Check, outcome: Outcome) -> None:
+        name = check.name.removeprefix("check_").replace("_", " ")
+        echo(f"  {outcome.state:16}  {name:{WIDE}}  {outcome.seconds:5.1f} s  {outcome.reason}")
+        if explain:
+            echo(f"{'':20}{check.about}")
+
     params = dict(_setting(text) for text in settings or [])
     subjects = [one for each in what for one in subjects_of(each, params=params)]
     for subject in subjects if params else ():
@@ -69,28 +75,13 @@ def check_command(
     for subject in subjects:
         if not as_json:
             echo(f"{subject.kind} {subject.name}")
-        heard = None if as_json else _Lines(explain)
-        reports.append(check_component(subject, heard=heard))
+        reports.append(check_component(subject, heard=None if as_json else heard))
         if not as_json:
             echo(f"  {_conclusion(reports[-1])}\n")
     if as_json:
         print_json([_plain(report) for report in reports])
     if not reports or not all(report.conforms for report in reports):
         raise typer.Exit(1)
-
-
-class _Lines:
-    """Prints a line for each check."""
-
-    def __init__(self, explain: bool) -> None:
-        self._explain = explain
-
-    def __call__(self, check: Check, outcome: Outcome) -> None:
-        """As `check_component` calls it."""
-        name = check.name.removeprefix("check_").replace("_", " ")
-        echo(f"  {outcome.state:16}  {name:{WIDE}}  {outcome.seconds:5.1f} s  {outcome.reason}")
-        if self._explain:
-            echo(f"{'':20}{check.about}")
 
 
 def _conclusion(report: Report) -> str:
@@ -154,9 +145,7 @@ def doctor_command(
     uedp-bench doctor
     uedp-bench doctor --plugin my_mechanism.py --json
     """  # noqa: D301
-    from uedp_bench.components.registry import load_plugins
-
-    load_plugins(plugin or [])
+    registry.load_plugins(plugin or [])
     findings = [*_versions(), *_machine(), *_extras(), *_components(), *_store(out)]
     if as_json:
         print_json([asdict(one) for one in findings])
@@ -243,13 +232,11 @@ def _store(out: Path) -> list[Finding]:
     folder = out if out.exists() else out.resolve().parent
     writable = os.access(folder, os.W_OK)
     summary = f"{out} can be written" if writable else f"{folder} cannot be written: give --out"
-    findings = [Finding("results", "good" if writable else "bad", summary)]
+    results = Finding("results", "good" if writable else "bad", summary)
     store = out / "mlflow.db"
     if not store.is_file():
-        return [
-            *findings,
-            Finding("tracking", "good", f"no store in {out} yet: the first run makes it"),
-        ]
+        none = f"no store in {out} yet: the first run makes it"
+        return [results, Finding("tracking", "good", none)]
     import sqlite3
 
     try:
@@ -257,8 +244,8 @@ def _store(out: Path) -> list[Finding]:
             runs = database.execute("select count(*) from runs").fetchone()[0]
     except sqlite3.Error as error:
         broken = f"{store} cannot be read ({error}): move it away, and the next run makes another"
-        return [*findings, Finding("tracking", "bad", broken)]
-    return [*findings, Finding("tracking", "good", f"{store} has {runs} runs")]
+        return [results, Finding("tracking", "bad", broken)]
+    return [results, Finding("tracking", "good", f"{store} has {runs} runs")]
 
 
 Kind = Annotated[
@@ -336,13 +323,8 @@ def write_component(kind: str, name: str, folder: Path, *, package: bool = False
     texts = {f"{module}.py": f"{kind}.py", f"test_{module}.py": f"test_{kind}.py"}
     if package:
         texts |= {"pyproject.toml": "pyproject.toml", "README.md": "README.md"}
-    words = {
-        "kind": kind,
-        "name": name,
-        "module": module,
-        "Class": class_name,
-        "title": name.replace("-", " ").capitalize(),
-    }
+    title = name.replace("-", " ").capitalize()
+    words = {"kind": kind, "name": name, "module": module, "Class": class_name, "title": title}
     files = {target / file: _filled(text, words) for file, text in texts.items()}
     head = files[target / f"{module}.py"].split('"""')[2].partition("\n\n\n")[0]
     reserved = {*sys.stdlib_module_names, *keyword.kwlist, *_installed_modules()}

@@ -78,9 +78,7 @@ def describe_command(
     from uedp_bench.text.detection import kinds_of_types
 
     load_plugins(plugin or [])
-    values: dict[str, Any] = dict(_parameter(text) for text in settings or [])
-    if path is not None:
-        values["path"] = path
+    values = _parameters(settings, path)
     options = {"detector": detector, "pipeline": pipeline}
     chosen = {name: value for name, value in options.items() if value is not None}
     params = parse_params(DetectionParams, chosen, "data describe")
@@ -152,10 +150,7 @@ def export_command(
             raise InputError("--path: of a spec, say --set source.path=PATH")
         corpus = _planted(source, settings or [], seed)
     else:
-        values: dict[str, Any] = dict(_parameter(text) for text in settings or [])
-        if path is not None:
-            values["path"] = path
-        corpus = sources.create(source, values).load()
+        corpus = sources.create(source, _parameters(settings, path)).load()
     written = write_rows(corpus, out)
     console().print(f"{written:,} rows written to {out}", markup=False, highlight=False)
 
@@ -185,14 +180,18 @@ def _planted(spec: str, settings: list[str], seed: int) -> Corpus:
     return plant(parts.attacks, parts.sources, load_data(parts.sources), seed, run.clients).corpus
 
 
-def _parameter(text: str) -> tuple[str, Any]:
+def _parameters(settings: list[str] | None, path: Path | None) -> dict[str, Any]:
+    """Parameters of a source."""
     from uedp_bench.spec.spec import parse_setting
 
-    path, value = parse_setting(text)
-    name = path[1:] if path[0] == "source" and len(path) > 1 else path
-    if len(name) != 1:
-        raise InputError(f"--set {text}: a parameter of a source is a plain name")
-    return name[0], value
+    values: dict[str, Any] = {}
+    for text in settings or ():
+        dotted, value = parse_setting(text)
+        name = dotted[1:] if dotted[0] == "source" and len(dotted) > 1 else dotted
+        if len(name) != 1:
+            raise InputError(f"--set {text}: a parameter of a source is a plain name")
+        values[name[0]] = value
+    return values if path is None else {**values, "path": path}
 
 
 Text = Annotated[str | None, typer.Option("--text", metavar="COLUMN", help="Column with the text.")]

@@ -27,8 +27,8 @@ from uedp_bench.cli.site import (
     OneTask,
     TrackingUri,
     build_command,
+    loaded_from,
     loader_of,
-    no_results,
     serve_command,
     tell,
 )
@@ -188,15 +188,13 @@ def _computed_again(
 def _text(report: Report) -> str:
     counts = [_count(len(report.errors), "error"), _count(len(report.notes), "note")]
     verdict = ", ".join(filter(None, counts)) or "valid"
-    lines = [f"{report.path}: {verdict if report.errors else _valid(verdict)}"]
+    if not report.errors and verdict != "valid":
+        verdict = f"valid, {verdict}"
+    lines = [f"{report.path}: {verdict}"]
     for problem in report.problems:
         where = f"{problem.where}: " if problem.where else ""
         lines.append(f"  {problem.severity:<6}{where}{problem.what}")
     return "\n".join(lines)
-
-
-def _valid(verdict: str) -> str:
-    return verdict if verdict == "valid" else f"valid, {verdict}"
 
 
 def _count(number: int, what: str) -> str:
@@ -312,11 +310,7 @@ def leaderboard_command(
     from uedp_bench.leaderboard.rows import aggregate, select
     from uedp_bench.leaderboard.site import without_culprits
 
-    loader = loader_of(results, experiment, tracking_uri)
-    loaded = loader.load().unambiguous()
-    if not loaded.copies:
-        tell(loaded)
-        raise no_results(loader)
+    loaded = loaded_from(loader_of(results, experiment, tracking_uri))
     screen = console()
     plainly = partial(table.to_text, width=PIPE_WIDTH)
     coloured = partial(table.to_text, width=screen.width, styles=screen.is_terminal)
@@ -362,11 +356,8 @@ def plot_command(
     from uedp_bench.leaderboard.paper_figures import draw
     from uedp_bench.leaderboard.rows import aggregate, select
 
-    loader = loader_of(results, experiment, tracking_uri)
-    loaded = loader.load().unambiguous()
+    loaded = loaded_from(loader_of(results, experiment, tracking_uri))
     tell(loaded)
-    if not loaded.copies:
-        raise no_results(loader)
     rows = select(aggregate(loaded.results, loaded.places), task, source)
     draw(rows, kind, out, metric=metric, unit=unit)
     echo(f"written: {out}", err=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import shutil
 import sys
@@ -68,7 +69,8 @@ def list_command(
 def _block(group: str, rows: list[dict[str, str]]) -> str:
     """The components of a kind; what they are for is wrapped, never cut."""
     wide = max((len(row["name"]) for row in rows), default=0)
-    home = _most_common([row["package"] for row in rows])
+    packages = Counter(row["package"] for row in rows)
+    home = packages.most_common(1)[0][0] if rows else ""
     lines = [f"{group} ({home})" if home else group]
     for row in rows:
         text = row["summary"] + ("" if row["package"] == home else f" [{row['package']}]")
@@ -84,10 +86,6 @@ def width() -> int:
     """Columns for what a component is for."""
     columns = shutil.get_terminal_size((PIPE_WIDTH, 24)).columns if sys.stdout.isatty() else 0
     return max(40, (columns or PIPE_WIDTH) - 24)
-
-
-def _most_common(packages: list[str]) -> str:
-    return Counter(packages).most_common(1)[0][0] if packages else ""
 
 
 def describe_command(
@@ -196,16 +194,10 @@ def _print_description(described: dict[str, Any]) -> None:
         table.add_column(column)
     for parameter in described["parameters"]:
         default = "required" if parameter["required"] else parameter["default"]
-        shown = default if isinstance(default, str) else _yaml(default)
+        shown = default if isinstance(default, str) else json.dumps(default)
         cells = (parameter["name"], parameter["type"], shown, parameter["range"])
         table.add_row(*map(escape, (*cells, parameter["description"])))
     out.print(table)
-
-
-def _yaml(value: Any) -> str:
-    import json
-
-    return json.dumps(value)
 
 
 What = Annotated[

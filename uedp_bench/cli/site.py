@@ -97,9 +97,17 @@ def tell(loaded: Loaded, left_out: Sequence[str] = ()) -> None:
         typer.echo(f"note: {plain(note)}", err=True)
 
 
-def no_results(loader: Loader) -> InputError:
-    """The sentence to print if there is nothing to show."""
-    return InputError(f"no results in {loader.name}; make some with: uedp-bench quickstart")
+def loaded_from(loader: Loader, progress: Progress | None = None) -> Loaded:
+    """Results of a loader.
+
+    Raises:
+        InputError: if there is none, or an id stands for two results.
+    """
+    loaded = loader.load(progress).unambiguous()
+    if not loaded.copies:
+        tell(loaded)
+        raise InputError(f"no results in {loader.name}; make some with: uedp-bench quickstart")
+    return loaded
 
 
 def build_command(
@@ -132,12 +140,8 @@ def build_command(
     from uedp_bench.leaderboard.rows import select
     from uedp_bench.leaderboard.site import build, without_culprits
 
-    loader = loader_of(results, experiment, tracking_uri)
     with _bar("reading results") as progress:
-        loaded = loader.load(progress).unambiguous()
-    if not loaded.copies:
-        tell(loaded)
-        raise no_results(loader)
+        loaded = loaded_from(loader_of(results, experiment, tracking_uri), progress)
     with _bar("writing pages") as progress:
         built, left_out = without_culprits(
             loaded,
