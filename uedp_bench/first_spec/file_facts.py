@@ -127,7 +127,7 @@ def look_at(path: Path, layout: Mapping[str, str] = MappingProxyType({})) -> Fil
     if not start.strip(b" \t\r\n"):
         raise InputError(f"{where} is empty")
     refuse_packed(start, where)
-    named = _named(path)
+    named = FORMATS.get(ending_of(path))
     if start[:4] == b"PAR1":
         return FileFacts(path, "parquet", by_ending=named == "parquet")
     encoding = _encoding(path, start)
@@ -153,10 +153,6 @@ def look_at(path: Path, layout: Mapping[str, str] = MappingProxyType({})) -> Fil
         documents=file_format == "conll" and "-DOCSTART-" in text,
         width=len(_cells(lines[-1])) if file_format == "conll" else 0,
     )  # fmt: skip
-
-
-def _named(path: Path) -> str | None:
-    return FORMATS.get(ending_of(path))
 
 
 def _encoding(path: Path, start: bytes) -> str:

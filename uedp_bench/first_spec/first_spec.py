@@ -42,56 +42,8 @@ PARAMETERS = {
     "sample": "share of the users that are taken, for a first look; 1 takes all",
     "text_column": "what is learnt and protected",
     "user_column": "who wrote a row; all rows of a user are protected together by user-dp",
-    "user_column_left_out": "",
 }
 """Comments on parameters of a source."""
-
-
-def _spec_text(
-    suggestion: Suggestion, origin: Origin, measured: Measured, names: tuple[str, str], by: str
-) -> str:
-    """Write the spec as text.
-
-    Args:
-        suggestion: parts of the spec.
-        origin: origin of the rows.
-        measured: measurements of the rows.
-        names: names of the spec's file, and of the folder of results.
-        by: command that writes it.
-    """
-    quoted, folder = map(shlex.quote, names)
-    about = f"{measured.units}, {measured.words[0]:.0f} words a row."
-    where = str(origin.params.get("path", origin.source))
-    lines = [
-        *_comment(f"Written by: uedp-bench {by}. {about} Change what you like; then"),
-        f"#   uedp-bench run {quoted} --out {folder} --dry-run    what would happen, and how long",
-        f"#   uedp-bench run {quoted} --out {folder}",
-        *_comment("'uedp-bench describe NAME' lists the parameters of every component here."),
-        f"description: {_flow(f'First run on {where}')}",
-        *_block("task", suggestion.task),
-        "source:",
-        f"  name: {origin.source}",
-        "  params:",
-    ]
-    for name, value in origin.params.items():
-        lines += [*_comment(PARAMETERS.get(name, ""), 4), f"    {name}: {_flow(value)}"]
-    lines += [*_block("model", suggestion.model), "mechanisms:  # each is a row of the table"]
-    for part in suggestion.mechanisms:
-        lines += _item(part)
-    for reason in suggestion.left_out:
-        lines += _comment(f"left out: {reason}", 2)
-    lines += ["attacks: []"] if not suggestion.attacks else ["attacks:"]
-    for part in suggestion.attacks:
-        lines += _item(part)
-    lines += [
-        *_comment("each seed is another run; the table has means and intervals"),
-        f"seeds: {list(SEEDS)}",
-        *_comment("delta of every guarantee; smaller than one in the number of users"),
-        f"delta: {suggestion.delta:.1e}",
-    ]
-    text = "\n".join(lines) + "\n"
-    load_yaml(text)  # what is written can be read
-    return text
 
 
 def _block(key: str, part: Part) -> list[str]:
@@ -100,25 +52,18 @@ def _block(key: str, part: Part) -> list[str]:
 
 
 def _item(part: Part) -> list[str]:
-    comments = [line for reason in part.says for line in _comment(reason, 2)]
-    if part.before:
-        return [*comments, *_composed(part)]
-    if not part.params:
-        return [*comments, f"  - {part.name}"]
-    return [*comments, *_folded(part.name, part.params)]
-
-
-def _composed(part: Part) -> list[str]:
-    """Mechanisms that act one after the other."""
-    out = []
-    for at, each in enumerate((*part.before, part)):
-        lines = _folded(each.name, each.params) if each.params else [f"  - {each.name}"]
-        lines = [f"  {line}" for line in lines]
+    out = [line for reason in part.says for line in _comment(reason, 2)]
+    if not part.before:
+        return [*out, *_folded(part.name, part.params)]
+    for at, each in enumerate((*part.before, part)):  # mechanisms that act one after the other
+        lines = [f"  {line}" for line in _folded(each.name, each.params)]
         out += lines if at else [f"  - {lines[0].lstrip()}", *lines[1:]]
     return out
 
 
 def _folded(name: str, params: Mapping[str, Any]) -> list[str]:
+    if not params:
+        return [f"  - {name}"]
     head, rest = f"  - name: {name}", "    params: "
     wrapped = textwrap.wrap(
         _flow(dict(params)), WIDTH - len(rest), break_long_words=False, break_on_hyphens=False
@@ -176,7 +121,40 @@ class FirstSpec:
             names: names of the spec's file, and of the folder of results.
             by: command that writes it.
         """
-        return _spec_text(self.suggestion, self.origin, self.measured, names, by)
+        suggestion, origin = self.suggestion, self.origin
+        command = "#   uedp-bench run {} --out {}".format(*map(shlex.quote, names))
+        about = f"{self.measured.units}, {self.measured.words[0]:.0f} words a row."
+        where = str(origin.params.get("path", origin.source))
+        lines = [
+            *_comment(f"Written by: uedp-bench {by}. {about} Change what you like; then"),
+            f"{command} --dry-run    what would happen, and how long",
+            command,
+            *_comment("'uedp-bench describe NAME' lists the parameters of every component here."),
+            f"description: {_flow(f'First run on {where}')}",
+            *_block("task", suggestion.task),
+            "source:",
+            f"  name: {origin.source}",
+            "  params:",
+        ]
+        for name, value in origin.params.items():
+            lines += [*_comment(PARAMETERS.get(name, ""), 4), f"    {name}: {_flow(value)}"]
+        lines += [*_block("model", suggestion.model), "mechanisms:  # each is a row of the table"]
+        for part in suggestion.mechanisms:
+            lines += _item(part)
+        for reason in suggestion.left_out:
+            lines += _comment(f"left out: {reason}", 2)
+        lines += ["attacks: []"] if not suggestion.attacks else ["attacks:"]
+        for part in suggestion.attacks:
+            lines += _item(part)
+        lines += [
+            *_comment("each seed is another run; the table has means and intervals"),
+            f"seeds: {list(SEEDS)}",
+            *_comment("delta of every guarantee; smaller than one in the number of users"),
+            f"delta: {suggestion.delta:.1e}",
+        ]
+        text = "\n".join(lines) + "\n"
+        load_yaml(text)  # what is written can be read
+        return text
 
 
 def first_spec(
@@ -225,10 +203,8 @@ def first_spec(
             "(source.sample)",
             sample=sizes.sample,
         )
-        all_of_it = measured
         corpus = load(origin)
         measured = measure(corpus, most)
-        sizes = sizes_of(all_of_it, chosen, effort)
     suggestion = suggest(chosen, corpus, measured, sizes, epsilons)
     guesses = (f"{_why(chosen, task)}", *origin.guesses, *_units(measured), *_unknown(measured))
     guesses += tuple(f"left out: {line}" for line in suggestion.left_out)
@@ -278,8 +254,7 @@ def _with_public(origin: Origin, public: tuple[Path, ...], task: str) -> tuple[O
     corpus = load(bare)
     if corpus.where("public").any():
         return bare, corpus
-    shares = (PUBLIC_SHARE, 0.3)
-    for share in shares:
+    for share in (PUBLIC_SHARE, 0.3):
         with_public = origin.with_params(
             f"no public text was given: {100 * share:.0f} % of the training users play it, drawn "
             "by hash (--public FILE gives text that anybody may see, one sentence a line)",

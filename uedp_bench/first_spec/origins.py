@@ -39,10 +39,6 @@ _NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?")
 def _check_header(columns: Mapping[str, Sequence[Any]], file: str) -> None:
     """Refuse a table whose first row is data, or which has its header again in the midst.
 
-    Args:
-        columns: columns of a csv or tsv file: texts and nulls.
-        file: its name, for the message.
-
     Raises:
         InputError: with the cell that shows it.
     """

@@ -271,15 +271,10 @@ def _private(
 
 
 def declared_classes(origin: Origin, corpus: Corpus) -> Origin:
-    """The origin with its classes and types listed: collected from rows, they would prove nothing.
-
-    Raises:
-        InputError: for too many classes to list.
-    """
-    params: dict[str, Any] = {}
+    """The origin with its types listed: collected from rows, they would prove nothing."""
     if corpus.entity_types and "entities_column" in origin.params:
-        params["entity_types"] = list(corpus.entity_types)
-    return origin.with_params(**params)
+        return origin.with_params(entity_types=list(corpus.entity_types))
+    return origin
 
 
 # ------------------------------------------------------------------- learning rates of private rows
