@@ -12,7 +12,7 @@ from typing import Any
 from uedp_bench.accounting.guarantee import Guarantee
 from uedp_bench.contracts.capabilities import Vocabulary
 from uedp_bench.contracts.results import RunSpec
-from uedp_bench.corpus import Corpus, distinct
+from uedp_bench.corpus import distinct
 from uedp_bench.grid.scheduler import Job
 from uedp_bench.io.folders import scratch_folder
 from uedp_bench.one_run.components import Components, build
@@ -200,13 +200,7 @@ def forecast(jobs: Sequence[Job], device: str, workers: int, most: float | None 
 
 
 class _Measuring:
-    """Rehearses settings until it took long enough.
-
-    Args:
-        folder: temporary folder.
-        device: device of runs.
-        most: seconds after which no other rehearsal begins.
-    """
+    """Rehearses settings, and begins no other rehearsal after `most` seconds."""
 
     def __init__(self, folder: Path, device: str, most: float) -> None:
         self._folder, self._device = folder, device
@@ -251,14 +245,20 @@ def _of_setting(jobs: Sequence[Job], measuring: _Measuring) -> SettingForecast:
     todo = [job for job in jobs if job.done is None]
     rehearsal, origin = measuring.measure(spec) if todo else (None, "finished")
     words = _vocabulary(parts, planted_corpus) if rehearsal is None else rehearsal.vocabulary
-    skipped = jobs[0].left_out
+    corpus, skipped = planted_corpus.corpus, jobs[0].left_out
+    splits = ("train", "valid", "test", "public", "held_out")
+    inside = {split: rows for split in splits if (rows := corpus.where(split)).any()}
     more = {} if rehearsal is None else rehearsal.skipped
     return SettingForecast(
         spec=spec,
         seeds=tuple(job.spec.seed for job in jobs),
         finished=tuple(job.spec.seed for job in jobs if job.done is not None),
-        rows=_rows(planted_corpus.corpus),
-        users=_users(planted_corpus.corpus),
+        rows={split: int(rows.sum()) for split, rows in inside.items()},
+        users={
+            split: count
+            for split, rows in inside.items()
+            if (count := len(distinct(corpus.users[rows])))
+        },
         units=_units(parts, planted_corpus),
         vocabulary=None if words is None else words.size,
         guarantees=planned_guarantees(parts, spec, planted_corpus, words),
@@ -289,16 +289,3 @@ def _units(parts: Components, planted_corpus: PlantedCorpus) -> tuple[PublicSize
         planted_corpus.stats,
     )
     return tuple(each for each in sizes if each is not None)
-
-
-_SPLITS = ("train", "valid", "test", "public", "held_out")
-
-
-def _rows(corpus: Corpus) -> dict[str, int]:
-    counts = {split: int(corpus.where(split).sum()) for split in _SPLITS}
-    return {split: count for split, count in counts.items() if count}
-
-
-def _users(corpus: Corpus) -> dict[str, int]:
-    counts = {split: len(distinct(corpus.users[corpus.where(split)])) for split in _SPLITS}
-    return {split: count for split, count in counts.items() if count}

@@ -10,7 +10,6 @@ import threading
 import time
 import warnings
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console
@@ -41,17 +40,13 @@ class Display:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._lock = threading.Lock()
+        self._labels: dict[str, str] = {}
 
     def __enter__(self) -> Self:
         self._begin()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._end()
 
     def _begin(self) -> None:
@@ -65,6 +60,11 @@ class Display:
 
     def begin(self, jobs: Sequence[Job]) -> None:
         """Called with the runs that are to be done."""
+        self._labels = {job.id: plain(job.label) for job in jobs}
+
+    def _state(self, message: JobProgress) -> str:
+        at = f" {message.done}/{message.total}" if message.total > 1 else ""
+        return f"{self._labels[message.id]}: {plain(message.phase)}{at}"
 
     def update(self, message: JobProgress) -> None:
         """Called when a run has gone on."""
@@ -93,7 +93,6 @@ class Bars(Display):
 
     def __init__(self, console: Console) -> None:
         super().__init__(console)
-        self._labels: dict[str, str] = {}
         self._tasks: dict[str, tuple[TaskID, str]] = {}
         self._progress = Progress(
             TextColumn("{task.description}", markup=False),
@@ -117,7 +116,7 @@ class Bars(Display):
 
     def begin(self, jobs: Sequence[Job]) -> None:
         """Count those that are finished."""
-        self._labels = {job.id: plain(job.label) for job in jobs}
+        super().begin(jobs)
         finished = sum(not job.todo for job in jobs)
         self._progress.reset(self._all, total=len(jobs), completed=finished, description="runs")
 
@@ -155,7 +154,6 @@ class OneLine(Display):
     def __init__(self, console: Console, seconds: float = 0.3) -> None:
         super().__init__(console)
         self._seconds = seconds
-        self._labels: dict[str, str] = {}
         self._all = self._finished = self._failed = 0
         self._before = -math.inf
 
@@ -175,13 +173,12 @@ class OneLine(Display):
 
     def begin(self, jobs: Sequence[Job]) -> None:
         """Count those that are finished."""
-        self._labels = {job.id: plain(job.label) for job in jobs}
+        super().begin(jobs)
         self._all, self._finished = len(jobs), sum(not job.todo for job in jobs)
 
     def update(self, message: JobProgress) -> None:
         """Say what a run does."""
-        at = f" {message.done}/{message.total}" if message.total > 1 else ""
-        self._show(f"{self._labels[message.id]}: {plain(message.phase)}{at}")
+        self._show(self._state(message))
 
     def finish(self, job: Job, result: Result) -> None:
         """Count it."""
@@ -213,7 +210,6 @@ class Lines(Display):
     def __init__(self, console: Console, seconds: float = LINE_SECONDS) -> None:
         super().__init__(console)
         self._seconds = seconds
-        self._labels: dict[str, str] = {}
         self._running: dict[str, tuple[float, JobProgress]] = {}
         self._shown_phases: set[tuple[str, str]] = set()
         self._left = 0
@@ -235,7 +231,7 @@ class Lines(Display):
     def begin(self, jobs: Sequence[Job]) -> None:
         """Say how many are to be run."""
         self._checking = ""
-        self._labels = {job.id: plain(job.label) for job in jobs}
+        super().begin(jobs)
         self._left = sum(job.todo for job in jobs)
         if self._left:
             self._print(f"{self._left} of {len(jobs)} runs to do")
@@ -267,10 +263,6 @@ class Lines(Display):
                     self._print(self._checking)
                 for began, message in self._running.values():
                     self._print(f"{self._state(message)}, {time.monotonic() - began:.0f} s")
-
-    def _state(self, message: JobProgress) -> str:
-        at = f" {message.done}/{message.total}" if message.total > 1 else ""
-        return f"{self._labels[message.id]}: {plain(message.phase)}{at}"
 
     def _print(self, line: str) -> None:
         clock = time.strftime("%H:%M:%S")

@@ -6,7 +6,6 @@ made again, between commands; a killed process leaves no temporary folder for ev
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import json
 import os
@@ -82,7 +81,7 @@ def only_process(folder: Path, *, keep_cache: bool = True) -> Iterator[None]:
         if not keep_cache:
             for path in (folder / "cache", *folder.glob(f"*/{CHECKPOINT}")):
                 shutil.rmtree(path, ignore_errors=True)
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             holder.unlink(missing_ok=True)
         lock.release()
 
@@ -110,7 +109,7 @@ def _make_writable(folder: Path) -> None:
             raise
         raise InputError(f"--out {folder}: {error.strerror or error}") from None
     finally:
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             probe.unlink(missing_ok=True)
     if shutil.disk_usage(folder).free < _LEAST_BYTES:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
@@ -145,7 +144,7 @@ def remove_partial(folder: Path) -> None:
         f"cache/*/{CHECKPOINT}/*{PARTIAL}",
     ):  # fmt: skip
         for path in folder.glob(pattern):
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 path.unlink()
     for started in folder.glob("cache/retrain-*/"):
         if not (started / "done.json").is_file() and not started.is_symlink():
@@ -185,7 +184,7 @@ def new_file(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         partial.replace(path)
     except BaseException:
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             partial.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
@@ -203,7 +202,7 @@ def sync_files(folder: Path) -> None:
 
 def sync_folder(folder: Path) -> None:
     """Write the names in a folder to the disk; some file systems cannot."""
-    with contextlib.suppress(OSError):
+    with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)

@@ -169,9 +169,8 @@ def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
             execution = Execution(options.out, options.device, speed, keep_release=keeps,
                             state=None if options.keep_release is False else options.out,
                             pace=Pace(seconds=seconds, steps=steps))  # fmt: skip
-            on_this_machine = where is None
             with tracker.live(
-                jobs, every, screen.update, screen.note, machine=on_this_machine
+                jobs, every, screen.update, screen.note, machine=where is None
             ) as listen:
                 for result in results:  # this server may not have seen them
                     tracker.log(result)
@@ -179,7 +178,7 @@ def run_grid(data: dict[str, Any], options: Options, tracker: Tracker) -> list[R
                     jobs, execution, workers=workers, plugins=options.plugins,
                     timeout=options.run_timeout, listen=listen,
                     executor=where and replace(
-                        where, note=_nobody if options.quiet else screen.note
+                        where, note=(lambda line: None) if options.quiet else screen.note
                     ),
                 )  # fmt: skip
                 # Closed at once when something goes wrong, so that no process is left behind.
@@ -218,10 +217,6 @@ def cluster_of(options: Options) -> OnRay | None:
     where = OnRay(options.on, cpus, 0.0 if gpus is None else gpus)
     where.check(options.device)
     return where
-
-
-def _nobody(line: str) -> None:
-    """Hears nothing."""
 
 
 def _alone(options: Options) -> int:

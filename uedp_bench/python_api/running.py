@@ -86,12 +86,11 @@ def run(
 
 def _sorted(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Sort keywords into fields of the spec, and settings of the execution."""
+    allowed = (*FIELDS, *EXECUTION)
     for name in keywords:
-        if name not in (*FIELDS, *EXECUTION):
-            hint = nearest(name, (*FIELDS, *EXECUTION))
-            meant = (
-                f"did you mean {hint}?" if hint else f"allowed: {', '.join((*FIELDS, *EXECUTION))}"
-            )
+        if name not in allowed:
+            hint = nearest(name, allowed)
+            meant = f"did you mean {hint}?" if hint else f"allowed: {', '.join(allowed)}"
             raise TypeError(f"run() has no keyword {name!r}; {meant}")
     fields = {name: _plain(value) for name, value in keywords.items() if name in FIELDS}
     return fields, {name: value for name, value in keywords.items() if name in EXECUTION}

@@ -81,9 +81,8 @@ def expand(spec: Spec, most: int | None = None) -> list[RunSpec]:
 def _at_delta(mechanism: ComponentSpec, delta: float) -> ComponentSpec:
     """The mechanism, its target epsilon at the delta of the run unless it has one of its own."""
     params = mechanism.params
-    if params.get("epsilon") is None or params.get("delta") is not None:
-        return mechanism
-    if not registry.mechanisms.get(mechanism.name).takes_delta:
+    has_target = params.get("epsilon") is not None and params.get("delta") is None
+    if not has_target or not registry.mechanisms.get(mechanism.name).takes_delta:
         return mechanism
     return ComponentSpec(name=mechanism.name, params={**params, "delta": delta})
 
@@ -94,12 +93,7 @@ def _with_whole_train(
     """The source, with shares of 0 where a model was trained on all of its split train before.
 
     Where attacks planted before that training (`trained-elsewhere.coins`), rows of valid and test
-    were cut off then, and are as they were.
-
-    Args:
-        source: source with its defaults filled in.
-        mechanisms: mechanisms of the run.
-        values: parameters of the source that the user gave.
+    were cut off then, and are as they were. `values` are the parameters that the user gave.
 
     Raises:
         InputError: if the user gives a share above 0.
@@ -204,10 +198,6 @@ def check(spec: Spec) -> None:
 def _check_first(ref: Ref, kind: registry.Registry[Any]) -> None:
     """Look at the first values of a component.
 
-    Args:
-        ref: names it.
-        kind: kind of the component.
-
     Raises:
         InputError: with what is wrong, and the settings that mend it.
     """
@@ -226,12 +216,7 @@ def _check_first(ref: Ref, kind: registry.Registry[Any]) -> None:
 
 
 def _run_count(spec: Spec, model: Ref) -> int:
-    """Number of runs, those that come out the same counted as often as they are named.
-
-    Args:
-        spec: spec of all runs.
-        model: model of the spec, or its task's own.
-    """
+    """Number of runs, those that come out the same counted as often as they are named."""
     mechanisms = sum(
         math.prod(_components(ref, registry.mechanisms) for ref in composition)
         for composition in spec.mechanisms

@@ -224,7 +224,8 @@ def identity_parts(
         "attacks": [component_identity(ref, registry.attacks, content) for ref in spec.attacks],
         "seed": spec.seed,
     }
-    if spec.attacks or not any(_trains(ref) for ref in spec.mechanism):
+    kinds = [registry.mechanisms.get(ref.name) for ref in spec.mechanism]
+    if spec.attacks or not any(issubclass(kind, TrainingMechanism) for kind in kinds):
         # It trains where no mechanism does, and the models that attacks compare with.
         plain = registry.mechanisms.get(UNPROTECTED)
         parts["unprotected"] = [UNPROTECTED, plain.version, plain.Params().model_dump(mode="json")]
@@ -235,10 +236,6 @@ def identity_parts(
     if spec.selection is not None:
         parts["selection"] = spec.selection.declared()
     return parts
-
-
-def _trains(ref: ComponentSpec) -> bool:
-    return issubclass(registry.mechanisms.get(ref.name), TrainingMechanism)
 
 
 def component_identity(
