@@ -76,41 +76,29 @@ def named(urls: dict[str, str]) -> dict[str, str]:
 MOST = 12
 
 
-@dataclass(frozen=True)
-class FirstRows:
-    """A few rows of the set that shows first.
-
-    Attributes:
-        title: title of the set.
-        metric: metric that ranks the set.
-        rows: name, page, proof, value of the metric, and marks of rows that learned nothing or
-            are better than the unprotected row.
-        left: number of the set's further rows.
-    """
-
-    title: str
-    metric: str
-    rows: tuple[tuple[str, str, str, str, bool, bool], ...]
-    left: int
-
-
 def _promise(row: Row) -> str:
     """Proven guarantees in words; stated ones, named so, where nothing is proven."""
     proven, stated = (guarantees_text(row, kind) for kind in ("proven", "stated"))
     return proven if proven != NONE or stated == NONE else f"not proven; stated: {stated}"
 
 
-def first_rows(rows: Sequence[Row]) -> FirstRows | None:
-    """The best rows of the set that readers first see; None where there is no result."""
+def first_rows(rows: Sequence[Row]) -> dict[str, Any]:
+    """The best rows of the set that readers first see; empty where there is no result.
+
+    Returns:
+        `title` of the set and `metric` that ranks it; `rows`: name, page, proof, value of the
+        metric, and marks of rows that learned nothing or are better than the unprotected row;
+        `left`: number of the set's further rows.
+    """
     board = first_board(real_first(boards(rows)))
     if not board:
-        return None
+        return {}
     metric, called = leading_metric(board[0]), names(board)
     better = better_than_unprotected(board)
     scale, unit = (
         (100.0, " %") if metric.percent else (1.0, f" {metric.unit}" if metric.unit else "")
     )
-    best = tuple(
+    best = [
         (
             called[row.group],
             first_page(row),
@@ -120,8 +108,9 @@ def first_rows(rows: Sequence[Row]) -> FirstRows | None:
             row.group in better,
         )
         for row in board[:MOST]
-    )
-    return FirstRows(title(board), metric.label, best, max(0, len(board) - MOST))
+    ]
+    left = max(0, len(board) - MOST)
+    return {"title": title(board), "metric": metric.label, "rows": best, "left": left}
 
 
 STATIC = (

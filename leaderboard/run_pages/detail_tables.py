@@ -227,29 +227,15 @@ def shaped(shape: TypeAdapter[T], value: Any) -> T | None:
 COMMAND = "uedp-bench run spec.yaml --out runs"
 
 
-@dataclass(frozen=True)
-class Repeat:
-    """Directions for repeating a run.
+def repeat(spec: RunSpec) -> dict[str, Any]:
+    """Everything that a reader needs to repeat a run.
 
-    Attributes:
-        yaml: spec that `uedp-bench run` reads.
-        link: spec as a link that browsers save.
-        command: command that runs `spec.yaml`.
-        needs: files and packages needed first, in words.
-        set: parameters of the mechanism that differ from their defaults, as text.
-        parameters: all parameters with their meaning.
+    Returns:
+        `yaml`: spec that `uedp-bench run` reads, with a `link` that browsers save; `command` that
+        runs it; `needs`: files and packages needed first, in words; `set`: parameters of the
+        mechanism that differ from their defaults, as text; `parameters`: table of all, with their
+        meaning.
     """
-
-    yaml: str
-    link: str
-    command: str
-    needs: tuple[str, ...]
-    set: tuple[str, ...]
-    parameters: Table
-
-
-def repeat(spec: RunSpec) -> Repeat:
-    """Everything that a reader needs to repeat a run."""
     written = spec_yaml(spec)
     parts = list(_components(spec))
     fields_of = {(kind, part.name): _fields(kind, part.name) for kind, part in parts}
@@ -274,14 +260,14 @@ def repeat(spec: RunSpec) -> Repeat:
         for name, value in part.params.items()
     ]
     head = ("", "component", "parameter", "value", "meaning")
-    return Repeat(
-        written,
-        f"data:text/yaml;charset=utf-8,{quote(written, errors='replace')}",
-        COMMAND,
-        tuple(dict.fromkeys(needs)),
-        tuple(differing),
-        table("all parameters, defaults among them", head, rows),
-    )
+    return {
+        "yaml": written,
+        "link": f"data:text/yaml;charset=utf-8,{quote(written, errors='replace')}",
+        "command": COMMAND,
+        "needs": list(dict.fromkeys(needs)),
+        "set": differing,
+        "parameters": table("all parameters, defaults among them", head, rows),
+    }
 
 
 def spec_yaml(spec: RunSpec) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
@@ -60,22 +59,14 @@ class _Planted(BaseModel):
 _PLANTED = TypeAdapter(list[_Planted])
 
 
-@dataclass(frozen=True)
-class Samples:
-    """Tables of samples.
+def samples(result: Result) -> dict[str, tuple[Table, ...]]:
+    """Tables of samples of all attacks of a run.
 
-    Attributes:
-        planted: texts that attacks planted and the release gives back.
-        read: private texts beside the readings of attacks.
+    Returns:
+        `planted`: texts that attacks planted and the release gives back; `read`: private texts
+        beside the readings of attacks.
     """
-
-    planted: tuple[Table, ...]
-    read: tuple[Table, ...]
-
-
-def samples(result: Result) -> Samples:
-    """Samples of all attacks of a run."""
-    return Samples(tuple(_planted(result.details)), tuple(_read(result.samples)))
+    return {"planted": tuple(_planted(result.details)), "read": tuple(_read(result.samples))}
 
 
 def _read(samples: Mapping[str, Sequence[Sample]]) -> Iterator[Table]:

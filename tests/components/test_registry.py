@@ -67,7 +67,7 @@ def test_no_surface_calls_a_stated_epsilon_proven(stated: tuple[Result, Path]) -
     assert (cells["proven ε"], cells["stated ε"]) == ("–", "0.10 user (δ = 0)")
     assert "proven.user" not in to_csv(rows) and "stated.user" in to_csv(rows)
     best = first_rows(rows)
-    assert best is not None and best.rows[0][2].startswith("not proven")
+    assert best["rows"][0][2].startswith("not proven")
     assert _epsilons(rows[0]) == {}
     assert card(result.guarantees[0]).tone == "warn"
     assert in_words(result)[0].text.startswith("Without any proven protection")

@@ -102,9 +102,7 @@ def test_every_surface_marks_it():
     assert f';color:#b3261e">40.0 ±0.0<br>{BETTER}' in sheet_html(left)
     data = page_data(rows, {run.id: run for run in runs})
     assert [row["better"] for row in data["rows"]] == [True, False]
-    first = first_rows(rows)
-    assert first is not None
-    assert [one[-1] for one in first.rows] == [True, False]
+    assert [one[-1] for one in first_rows(rows)["rows"]] == [True, False]
     files = Contents().files(runs, lambda name: "").files
     pages = {name: str(files[name].make()) for name in files if name.endswith(".html")}
     assert all("under-trained" in page for name, page in pages.items() if name.startswith("runs/"))

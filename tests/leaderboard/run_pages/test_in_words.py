@@ -10,7 +10,7 @@ from board_results import bound, promise, seeds
 from uedp_bench.contracts.results import MOST_SAMPLE_TEXT, Estimate, Sample
 from uedp_bench.leaderboard.rows import aggregate
 from uedp_bench.leaderboard.run_pages.in_words import in_words
-from uedp_bench.leaderboard.run_pages.run_page import Samples, run_context, samples
+from uedp_bench.leaderboard.run_pages.run_page import run_context, samples
 
 NOTHING = promise("proven", math.inf)
 
@@ -124,7 +124,7 @@ def canary(text, rank, **more):
 
 
 def planted(details):
-    return samples(run(60.0).model_copy(update={"details": details})).planted
+    return samples(run(60.0).model_copy(update={"details": details}))["planted"]
 
 
 def test_samples_are_planted_texts_that_come_back():
@@ -143,10 +143,10 @@ def test_samples_are_planted_texts_that_come_back():
 
 def test_samples_are_texts_beside_what_was_read_of_them():
     read = {"word-reconstruction": (Sample(private="Ann is <ill>", seen="x is y", read="Ann"),)}
-    (table,) = samples(run(60.0).model_copy(update={"samples": read})).read
+    (table,) = samples(run(60.0).model_copy(update={"samples": read}))["read"]
     assert table.caption == "word-reconstruction"
     assert table.rows == (("Ann is <ill>", "x is y", "Ann"),)
-    assert samples(run(60.0)) == Samples((), ())
+    assert samples(run(60.0)) == {"planted": (), "read": ()}
 
 
 def test_long_samples_are_cut():
@@ -160,5 +160,5 @@ def test_the_page_has_both():
     one = run(60.0, promise("proven", 8.0), details=details)
     context = run_context(one, aggregate([one])[0])
     assert context["in_words"][0].text.startswith("At a proven ε of 8.00 for a person")
-    assert context["samples"].planted[0].rows[0][0] == "said"
+    assert context["samples"]["planted"][0].rows[0][0] == "said"
     assert context["mechanisms"] == ["user-dp"]

@@ -270,20 +270,20 @@ def test_the_page_says_how_to_repeat_the_run(page):
 
 def test_what_must_be_there_first_is_told():
     result = first_results()["reproductions/dpnr-ag", "dpnr"]
-    needs = repeat(result.spec).needs
+    needs = repeat(result.spec)["needs"]
     assert any(need.startswith("source dpnlp-ag reads ") for need in needs)
     assert not any("lstm" in need for need in needs)
     strange = spec(mechanism="word-dropout", path="x.txt")
     assert any("mechanism word-dropout is no component" in need and "--plugin" in need
-               for need in repeat(strange).needs)  # fmt: skip
-    assert "noise_multiplier = 0.895" in repeat(strange).set
+               for need in repeat(strange)["needs"])  # fmt: skip
+    assert "noise_multiplier = 0.895" in repeat(strange)["set"]
 
 
 def test_only_what_differs_from_defaults_is_named_in_the_title():
     repetition = repeat(first_results()["quickstart", "user-dp"].spec)
-    assert "rounds = 36" in repetition.set
-    assert not any(one.startswith(("sampling", "local_epochs")) for one in repetition.set)
-    assert len(repetition.parameters.rows) > 30
+    assert "rounds = 36" in repetition["set"]
+    assert not any(one.startswith(("sampling", "local_epochs")) for one in repetition["set"])
+    assert len(repetition["parameters"].rows) > 30
 
 
 # ------------------------------------------------------------------------------------------- words
