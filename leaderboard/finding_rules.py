@@ -342,20 +342,16 @@ def under_trained(board: Board) -> Sequence[Finding]:
                     board, (row, bare), strength)]  # fmt: skip
 
 
-def learned_nothing(board: Board) -> Sequence[Finding]:
+def learned_nothing(board: Board) -> Iterator[Finding]:
     """Rows that claim a finite epsilon, and are worse than what needs no private text."""
-    return list(_idle(board))
-
-
-def _idle(board: Board) -> Iterator[Finding]:
     larger = headline(board[0])[1]
     called, dots = names(board), _utilities(board)
     for row in board:
         claims, stat = guarantees(row, "claimed"), leading(row)
-        if row.learned is not False or not claims or stat is None or not row.floors:
+        if row.learned is not False or not claims or not row.floors:
             continue
         # A budget that nobody would call protection makes no finding.
-        if claims[0].epsilon > BUDGET or not math.isfinite(stat.value):
+        if claims[0].epsilon > BUDGET or stat is None or not math.isfinite(stat.value):
             continue
         name = (max if larger else min)(row.floors, key=lambda one: row.floors[one].value)
         floor = row.floors[name].value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from uedp_bench.components.metric import Metric
@@ -204,7 +204,7 @@ class Finding:
         return generated(self.board)
 
 
-Rule = Callable[[Board], Sequence[Finding]]
+Rule = Callable[[Board], Iterable[Finding]]
 """Search for findings among the rows of one board."""
 
 
