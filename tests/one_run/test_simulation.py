@@ -14,7 +14,7 @@ from uedp_bench.contracts.source import CorpusStats
 from uedp_bench.one_run.components import build
 from uedp_bench.one_run.planting import forget_corpora, load_corpus, public_sizes
 from uedp_bench.one_run.preparing import Execution
-from uedp_bench.one_run.private_data import KEY, PUBLIC, counts_sizes, covers
+from uedp_bench.one_run.private_data import KEY, PUBLIC, counts_sizes
 from uedp_bench.one_run.runner import execute
 from uedp_bench.spec.grid import expand
 from uedp_bench.spec.spec import parse_spec
@@ -112,6 +112,11 @@ def pairs(tmp_path_factory):
             second = run(folder, rows(26, 4, "unheard"), spec)
             out[name] = first, second
     return out
+
+
+def covers(names, path):
+    """True if the dotted path of a value is named, by itself or by what it is a part of."""
+    return any(path == name or path.startswith(f"{name}.") for name in names)
 
 
 @pytest.mark.parametrize("name", ["next", "classes"])

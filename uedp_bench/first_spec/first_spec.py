@@ -99,7 +99,6 @@ class FirstSpec:
     """A spec and where it comes from.
 
     Attributes:
-        task: its task.
         facts: lines about the file.
         guesses: lines about guesses, each with the option that overrides it.
         suggestion: parts of the spec.
@@ -107,7 +106,6 @@ class FirstSpec:
         measured: measurements of the rows.
     """
 
-    task: str
     facts: tuple[str, ...]
     guesses: tuple[str, ...]
     suggestion: Suggestion
@@ -209,7 +207,7 @@ def first_spec(
     guesses = (f"{_why(chosen, task)}", *origin.guesses, *_units(measured), *_unknown(measured))
     guesses += tuple(f"left out: {line}" for line in suggestion.left_out)
     facts = (*origin.facts, *measured.lines)
-    return FirstSpec(chosen, facts, guesses, suggestion, origin, measured)
+    return FirstSpec(facts, guesses, suggestion, origin, measured)
 
 
 def _why(chosen: str, wanted: str | None) -> str:

@@ -315,13 +315,11 @@ class PlantedFolder:
     """Planted corpus and its coins in a folder.
 
     Attributes:
-        folder: folder of the files.
         rows: number of rows written, by split.
         summary: lines about what the attacks planted, and their notes on it.
         commitment: hash of the coins.
     """
 
-    folder: Path
     rows: dict[str, int]
     summary: tuple[str, ...]
     commitment: str
@@ -371,7 +369,7 @@ def plant_folder(spec: Spec, folder: Path, *, commit: bool = False) -> PlantedFo
         write_atomically(folder / COMMITMENT, f"{coins.commitment}\n")
     write_atomically(folder / ATTACK, _attack_spec(spec, run, folder))
     summary = tuple(_summary(data, planted_corpus))
-    return PlantedFolder(folder, rows, summary, coins.commitment)
+    return PlantedFolder(rows, summary, coins.commitment)
 
 
 def one_run(spec: Spec) -> RunSpec:

@@ -12,7 +12,7 @@ asked once: what cannot be asked again was not saved.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,11 +71,6 @@ def counts_sizes(pipeline: Pipeline, stats: CorpusStats) -> bool:
         stats, public=True, downstream=None if later is None else replace(later, public=True)
     )
     return pipeline.refusals(stats) != pipeline.refusals(public_stats)
-
-
-def covers(names: Iterable[str], path: str) -> bool:
-    """True if the dotted path of a value is named, by itself or by what it is a part of."""
-    return any(path == name or path.startswith(f"{name}.") for name in names)
 
 
 def _names(result: Result, task: type[Task[Any]], counted_sizes: bool) -> Iterator[str]:
