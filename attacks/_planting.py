@@ -34,10 +34,9 @@ def frequent_words(texts: Iterable[str], size: int) -> tuple[str, ...]:
     Frequent words are in any vocabulary made from the same text; lower-case ones survive
     lower-casing, alphabetic ones the removal of punctuation. Ties are broken alphabetically.
     """
-    counts = Counter(word for text in texts for word in text.split())
     usable = [
         (-count, word)
-        for word, count in counts.items()
+        for word, count in Counter(word for text in texts for word in text.split()).items()
         if len(word) > 1 and word.isalpha() and word == word.lower()
     ]
     return tuple(word for _, word in sorted(usable)[:size])
@@ -202,8 +201,7 @@ def sharers_and_rows(
     Returns:
         The number of sharers with at least one replaced row, and the rows.
     """
-    sharing = users[rng.random(len(users)) < rates[0]]
-    owner, rows = corpus.rows_of_user.take(sharing)
+    owner, rows = corpus.rows_of_user.take(users[rng.random(len(users)) < rates[0]])
     hit = (rng.random(len(rows)) < rates[1]) & free[rows]
     return len(np.unique(owner[hit])), rows[hit]
 
@@ -231,8 +229,7 @@ def drawn_users_and_rows(
         InputError: if too few users have that many free rows.
     """
     users, each = sizes
-    have = np.bincount(corpus.users[free], minlength=corpus.user_count)
-    able = np.flatnonzero(have >= each)
+    able = np.flatnonzero(np.bincount(corpus.users[free], minlength=corpus.user_count) >= each)
     if len(able) < users:
         raise InputError(
             f"secret-sharer.entity_spreads: a spread of {users - 1} needs {users} users of the "
@@ -241,8 +238,7 @@ def drawn_users_and_rows(
     fresh, rest = able[~taken[able]], able[taken[able]]
     chosen = rng.choice(fresh, min(users, len(fresh)), replace=False)
     if len(chosen) < users:
-        more = rng.choice(rest, users - len(chosen), replace=False)
-        chosen = np.concatenate([chosen, more])
+        chosen = np.concatenate([chosen, rng.choice(rest, users - len(chosen), replace=False)])
     owner, rows = corpus.rows_of_user.take(chosen)
     owner, rows = owner[free[rows]], rows[free[rows]]
     order = np.lexsort([rng.random(len(rows)), owner])  # shuffled within each user

@@ -113,8 +113,7 @@ class Decoys:
     def draw(self, fact: Fact, count: int, rng: np.random.Generator) -> list[str] | None:
         """(count,) different decoys; None if there are not so many."""
         own = self._own[fact.user]
-        alike = self._alike[self._kind(fact)]
-        others = [value for form, value in alike.items() if form not in own]
+        others = [value for form, value in self._alike[self._kind(fact)].items() if form not in own]
         if len(others) < count:
             return None
         return [others[i] for i in rng.permutation(len(others))[:count].tolist()]
@@ -145,8 +144,7 @@ def filled(corpus: Corpus, places: Sequence[Place], fillers: Sequence[str]) -> C
         ]
     columns = np.array(pieces, dtype=np.int64).reshape(-1, 6)
     columns = columns[columns[:, 1] < columns[:, 2]]
-    changed = np.ones(len(texts), dtype=bool)
-    return rows.with_texts(texts, alignment=Alignment(changed, *columns.T))
+    return rows.with_texts(texts, alignment=Alignment(np.ones(len(texts), dtype=bool), *columns.T))
 
 
 def shared_words(corpus: Corpus, fact: Fact, values: Sequence[str]) -> IntArray:
@@ -283,9 +281,9 @@ class AnnotationLeak(Attack[AnnotationLeakParams]):
         train, held = corpus.where("train"), corpus.where("held_out")
         everybody = np.unique(corpus.users[train]).tolist()
         sides = {
-            "members": self._side(release, corpus, _Who(train, planted.members, everybody), rng),
+            "members": self._side(release, corpus, (train, planted.members, everybody), rng),
             "held_out": self._side(
-                release, corpus, _Who(held, planted.outsiders, planted.outsiders), rng
+                release, corpus, (held, planted.outsiders, planted.outsiders), rng
             ),
         }
         fact_counts = {name: side.counts for name, side in sides.items()}
@@ -319,7 +317,7 @@ class AnnotationLeak(Attack[AnnotationLeakParams]):
         self,
         release: RowScorer,
         corpus: Corpus,
-        who: tuple[Any, Any, Any],
+        who: tuple[BoolArray, Sequence[int], Sequence[int]],
         rng: np.random.Generator,
     ) -> _Side:
         """Exposures of facts of some users in their rows; decoys are of the users named last."""
@@ -331,28 +329,18 @@ class AnnotationLeak(Attack[AnnotationLeakParams]):
         decoys = Decoys(alike, frequency)
         ready = [(fact, decoys.draw(fact, p.decoys, rng)) for fact in facts]
         chosen = [(fact, [fact.value, *other]) for fact, other in ready if other is not None]
-        drawn = sorted(rng.permutation(len(chosen))[: p.facts].tolist())
-        lists = [chosen[i] for i in drawn]
+        lists = [chosen[i] for i in sorted(rng.permutation(len(chosen))[: p.facts].tolist())]
         losses = _losses(release, corpus, lists)
         scored = np.flatnonzero(np.isfinite(losses).all(axis=1))
         fits = [-shared_words(corpus, *lists[i]).astype(np.float64) for i in scored.tolist()]
-        table = np.array(fits).reshape(-1, p.decoys + 1)
         return _Side(
             exposures=_exposures(losses[scored], rng),
-            without_model=_exposures(table, rng),
+            without_model=_exposures(np.array(fits).reshape(-1, p.decoys + 1), rng),
             users=np.array([lists[i][0].user for i in scored.tolist()], dtype=np.int64),
             counts={
                 "in_text": len(facts), "with_decoys": len(chosen), "asked": len(scored)
             },
         )  # fmt: skip
-
-
-class _Who(NamedTuple):
-    """Users whose facts are scored: their rows, the users, and users whose values are decoys."""
-
-    rows: BoolArray
-    users: Sequence[int]
-    others: Sequence[int]
 
 
 class _Side(NamedTuple):
@@ -361,7 +349,6 @@ class _Side(NamedTuple):
     exposures: FloatArray
     without_model: FloatArray
     users: Any
-
     counts: dict[str, int]
 
 
@@ -394,8 +381,7 @@ def _exposures(losses: FloatArray, rng: np.random.Generator) -> FloatArray:
     So the rank of a value that is exchangeable with the others is uniform, and exactly so.
     """
     order = np.lexsort((rng.random(losses.shape), losses), axis=-1)
-    ranks = 1 + np.argmax(order == 0, axis=1)
-    return _exposure(ranks, losses.shape[1] - 1)
+    return _exposure(1 + np.argmax(order == 0, axis=1), losses.shape[1] - 1)
 
 
 def _exposure(ranks: Any, decoys: int) -> FloatArray:

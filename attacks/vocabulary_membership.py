@@ -150,8 +150,7 @@ class VocabularyMembership(Attack[VocabularyMembershipParams]):
 
 def _vocabulary(release: Release) -> Vocabulary | None:
     """Vocabulary of the release; None where it reads vectors, or its encoder is frozen."""
-    vocabulary: Vocabulary | None = release.vocabulary if isinstance(release, Tokenised) else None
-    return vocabulary
+    return release.vocabulary if isinstance(release, Tokenised) else None
 
 
 def pieces_of(names: Sequence[str], vocabulary: Vocabulary) -> IntArray:

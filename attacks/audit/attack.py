@@ -42,23 +42,10 @@ from uedp_bench.attacks.audit.scores import (
     update_scores,
     with_texts_in,
 )
-from uedp_bench.attacks.audit.trials import (
-    Sides,
-    Target,
-    Trials,
-    headline,
-    lower_bounds,
-)
+from uedp_bench.attacks.audit.trials import Sides, Target, Trials, headline, lower_bounds
 
 if TYPE_CHECKING:
-    from uedp_bench.api import (
-        BoolArray,
-        Corpus,
-        FloatArray,
-        LowerBound,
-        Release,
-        StoredLeakage,
-    )
+    from uedp_bench.api import BoolArray, Corpus, FloatArray, LowerBound, Release, StoredLeakage
     from uedp_bench.api.events import PrivacyEvent, PrivacyUnit
 
 NOT_INJECTED = (
@@ -368,11 +355,7 @@ class Audit(Attack[AuditParams]):
         return tuple(np.sort(np.concatenate(out)).tolist())
 
     def _targets(self, *, of_records: bool) -> tuple[Target, ...]:
-        """The guarantees that the canaries speak of, the main one first.
-
-        Args:
-            of_records: True if every canary user has one row.
-        """
+        """The guarantees that the canaries speak of, the main one first."""
         p = self.params
         if p.canary == "entity":
             spread = p.spread or 0

@@ -221,8 +221,7 @@ def word_pool(corpus: Corpus, size: int, design: Design, canaries: int) -> WordP
     if design == "rare-suffix":
         suffix_words = words[-max(2, len(words) // RAREST) :]
     if design == "own-word":
-        trained = corpus.only("train").texts
-        counts = Counter(word for text in trained for word in set(text.split()))
+        counts = Counter(word for text in corpus.only("train").texts for word in set(text.split()))
         suffix_words = tuple(sorted(words, key=lambda word: counts[word])[:canaries])
         if len(suffix_words) < canaries:
             raise InputError(

@@ -57,7 +57,8 @@ def assemble(fragments: Iterable[Fragment], rules: Rules) -> list[Words]:
     if rules.overlap < 1:
         raise InputError(f"fragments are joined by {rules.overlap} words; at least 1 is needed")
     kinds = sorted(set(fragments), key=lambda kind: (-len(kind[0]), kind))
-    forward, backward = _Growth(kinds, rules), _Growth([_turned(kind) for kind in kinds], rules)
+    turned = [(words[::-1], translation) for words, translation in kinds]  # from right to left
+    forward, backward = _Growth(kinds, rules), _Growth(turned, rules)
     runs: list[Words] = []
     held = _Held(kinds)
     for at, (words, _) in enumerate(kinds):
@@ -132,11 +133,6 @@ class _Growth:
             if best is not None:
                 return best
         return None
-
-
-def _turned(kind: Fragment) -> Fragment:
-    """A fragment whose words run from right to left; its translation stays as it is."""
-    return kind[0][::-1], kind[1]
 
 
 def _overlap(one: Words, other: Words) -> bool:

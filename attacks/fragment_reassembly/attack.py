@@ -173,8 +173,7 @@ def _joined(ending: Sequence[list[int]], sentences: Sentences) -> tuple[list[boo
     for at, pairs in enumerate(sentences.facts):
         for start, last in pairs:
             lengths = ending[at]
-            ends = range(last, len(lengths))
-            joined.append(any(end - lengths[end] + 1 <= start for end in ends))
+            joined.append(any(end - lengths[end] + 1 <= start for end in range(last, len(lengths))))
             owner.append(at)
     return joined, owner
 
@@ -186,8 +185,7 @@ def _mentioned(rows: Corpus) -> dict[int, list[tuple[int, int]]]:
         text = rows.texts[row]
         begun = start > 0 and not text[start - 1].isspace()  # within a word
         first = len(words_of(text[:start])) - begun
-        last = len(words_of(text[:end])) - 1
-        word_spans.setdefault(row, []).append((first, last))
+        word_spans.setdefault(row, []).append((first, len(words_of(text[:end])) - 1))
     return word_spans
 
 
@@ -294,8 +292,11 @@ class FragmentReassembly(Attack[FragmentReassemblyParams]):
         origin = _private(shown).origin
         rows = corpus.only("train", "valid")
         documents = or_alone(rows.users)
-        sought = _half(documents, run.shared(self.name, "half"))
-        others = _of_others(origin, rows, sought)
+        every = np.unique(documents)
+        drawn = run.shared(self.name, "half").permutation(every)[: max(1, len(every) // 2)]
+        sought = np.isin(documents, drawn)
+        # Fragments of no row that is looked for, where fragments have origins.
+        others = None if (origin < 0).all() else ~np.isin(origin, rows.origin[sought])
         metrics_by_side: dict[str, dict[str, Estimate]] = {}
         search_details: dict[str, Any] = {"floor": ONE_DOCUMENT if sought.all() else NO_ORIGIN}
         for number, side in enumerate(("text", "target")):
@@ -326,7 +327,7 @@ class FragmentReassembly(Attack[FragmentReassemblyParams]):
             **search_details,
             "fragments": len(fragments),
             "different_fragments": len(set(fragments)),
-            "documents": len(np.unique(documents)),
+            "documents": len(every),
             "targets": {n: e.model_dump(mode="json") for n, e in metrics_by_side["target"].items()},
         }
         return Leakage(metrics_by_side["text"], details)
@@ -345,9 +346,8 @@ def _sentences(
     looked = rows.take(np.flatnonzero(sought))
     its = looked.texts if side == "text" else looked.targets or ()
     every = rows.texts if side == "text" else rows.targets or ()
-    documents = or_alone(rows.users)[sought]
     return (
-        Sentences.from_rows(looked, its, documents, longest),
+        Sentences.from_rows(looked, its, or_alone(rows.users)[sought], longest),
         CommonRuns({words_of(text) for text in every}),
     )
 
@@ -366,17 +366,3 @@ def _untagged(text: str) -> tuple[str, ...]:
     words = text.split()
     tagged = (*words[:1], *words[-1:]) == TranslationModel.TAGS
     return words_of(" ".join(words[1:-1] if tagged else words))
-
-
-def _half(documents: IntArray, rng: np.random.Generator) -> BoolArray:
-    """(rows,) True for rows of a random half of the documents, one document at least."""
-    every = np.unique(documents)
-    drawn = rng.permutation(every)[: max(1, len(every) // 2)]
-    return np.isin(documents, drawn)
-
-
-def _of_others(origin: IntArray, rows: Corpus, sought: BoolArray) -> BoolArray | None:
-    """(fragments,) True where a fragment is of no row that is looked for; None without origins."""
-    if (origin < 0).all():
-        return None
-    return ~np.isin(origin, rows.origin[sought])

@@ -230,7 +230,11 @@ class GradientInversion(Attack[GradientInversionParams]):
         target = Target.from_release(trained, corpus)
         rng = run.shared("attack", self.name)
         reading = Reading(target, self.params.false_tokens)
-        short = self._short(trained, target, run)
+        p = self.params
+        short = ShortRows(
+            trained, target, p.order_messages, p.order_words, p.orders, run.device,
+            run.shared("attack", self.name, "order"),
+        )  # fmt: skip
         for number, each in enumerate(seen):
             run.progress(f"attack {self.name}", number, len(seen))
             tokens = reading.read(each)
@@ -249,13 +253,6 @@ class GradientInversion(Attack[GradientInversionParams]):
                 **short.details(),
             },
         )
-
-    def _short(self, release: TrainedRelease, target: Target, run: Run) -> ShortRows:
-        p = self.params
-        return ShortRows(
-            release, target, p.order_messages, p.order_words, p.orders, run.device,
-            run.shared("attack", self.name, "order"),
-        )  # fmt: skip
 
 
 def _trained(release: Release) -> Release:

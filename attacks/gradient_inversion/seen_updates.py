@@ -183,8 +183,7 @@ class PrivateRows:
     def rows_of(self, party: str) -> IntArray:
         """Rows that a party holds."""
         number, role = number_of(party), role_of(party)
-        rows: IntArray = np.flatnonzero(self.groups.get(role, self.users) == number)
-        return rows
+        return np.flatnonzero(self.groups.get(role, self.users) == number)
 
     def tokens_of(self, parties: Iterable[str]) -> IntArray:
         """Different tokens of the rows of some parties."""

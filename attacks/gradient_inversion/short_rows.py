@@ -125,8 +125,7 @@ def likeliest_order(
     if math.factorial(len(tokens)) <= budget:
         every = list(permutations(tokens))
         cosines = likeness(every)
-        start = every[int(cosines.argmax())]
-        return _climbed(start, float(cosines.max()), likeness, budget)[0]
+        return _climbed(every[int(cosines.argmax())], float(cosines.max()), likeness, budget)[0]
     while likeness.evaluations < budget:
         starts = [tuple(rng.permutation(tokens).tolist()) for _ in range(32)]
         cosines = likeness(starts)

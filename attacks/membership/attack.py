@@ -301,7 +301,6 @@ class Membership(Attack[MembershipParams]):
         if (most := auc_of_most_records(judged, rng)) is not None:
             metrics["auc_user_most_records"] = most
         notes = [*details["notes"], *about["notes"], *score_details["notes"]]
-        users = {"members": len(planted.members), "non_members": len(planted.non_members)}
         return Leakage(
             metrics,
             {
@@ -309,7 +308,7 @@ class Membership(Attack[MembershipParams]):
                 **about,
                 **score_details,
                 "notes": notes,
-                "users": users,
+                "users": {"members": len(planted.members), "non_members": len(planted.non_members)},
                 "groups": user_groups(judged, records, corpus, planted, rng),
                 "judged": judged_users(records, planted, corpus).model_dump(),
                 "records_replaced_by_other_attacks": replaced,

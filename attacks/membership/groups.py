@@ -116,8 +116,7 @@ def user_groups(
 
 def _counts(users: UserScores, corpus: Corpus, planted: PlantedMembership) -> IntArray:
     """(users,) records that each trains with; other attacks replaced some of members alone."""
-    owners = corpus.users[np.array(planted.rows, dtype=np.int64)]
-    return np.bincount(owners)[users.numbers]
+    return np.bincount(corpus.users[np.array(planted.rows, dtype=np.int64)])[users.numbers]
 
 
 def _large_groups(
@@ -154,12 +153,7 @@ def _columns(
 
 
 def _most_common(records: Records, values: IntArray) -> IntArray:
-    """(users,) the commonest value of each user's records, the first of several; -1 for none.
-
-    Args:
-        records: records that were scored.
-        values: (records,) index of a name, -1 for unknown.
-    """
+    """(users,) the commonest value of each user's records, the first of several; -1 for none."""
     users, owners = np.unique(records.users, return_inverse=True)
     pairs = np.stack([owners, values], axis=1)[values >= 0]
     unique, counts = np.unique(pairs, axis=0, return_counts=True)

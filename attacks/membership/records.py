@@ -154,8 +154,7 @@ def records_of(planted: PlantedMembership, corpus: Corpus) -> tuple[Records, int
     every = Records(
         rows, [corpus.texts[row] for row in planted.rows], users, np.isin(users, planted.members)
     )
-    left = every.only(same, "that no other attack replaced")
-    return left, int((~same).sum())
+    return every.only(same, "that no other attack replaced"), int((~same).sum())
 
 
 FEATURES = 2**14

@@ -325,6 +325,5 @@ def _reference_users(corpus: Corpus, reference_rows: int, run: Run) -> tuple[str
         usable = corpus.where(split) & (corpus.users >= 0) & ~np.isin(corpus.users, private)
         if usable.sum() >= least:
             users, most = distinct(corpus.users[usable]), max(1, len(private))
-            rng = run.shared("membership", "reference")
-            return split, np.sort(rng.permutation(users)[:most])
+            return split, np.sort(run.shared("membership", "reference").permutation(users)[:most])
     return None

@@ -11,15 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from uedp_bench.api import (
-    Attack,
-    CapabilityError,
-    Estimate,
-    InputError,
-    Leakage,
-    Metric,
-    Planted,
-)
+from uedp_bench.api import Attack, CapabilityError, Estimate, InputError, Leakage, Metric, Planted
 from uedp_bench.api.capabilities import Encoder, Published
 from uedp_bench.api.statistics import mean_estimate
 from uedp_bench.attacks._language_model import (
@@ -201,8 +193,7 @@ class Reidentify(Attack[ReidentifyParams]):
         metrics: dict[str, Estimate] = {}
         for suffix, texts in sides.items():
             links = judge(model, known_texts, [texts[one] for one in people], people, run)
-            rng = run.shared("reidentify", "halves")
-            metrics |= link_metrics(links, suffix, rng)
+            metrics |= link_metrics(links, suffix, run.shared("reidentify", "halves"))
         return metrics | model.metrics(), {"people": len(people), "language_model": model.report()}
 
     def _link(self, published: Corpus, corpus: Corpus, run: Run) -> _Linked:
@@ -276,8 +267,7 @@ def _by_author(texts: Sequence[str], owner: IntArray, authors: int) -> list[list
 
 def _usable(corpus: Corpus) -> BoolArray:
     """(rows,) documents of the train split that no attack planted."""
-    usable: BoolArray = corpus.where("train") & (corpus.origin >= 0)
-    return usable
+    return corpus.where("train") & (corpus.origin >= 0)
 
 
 def _check_authors(authors: int) -> None:

@@ -132,8 +132,7 @@ def _table(
             "accuracy": accuracy.model_dump(mode="json"),
         }
         if code != present[0]:
-            pair = (inside, groups == present[0])
-            difference = _difference(correct, pair, users, rng)
+            difference = _difference(correct, (inside, groups == present[0]), users, rng)
             out[names[code]]["difference"] = difference.model_dump(mode="json")
     return out
 

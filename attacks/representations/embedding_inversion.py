@@ -84,8 +84,7 @@ def score_words(predict: Predictor, targets: Any, top: int, threshold: float) ->
         present = targets[block].toarray() > 0
         logits = predict(np.arange(targets.shape[0])[block])
         predicted = _probability(logits) >= threshold
-        order = np.argsort(-logits, axis=1, kind="stable")
-        ranked = np.take_along_axis(present, order, axis=1)
+        ranked = np.take_along_axis(present, np.argsort(-logits, axis=1, kind="stable"), axis=1)
         parts.append(
             (
                 _bits(logits, present),
@@ -118,8 +117,7 @@ def best_threshold(predict: Predictor, targets: Any) -> float:
 def _probability(logits: FloatArray) -> FloatArray:
     from scipy.special import expit
 
-    out: FloatArray = expit(logits)
-    return out
+    return expit(logits)
 
 
 def _bits(logits: FloatArray, present: BoolArray) -> FloatArray:
@@ -177,8 +175,7 @@ def fit_prior(train: LabelledWords, test: LabelledWords, labels: int) -> LabelPr
     held, held_rows = _counts(test, labels)
 
     def smoothed(weight: float) -> FloatArray:
-        out: FloatArray = (seen + weight * overall) / (rows + weight)[:, None]
-        return out
+        return (seen + weight * overall) / (rows + weight)[:, None]
 
     def loss(weight: float) -> float:
         p = smoothed(weight)
@@ -200,8 +197,7 @@ def _counts(words: LabelledWords, labels: int) -> tuple[FloatArray, FloatArray]:
 
 
 def _logits(p: FloatArray) -> FloatArray:
-    out: FloatArray = np.log(p) - np.log1p(-p)
-    return out
+    return np.log(p) - np.log1p(-p)
 
 
 _WORD = r"(?u)\b\w+\b"

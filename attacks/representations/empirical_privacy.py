@@ -114,11 +114,7 @@ def _one_minus(x: Estimate) -> Estimate:
 
 def describe(one: Inferred, rng: np.random.Generator) -> dict[str, Any]:
     """All numbers of one attacker, as JSON values; `by_class` is Table 5 of the paper."""
-    truth, guesses, users = (
-        one.truth[one.labelled],
-        one.guess[one.labelled],
-        one.users[one.labelled],
-    )
+    truth, guesses, users = (rows[one.labelled] for rows in (one.truth, one.guess, one.users))
     size = len(one.classes)
     table = np.bincount(truth * size + guesses, minlength=size * size).reshape(size, size)
     present = np.flatnonzero(table.sum(axis=1))
@@ -206,7 +202,7 @@ def projection(
         "method": method,
         "view": RELEASED,
         "rows": len(rows),
-        "points": _rounded(points),
+        "points": [[float(f"{value:.{DIGITS}g}") for value in row] for row in points.tolist()],
         **about,
         "attributes": coloured,
         **({} if label is None else {"labels": _legend(label, rows)}),
@@ -261,8 +257,3 @@ def _tsne(centred: FloatArray, start: FloatArray, perplexity: float) -> FloatArr
 
 def _legend(colour: Colour, rows: IntArray) -> dict[str, Any]:
     return {"classes": list(colour.classes), "labels": colour.codes[rows].tolist()}
-
-
-def _rounded(values: FloatArray) -> list[list[float]]:
-    """Nested lists of numbers with four significant digits."""
-    return [[float(f"{value:.{DIGITS}g}") for value in row] for row in values.tolist()]

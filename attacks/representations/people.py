@@ -197,8 +197,7 @@ def _risk_metrics(
     ]
     metrics = {"reidentification_risk": mean_estimate(risks(published, people), rng)}
     if original is not None:
-        risk = mean_estimate(risks(original, people), rng)
-        metrics["reidentification_risk_unprotected"] = risk
+        metrics["reidentification_risk_unprotected"] = mean_estimate(risks(original, people), rng)
     return metrics | {
         "reidentification_risk_shuffled": Estimate(value=float(np.mean(shuffled))),
         "reidentification_risk_chance": Estimate(value=1.0 / len(people.population)),

@@ -132,11 +132,10 @@ class GapPlanter:
                 free[hit] = False
             drawn = [words[i] for i in rng.integers(len(words), size=sum(GENERIC[layout])).tolist()]
             before, secret, after = _words_of(layout, words[first], drawn)
-            sharers = len(np.unique(users[hit]))
             secrets.append(
                 PlantedSecret(
                     layout=layout, before=before, secret=secret, after=after, copies=copies,
-                    occurrences=count, sharers=sharers,
+                    occurrences=count, sharers=len(np.unique(users[hit])),
                 )
             )  # fmt: skip
             rows.append(hit)
@@ -328,14 +327,7 @@ class SecretSharer(Attack[SecretSharerParams]):
     def _ranking(
         self, release: Any, words: tuple[str, ...], text: str, rng: np.random.Generator
     ) -> Ranking:
-        """One canary among random suffixes, or among all of them.
-
-        Args:
-            release: release that is attacked.
-            words: words of the pool.
-            text: text of the canary.
-            rng: random generator for its references.
-        """
+        """One canary among random suffixes, or among all of them."""
         prefix, suffix = split_canary(text, self.params.prefix_words)
         own = word_numbers(words, suffix)
         space = len(words) ** len(own)

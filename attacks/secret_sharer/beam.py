@@ -57,10 +57,6 @@ class _Search:
     steps: int = 0
 
 
-def _silent(done: int) -> None:
-    """Shows nothing."""
-
-
 @dataclass(frozen=True, eq=False)
 class BeamSearch:
     """The `width` most likely texts of `words` words that start with a prefix of one word or more.
@@ -91,15 +87,14 @@ class BeamSearch:
             self.generator.decode([*self.anchor, token]).split() for token in range(self._size)
         ]
         starts = np.array([len(words) > len(before) for words in after])
-        silent = np.array([words == before for words in after])
-        return starts, silent
+        return starts, np.array([words == before for words in after])
 
     def run(self, prefix: str, words: int) -> list[str]:
         """The most likely texts of `words` words, best first, words joined by single spaces."""
         return self.run_all([(prefix, words)])[0]
 
     def run_all(
-        self, starts: Sequence[tuple[str, int]], progress: Callable[[int], None] = _silent
+        self, starts: Sequence[tuple[str, int]], progress: Callable[[int], None] = lambda done: None
     ) -> list[list[str]]:
         """The texts that `run` finds for each prefix and number of words.
 

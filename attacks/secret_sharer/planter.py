@@ -208,8 +208,7 @@ class CanaryPlanter:
             notes.append("no word canary was drawn into any row: the corpus is too small for p_u")
         corpus = self._replaced(corpus, canaries, rows)
         canaries = self._detected(corpus, canaries, rows, notes)
-        planted = PlantedCanaries(canaries=tuple(canaries), words=words, notes=tuple(notes))
-        return corpus, planted
+        return corpus, PlantedCanaries(canaries=tuple(canaries), words=words, notes=tuple(notes))
 
     def _wanted(self, corpus: Corpus, size: int, notes: list[str]) -> list[WantedCanary]:
         """All canaries to plant among `size` rows, the rarest first."""

@@ -10,12 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from uedp_bench.api import Attack, CapabilityError, InputError, Leakage, Metric, Params, Planted
-from uedp_bench.api.capabilities import (
-    Classifier,
-    Compilable,
-    LabelOnly,
-    class_labels,
-)
+from uedp_bench.api.capabilities import Classifier, Compilable, LabelOnly, class_labels
 from uedp_bench.api.statistics import mean_estimate
 from uedp_bench.api.text import or_alone
 from uedp_bench.attacks._true_classes import true_classes
@@ -54,12 +49,7 @@ class ModelExtractionParams(Params):
 
 
 class _Queries(NamedTuple):
-    """Queries with their answers, and the test rows that judge the copy.
-
-    Attributes:
-        queries, test: features of public rows and of test rows.
-        answers, test_answers: (rows,) classes that the release assigns to them.
-    """
+    """Features of public rows and of test rows, and (rows,) the classes that the release gives."""
 
     queries: Any
     test: Any
@@ -198,8 +188,7 @@ def _copy(queries: _Queries, labels: IntArray) -> IntArray:
         return np.full(len(queries.test_answers), counts.argmax())
     some = np.isin(labels, learnable)
     scaler = MaxAbsScaler().fit(queries.queries)
-    strengths = {"C": np.logspace(-1, 3, 5)}
-    model = GridSearchCV(LogisticRegression(max_iter=500), strengths, cv=_FOLDS)
+    model = GridSearchCV(LogisticRegression(max_iter=500), {"C": np.logspace(-1, 3, 5)}, cv=_FOLDS)
     model.fit(scaler.transform(queries.queries)[some], labels[some])
     return np.asarray(model.predict(scaler.transform(queries.test)), dtype=np.int64)
 

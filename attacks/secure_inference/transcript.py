@@ -281,5 +281,4 @@ def chi_square_p(opened: ByteArray) -> float:
     """p-value of the chi-square test of all bytes against the uniform distribution."""
     from scipy.stats import chisquare
 
-    counts = np.bincount(opened.ravel(), minlength=256)
-    return float(chisquare(counts).pvalue)
+    return float(chisquare(np.bincount(opened.ravel(), minlength=256)).pvalue)

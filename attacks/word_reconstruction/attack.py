@@ -88,17 +88,13 @@ def aligned_rows(
         if row is None or not text:
             continue
         words, shown = split(corpus.texts[row]), text.split(" ")
-        replaced = _replaced_places(words, channel)
+        replaced = [i for i, word in enumerate(words) if channel is None or channel.find(word) >= 0]
         if channel is None and len(shown) != len(words):
             shown = text.split()  # lines, tabs and several spaces stay as they were
         if len(shown) == len(words):
             yield AlignedRow(row, [words[i] for i in replaced], replaced, shown)
         elif len(shown) == len(replaced):
             yield AlignedRow(row, [words[i] for i in replaced], list(range(len(replaced))), shown)
-
-
-def _replaced_places(words: Sequence[str], channel: WordChannel | None) -> list[int]:
-    return [i for i, word in enumerate(words) if channel is None or channel.find(word) >= 0]
 
 
 Guess = Callable[[str], str | None]
@@ -260,11 +256,9 @@ class WordReconstruction(Attack[WordReconstructionParams]):
         places = [(row, i) for row in aligned for i in range(len(row.original))]
         if not places:
             return {}, f"left out: {NO_WORDS}"
-        drawn = rng.permutation(len(places))[: p.masked_words]
-        chosen = [places[i] for i in drawn.tolist()]
+        chosen = [places[i] for i in rng.permutation(len(places))[: p.masked_words].tolist()]
         cases = [Case(row.published, row.at[i], row.original[i]) for row, i in chosen]
-        field = f"{self.name}.masked_model"
-        guesses = masked_guesses(p.masked_model, cases, run.device, field)
+        guesses = masked_guesses(p.masked_model, cases, run.device, f"{self.name}.masked_model")
         together = or_alone(rows.users)[[row.row for row, _ in chosen]]
         error = mean_estimate(~guesses.right, rng, together)
         possible = float(guesses.possible.mean())
@@ -330,15 +324,16 @@ class Learnt:
         """Errors of the adversaries, and details; `rng` draws the intervals."""
         posterior, halves = self.posterior, self.halves
         prior = posterior.prior
-        error, plug_in = posterior.errors(halves.tested), posterior.errors(halves.learnt)
+        error, error_map = posterior.errors(halves.tested)
+        plug_in, plug_in_map = posterior.errors(halves.learnt)
         guess, chosen = _nearest_guess(prior, halves, channel)
 
         def mean(values: FloatArray) -> Estimate:
             return ratio_estimate(values * prior.weight, prior.weight, rng)
 
         metrics = {
-            "inference_error": mean(error.posterior),
-            "inference_error_map": mean(error.best),
+            "inference_error": mean(error),
+            "inference_error_map": mean(error_map),
             "inference_error_nearest": mean(guess_errors(prior, halves.tested, guess)),
             "inference_error_prior": Estimate(value=float(1.0 - prior.weight.max())),
         }
@@ -348,8 +343,8 @@ class Learnt:
             "unknown": int((self.every.word < 0).sum()),
             "substitutes_seen": float(posterior.seen[halves.tested].mean(axis=1) @ prior.weight),
             "plug_in": {
-                "inference_error": float(plug_in.posterior @ prior.weight),
-                "inference_error_map": float(plug_in.best @ prior.weight),
+                "inference_error": float(plug_in @ prior.weight),
+                "inference_error_map": float(plug_in_map @ prior.weight),
             },
             "nearest_guesses": chosen,
         }

@@ -15,18 +15,6 @@ if TYPE_CHECKING:
     from uedp_bench.api import BoolArray
 
 
-class WordErrors(NamedTuple):
-    """Inference errors by word: how often the adversary is wrong where the word was put in.
-
-    Attributes:
-        posterior: (support,) of one that draws its guess from the posterior (equation 4).
-        best: (support,) of one that guesses the most likely word.
-    """
-
-    posterior: FloatArray
-    best: FloatArray
-
-
 @dataclass(frozen=True, eq=False)
 class Posterior:
     """The posterior g of equation (3), with the channel f estimated by sampling it.
@@ -65,17 +53,19 @@ class Posterior:
         guess[substitute[order][last]] = place[order][last]
         return Posterior(prior, key, probability, total > 0, guess)
 
-    def errors(self, drawn: IntArray) -> WordErrors:
-        """Errors on substitutes (support, draws) of the words of the prior."""
+    def errors(self, drawn: IntArray) -> tuple[FloatArray, FloatArray]:
+        """(support,) twice: share of substitutes (support, draws) whose word is guessed wrongly.
+
+        First by an adversary who draws the guess from the posterior (equation 4), then by one who
+        guesses the most likely word.
+        """
         support = len(self.prior.words)
         place = np.arange(support)[:, None]
         wanted = drawn * support + place
         at = np.minimum(np.searchsorted(self.key, wanted), len(self.key) - 1)
         probability_of_truth = np.where(self.key[at] == wanted, self.probability[at], 0.0)
         right = np.where(self.seen[drawn], probability_of_truth, self.prior.weight[:, None])
-        return WordErrors(
-            posterior=(1.0 - right).mean(axis=1), best=(self.guess[drawn] != place).mean(axis=1)
-        )
+        return (1.0 - right).mean(axis=1), (self.guess[drawn] != place).mean(axis=1)
 
 
 def guess_errors(prior: Prior, drawn: IntArray, guess: IntArray) -> FloatArray:
