@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -143,7 +142,6 @@ def threshold_for(noise: float, most: int, delta: float) -> float:
         max over t of 1 / sqrt(t) + noise * z_t, where all of t normal numbers are below z_t with
         probability 1 - delta (Gopi et al. 2020, arXiv:2002.09745, Theorem 5.1); not below 1.
     """
-    import numpy as np
     from scipy.special import ndtri_exp
 
     t = np.arange(1, most + 1, dtype=np.float64)
@@ -161,7 +159,6 @@ def unseen_mass(noise: float, most: int, threshold: float) -> float:
         most: items that a voter votes for, at most.
         threshold: bound that a noisy sum must exceed.
     """
-    import numpy as np
     from scipy.special import log_ndtr
 
     t = np.arange(1, most + 1, dtype=np.float64)
@@ -214,23 +211,6 @@ class UnionRecord(NamedTuple):
         )
 
 
-@dataclass(frozen=True)
-class NoisySums(Generic[Item]):
-    """Noisy sums of votes, and what was measured of them where votes and noise were added.
-
-    Attributes:
-        sums: every item with a vote, in order, and its noisy sum.
-        noise: deviation that the noise was drawn with.
-        norm: largest l2 norm of the votes of one voter.
-        most: largest number of items that one voter voted for.
-    """
-
-    sums: list[tuple[Item, float]]
-    noise: float
-    norm: float
-    most: int
-
-
 class NoisyUnion(NamedTuple):
     """Cap, weights and noise of votes.
 
@@ -268,24 +248,6 @@ class NoisyUnion(NamedTuple):
         Returns:
             that; the record of noise, votes and threshold as they were applied; and how many items
             had a vote, which is private.
-        """
-        noisy = self.noisy_sums(voters, run)
-        passed = passing(noisy.sums, self.threshold)
-        # Votes of a norm above 1 are hidden by less noise; a norm of 1 is one up to rounding.
-        excess = noisy.norm if noisy.norm > 1.0 + 1e-9 else 1.0
-        record = UnionRecord(
-            noisy.noise / excess,
-            max(self.most, noisy.most),
-            min([self.threshold, *passed.values()]),
-        )
-        return passed, record, len(noisy.sums)
-
-    def noisy_sums(self, voters: Mapping[int, Mapping[Item, int]], run: Run) -> NoisySums[Item]:
-        """Every item with a vote, in order, and its noisy sum.
-
-        Args:
-            voters: count of each item of each voter.
-            run: gives the draws of every voter and the noise.
 
         Raises:
             PrivacyError: if the sums do not have the noise that was to be added.
@@ -303,7 +265,13 @@ class NoisyUnion(NamedTuple):
         check_coordinates(len(voted))
         clear = np.array([sums[item] for item in voted])
         noisy, noise = add_normal(clear, self.noise, run.rng("noise"))
-        return NoisySums(list(zip(voted, noisy.tolist(), strict=True)), noise, norm, most)
+        passed = passing(zip(voted, noisy.tolist(), strict=True), self.threshold)
+        # Votes of a norm above 1 are hidden by less noise; a norm of 1 is one up to rounding.
+        excess = norm if norm > 1.0 + 1e-9 else 1.0
+        record = UnionRecord(
+            noise / excess, max(self.most, most), min([self.threshold, *passed.values()])
+        )
+        return passed, record, len(voted)
 
     def votes(self, counts: Mapping[Item, int], rng: np.random.Generator) -> dict[Item, float]:
         """The votes of one voter: a vector of norm 1, or of norm 0 where it has no item.

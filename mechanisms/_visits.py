@@ -43,8 +43,7 @@ class AsRead:
     @property
     def shape(self) -> Sequence[int]:
         """Shape of the array."""
-        shape: Sequence[int] = tuple(self.values.shape)
-        return shape
+        return tuple(self.values.shape)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """The array itself."""

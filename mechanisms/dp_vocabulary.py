@@ -240,15 +240,6 @@ class DPVocabulary(VocabularyMechanism[DPVocabularyParams]):
         )
         return passed, self._counted(applied)
 
-    def occurrences(self, voters: IntArray, words: Sequence[Sequence[str]]) -> Counter[str]:
-        """Count words among the first L of each voter (laplace), without noise.
-
-        Args:
-            voters: (rows,) whose each row is.
-            words: words of each row.
-        """
-        return Counter(itertools.chain.from_iterable(self._first_words(voters, words)))
-
     def _first_words(self, voters: IntArray, words: Sequence[Sequence[str]]) -> list[Sequence[str]]:
         """Words of each row that are among the first L of its voter."""
         most, left = self.params.words_per_unit, dict[int, int]()

@@ -350,8 +350,7 @@ def _note(
     run.note(**counts, simulation_only=list(counts))
     gold = corpus.layers.get("gold")
     if gold is None and corpus.detector is None:
-        every = np.ones(len(corpus), dtype=bool)
-        gold = Layer(corpus.entities, corpus.entity_types, every)
+        gold = Layer(corpus.entities, corpus.entity_types, np.ones(len(corpus), dtype=bool))
     if gold is not None and not gold.spans.lost and len(gold.spans):
         rows = ~corpus.where("public") & (corpus.origin >= 0)
         measured = measure(corpus.texts, gold, changed_layer(corpus.texts, new, compared), rows)

@@ -193,19 +193,17 @@ class Deidentify(PublishingMechanism[DeidentifyParams]):
         wanted = self.params.entity_types
         if wanted is None:
             return frozenset(range(len(types)))
+        own = self.params.detector
         for name in wanted:
             if name not in types:
+                finder = "corpus" if own == "corpus" else f"detector {own}"
                 near = nearest(name, types)
                 hint = f"did you mean {near!r}? " if near else ""
                 raise InputError(
-                    f"deidentify.entity_types: the {self._finds()} has no type {name!r}; {hint}"
+                    f"deidentify.entity_types: the {finder} has no type {name!r}; {hint}"
                     f"types: {', '.join(types) or 'none'}"
                 )
         return frozenset(types.index(name) for name in wanted)
-
-    def _finds(self) -> str:
-        own = self.params.detector
-        return "corpus" if own == "corpus" else f"detector {own}"
 
     def _finding(self, corpus: Corpus) -> Layer:
         """Spans of original text that it replaces; surfaces on the list have the type LISTED."""
@@ -256,8 +254,7 @@ def _note_detection(corpus: Corpus, chosen: frozenset[int], run: Run, detector: 
     if gold is not None and not gold.spans.lost:
         from uedp_bench.text.detection import measure
 
-        spans = corpus.entities
-        acted = [mention for mention in spans.mentions() if mention[3] in chosen]
+        acted = [mention for mention in corpus.entities.mentions() if mention[3] in chosen]
         replaced = Layer.build(corpus.texts, acted, corpus.entity_types)
         rows = ~corpus.where("public") & (corpus.origin >= 0)
         measured = measure(corpus.texts, gold, replaced, rows)

@@ -248,8 +248,7 @@ def found_by(params: DetectorParams, corpus: Corpus) -> Layer:
         CapabilityError: if the entities of the corpus were lost on the way.
     """
     if params.detector == "corpus":
-        everywhere = np.ones(len(corpus), dtype=bool)
-        return Layer(corpus.entities, corpus.entity_types, everywhere)
+        return Layer(corpus.entities, corpus.entity_types, np.ones(len(corpus), dtype=bool))
     if (tagger := trained_tagger(params)) is not None:
         return tagger.find(corpus)
     detection = DetectionParams.model_validate(

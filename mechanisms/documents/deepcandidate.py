@@ -227,8 +227,7 @@ class DeepCandidate(DocumentMechanism[DeepCandidateParams, Candidates]):
         p = self.params
         seed = run.shared_seed(self.name, "recoder")
         training = Training(p.epochs, p.learning_rate, p.batch_size)
-        where = run.device.split(":")[0]
-        name = digest(train, held_out, what=(p.clusters, training, seed, where))
+        name = digest(train, held_out, what=(p.clusters, training, seed, run.device.split(":")[0]))
         file = cache_folder() / "recoders" / f"{name}.npz"
         trained = load_arrays(file, _read)
         if trained is None:

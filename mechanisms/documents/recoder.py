@@ -112,8 +112,7 @@ def train_recoder(
     import torch
 
     clusters = 1 + int(max(train.clusters.max(), held_out.clusters.max()))
-    size = train.documents.vectors.shape[1]
-    recode, predict = _networks(size, clusters, seed, device)
+    recode, predict = _networks(train.documents.vectors.shape[1], clusters, seed, device)
     weights = [*recode.parameters(), *predict.parameters()]
     optimizer = torch.optim.Adam(weights, lr=training.learning_rate)
     order = np.random.Generator(np.random.PCG64(seed))
@@ -162,8 +161,7 @@ def _loss(
     documents = labelled.documents
     recoded = recode(torch.from_numpy(documents.vectors).to(device))
     lengths = torch.from_numpy(documents.lengths).to(device)
-    means = torch.segment_reduce(recoded, "mean", lengths=lengths, axis=0)
-    scores = predict(means)
+    scores = predict(torch.segment_reduce(recoded, "mean", lengths=lengths, axis=0))
     wanted = torch.from_numpy(labelled.clusters).to(device)
     hits = float((scores.argmax(1) == wanted).double().mean())
     return torch.nn.functional.cross_entropy(scores, wanted), hits

@@ -94,8 +94,7 @@ class Documents:
         if not len(self):
             return np.empty((0, self.vectors.shape[1]))
         sums = np.add.reduceat(self.vectors, self.ends[:-1], axis=0, dtype=np.float64)
-        means: FloatArray = sums / self.lengths[:, None]
-        return means
+        return sums / self.lengths[:, None]
 
 
 class DocumentMechanism(PublishingMechanism[D], Generic[D, F]):

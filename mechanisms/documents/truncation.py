@@ -93,8 +93,7 @@ class Truncation(DocumentMechanism[TruncationParams, Box]):
                 f"at least {self.params.min_sentences} sentences; it needs {_LEAST}: set "
                 "source.public_share=0.1, say"
             )
-        ends = [(1 - _SHARE) / 2, (1 + _SHARE) / 2]
-        low, high = np.quantile(public.means(), ends, axis=0)
+        low, high = np.quantile(public.means(), [(1 - _SHARE) / 2, (1 + _SHARE) / 2], axis=0)
         return low, high
 
     def protect(
@@ -126,5 +125,4 @@ def scale(low: FloatArray, high: FloatArray, epsilon: float) -> FloatArray:
 
     A dimension of width 0 is constant and public; it needs no noise, and gets none.
     """
-    scales: FloatArray = len(low) * (high - low) / epsilon
-    return scales
+    return len(low) * (high - low) / epsilon

@@ -199,8 +199,7 @@ class PhraseMechanism(PublishingMechanism[Q]):
     def of_nobody(self, corpus: Corpus, phrases: Sequence[Phrase]) -> Corpus:
         """Public rows as they are, then phrases as training rows of no user and no origin."""
         private = np.flatnonzero(~corpus.where("public"))
-        rows = np.repeat(private[:1], len(phrases))
-        out = self.published(corpus, rows, phrases)
+        out = self.published(corpus, np.repeat(private[:1], len(phrases)), phrases)
         new = np.arange(len(out)) >= len(out) - len(phrases)
         labels = None if out.labels is None else np.where(new, -1, out.labels)
         return replace(

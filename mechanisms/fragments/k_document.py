@@ -61,8 +61,7 @@ class KDocument(PhraseMechanism[KDocumentParams]):
             InputError: if there is nothing to learn an alignment from, or a document is a user and
                 a row has none.
         """
-        every = self.phrases(corpus, run)
-        voters = phrases_of_voters(corpus, every, self.params.unit, self.name)
+        voters = phrases_of_voters(corpus, self.phrases(corpus, run), self.params.unit, self.name)
         counts = Counter(phrase for phrases in voters.values() for phrase in phrases)
         shared = sorted(p for p, n in counts.items() if n >= self.params.documents)
         run.note(

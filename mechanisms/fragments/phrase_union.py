@@ -10,16 +10,12 @@ from uedp_bench.api import CorpusStats, Events
 from uedp_bench.api.events import NonPrivate, PrivacyEvent
 from uedp_bench.mechanisms._noise import Choice, NoisyUnion, UnionRecord, VotingUnit
 from uedp_bench.mechanisms.fragments.extraction import (
-    Counts,
-    Phrase,
     PhraseMechanism,
     PhraseParams,
     phrases_of_voters,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from uedp_bench.api import Corpus, Run
     from uedp_bench.api.events import PrivacyUnit
 
@@ -96,11 +92,6 @@ class PhraseUnion(PhraseMechanism[PhraseUnionParams]):
         p = self.params
         return NoisyUnion(p.noise_multiplier, p.most, p.choose, p.delta_unseen)
 
-    @property
-    def threshold(self) -> float:
-        """Threshold that a noisy sum of votes must exceed."""
-        return self.union.threshold
-
     def plan(self, stats: CorpusStats) -> Events:
         """A noisy sum of vectors of norm 1, and phrases that only one voter has."""
         return self._events(self.union.planned)
@@ -119,20 +110,10 @@ class PhraseUnion(PhraseMechanism[PhraseUnionParams]):
                 none.
         """
         p = self.params
-        every = self.phrases(corpus, run)
-        voters = phrases_of_voters(corpus, every, p.unit, self.name)
+        voters = phrases_of_voters(corpus, self.phrases(corpus, run), p.unit, self.name)
         passed, record, voted = self.union.released(voters, run)
         run.note(
             phrases_voted_for=voted, voters=len(voters), threshold=record.threshold,
             simulation_only=["phrases_voted_for", "voters"],
         )  # fmt: skip
         return self.of_nobody(corpus, list(passed)), self._events(record)
-
-    def select(self, voters: Mapping[int, Counts], run: Run) -> list[Phrase]:
-        """Phrases that pass the threshold, in order.
-
-        Args:
-            voters: count of each phrase of each voter.
-            run: gives the draws of every voter and the noise.
-        """
-        return list(self.union.released(voters, run)[0])

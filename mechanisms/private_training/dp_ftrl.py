@@ -118,12 +118,11 @@ class DPFTRL(TargetMechanism[DPFTRLParams]):
         event = self.plan(stats)[0].event
         if not isinstance(event, BandedFactorization):
             return ()
-        noise = event.noise_multiplier / event.sensitivity
         return (
             Claim(
                 unit="user",
                 adjacency="zero-out",
-                event=Gaussian(noise_multiplier=noise),
+                event=Gaussian(noise_multiplier=event.noise_multiplier / event.sensitivity),
                 accountant="pld",
                 source="Choquette-Choo et al. 2023 (arXiv:2306.08153), section 4",
             ),
@@ -145,7 +144,6 @@ class DPFTRL(TargetMechanism[DPFTRLParams]):
         users = public_users(p, run.stats, self.name)
         # If more users train than declared, more than users - 1 others might mention an entity.
         schedule = replace(self._schedule(users), population=max(users, len(units)))
-        coefficients = self._coefficients(schedule.separation)
         trained = train_federated(
             Federation(
                 rounds=p.rounds,
@@ -153,7 +151,7 @@ class DPFTRL(TargetMechanism[DPFTRLParams]):
                 sampler=self._sampler(corpus, units, schedule, run),
                 local=p.local("mean"),
                 bound=p.bound(p.clip, noise, users / schedule.separation),
-                noise=BandedNoise(coefficients, noise),
+                noise=BandedNoise(self._coefficients(schedule.separation), noise),
                 # Expected users of a cohort, a public constant.
                 denominator=users / schedule.separation,
                 server=p.server(),
@@ -249,14 +247,13 @@ def least_error(rounds: int, bands: int) -> tuple[float, ...]:
 
     coefficients = square_root(bands)
     if bands > 1:
-        bounds = [(_LEAST_RATIO, 1.0)] * (bands - 1)
         best = minimize(
             _log_error,
             coefficients[1:] / coefficients[:-1],
             args=(rounds,),
             jac=True,
             method="L-BFGS-B",
-            bounds=bounds,
+            bounds=[(_LEAST_RATIO, 1.0)] * (bands - 1),
             tol=1e-10,
         )
         coefficients = _of_ratios(best.x)

@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from uedp_bench.api import (
-    CorpusStats,
-    Events,
-    Index,
-    InputError,
-    PublicUnits,
-    equals,
-)
+from uedp_bench.api import CorpusStats, Events, Index, InputError, PublicUnits, equals
 from uedp_bench.api.events import AnyEvent, Claim, Gaussian, PoissonSampled, PrivacyEvent, Repeated
 from uedp_bench.mechanisms.private_training.parameters import CLIPPED, WEIGHT_DECAY, ClipParams
 from uedp_bench.mechanisms.private_training.target import TargetMechanism, TargetParams
@@ -97,8 +90,7 @@ class DPSGD(TargetMechanism[DPSGDParams]):
 
     def planned(self, stats: CorpusStats, noise: float) -> Events:
         """See `TargetMechanism`."""
-        gaussian = Gaussian(noise_multiplier=noise)
-        step = PoissonSampled(rate=self._rate(stats), event=gaussian)
+        step = PoissonSampled(rate=self._rate(stats), event=Gaussian(noise_multiplier=noise))
         return self._events((Repeated(count=self.params.steps, event=step),))
 
     def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:

@@ -11,14 +11,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from uedp_bench.accounting.published_systems import federated_ner_claim
-from uedp_bench.api import (
-    CorpusStats,
-    Events,
-    Index,
-    InputError,
-    IntArray,
-    PublicUnits,
-)
+from uedp_bench.api import CorpusStats, Events, Index, InputError, IntArray, PublicUnits
 from uedp_bench.api.events import (
     AnyEvent,
     Claim,
@@ -218,8 +211,7 @@ class FederatedDPSGD(TargetMechanism[FederatedDPSGDParams]):
             learner,
             run,
         )
-        by_round = _by_round(trained.unit_events, len(shares), p.rounds)
-        return trained.module, self._event(by_round)
+        return trained.module, self._event(_by_round(trained.unit_events, len(shares), p.rounds))
 
     def _local(self, run: Run) -> PrivateSteps:
         from uedp_bench.api.training import AdamServer, SgdServer
@@ -279,8 +271,7 @@ class FederatedDPSGD(TargetMechanism[FederatedDPSGDParams]):
         for client, share in enumerate(self._shares(stats)):
             held = share * records
             if p.batch_size > held * (1.0 + 1e-9):
-                is_public = stats.public or p.records is not None
-                about = f"about {held:,.0f}" if is_public else "fewer"
+                about = f"about {held:,.0f}" if stats.public or p.records is not None else "fewer"
                 raise InputError(
                     f"{self.name}.batch_size is {p.batch_size}, but client {client} has {about} "
                     "records for a round by its public share; choose fewer"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field, model_validator
 
 from uedp_bench.api import CorpusStats, Events, PublicUnits, equals
-from uedp_bench.api.events import AnyEvent, Claim, Gaussian, PrivacyEvent, PrivacyUnit, Repeated
+from uedp_bench.api.events import AnyEvent, Claim, Gaussian, PrivacyEvent, Repeated
 from uedp_bench.api.text import Unit, users_of
 from uedp_bench.mechanisms.private_training.parameters import CLIPPED, FederatedParams, UnitParams
 from uedp_bench.mechanisms.private_training.target import TargetMechanism, TargetParams
@@ -99,13 +99,8 @@ class UserDP(TargetMechanism[UserDPParams]):
     Params = UserDPParams
 
     @property
-    def protects(self) -> PrivacyUnit | None:
-        """A user, or a client with all its rows."""
-        return self._protected
-
-    @property
-    def _protected(self) -> Unit:
-        """Unit that holds rows: users, unless rows were dealt to clients at random."""
+    def protects(self) -> Unit:
+        """A user, or a client with all its rows, as whoever holds rows that were dealt anew is."""
         return "client" if self.params.iid else self.params.unit
 
     def plan(self, stats: CorpusStats) -> Events:
@@ -124,7 +119,7 @@ class UserDP(TargetMechanism[UserDPParams]):
         if self.params.sampling == "poisson":
             return (
                 Claim(
-                    unit=self._protected,
+                    unit=self.protects,
                     event=self._rounds(stats, z),
                     accountant="moments",
                     source="McMahan et al. 2018, Theorem 1",
@@ -134,7 +129,7 @@ class UserDP(TargetMechanism[UserDPParams]):
         # Their accountant is given z, as if replacing a user moved the sum by the clip bound once.
         return (
             Claim(
-                unit=self._protected,
+                unit=self.protects,
                 adjacency="add-or-remove",
                 event=self._rounds(stats, 2.0 * z),
                 accountant="rdp",
@@ -213,13 +208,12 @@ class UserDP(TargetMechanism[UserDPParams]):
     def _rounds(self, stats: CorpusStats, noise_multiplier: float) -> Repeated:
         """All rounds, with this noise on the sum over the clip bound."""
         users = public_users(self.params, self._sizes(stats), self.name, self.params.unit)
-        sampler = self._sampler(users, None)
-        event = sampler.event(Gaussian(noise_multiplier=noise_multiplier))
+        event = self._sampler(users, None).event(Gaussian(noise_multiplier=noise_multiplier))
         return Repeated(count=self.params.rounds, event=event)
 
     def _events(self, rounds: Sequence[AnyEvent]) -> Events:
         poisson = self.params.sampling == "poisson"
-        unit = self._protected
+        unit = self.protects
         if self.params.noise == "released":
             return nothing_proven(unit)
         assumed = tuple(assumption.replace("user", unit) for assumption in ASSUMPTIONS)

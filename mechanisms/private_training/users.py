@@ -130,12 +130,10 @@ def capped_units(index: Index, cap: int | None, corpus: Corpus) -> Index:
         return index
     counts = index.counts
     unit = np.repeat(np.arange(len(index)), counts)
-    numbers = row_numbers(corpus, 0, "cap")[index.rows]
-    order = np.lexsort((numbers, unit))
+    order = np.lexsort((row_numbers(corpus, 0, "cap")[index.rows], unit))
     rank = np.arange(len(unit)) - np.repeat(index.offsets[:-1], counts)
     kept = np.sort(order[rank < cap])
-    offsets = np.concatenate([[0], np.cumsum(np.minimum(counts, cap))])
-    return Index(offsets, index.rows[kept])
+    return Index(np.concatenate([[0], np.cumsum(np.minimum(counts, cap))]), index.rows[kept])
 
 
 def dealt_anew(learner: Learner, run: Run, name: str) -> Learner:

@@ -99,13 +99,11 @@ class Adversarial(TrainingMechanism[AdversarialParams]):
         attackers.start(p.attacker_learning_rate)
 
         def main(module: nn.Module, rows: IntArray, draws: Draws) -> Losses:
-            seeds = row_seeds(draws.rng, rows.shape)
-            batch = on_device(split.batch(rows, seeds), run.device)
+            batch = on_device(split.batch(rows, row_seeds(draws.rng, rows.shape)), run.device)
             return split.head_losses(module, split.encode(module, batch), batch)
 
         def misleading(module: nn.Module, rows: IntArray, draws: Draws) -> Losses:
-            seeds = row_seeds(draws.rng, rows.shape)
-            batch = on_device(split.batch(rows, seeds), run.device)
+            batch = on_device(split.batch(rows, row_seeds(draws.rng, rows.shape)), run.device)
             z, private = split.encode(module, batch), attackers.truth(truth, rows)
             for _ in range(p.attacker_steps):
                 attackers.step(z, private)

@@ -6,7 +6,7 @@ The weights that were best on `valid` rows are kept.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -108,10 +108,8 @@ def train_split(
             optimizer.zero_grad(set_to_none=True)
             torch.autograd.backward(row_losses.nats.sum() / row_losses.targets.sum())
             optimizer.step()
-            progress.total, progress.count = (
-                progress.total + float(row_losses.nats.detach().sum()),
-                progress.count + len(chosen),
-            )
+            progress.total += float(row_losses.nats.detach().sum())
+            progress.count += len(chosen)
             run.progress("train", epoch * len(rows) + progress.count, settings.epochs * len(rows))
         if step + 1 < steps:
             continue
@@ -119,7 +117,7 @@ def train_split(
         badness = float(-epoch)
         if len(valid):
             noise = _draws(of_valid)
-            batches = _batches(valid, settings.batch_size)
+            batches = np.split(valid, range(settings.batch_size, len(valid), settings.batch_size))
             scored = ValidLosses.in_evaluation(
                 module, (held(module, chosen, noise) for chosen in batches)
             )
@@ -150,11 +148,6 @@ class _Progress(AttributeState):
 
 def _draws(streams: Stream) -> Draws:
     return Draws(streams.rng("batches"), streams.rng("noise"))
-
-
-def _batches(rows: IntArray, size: int) -> Iterator[IntArray]:
-    for start in range(0, len(rows), size):
-        yield rows[start : start + size]
 
 
 def _finite(loss: float) -> float:
@@ -215,8 +208,7 @@ class Attackers(nn.Module):
         total = z.new_zeros(len(z))
         for network, truth in zip(self.networks, private, strict=True):
             logits = network(z)
-            target = truth.clamp(min=0)[:, None]
-            others = logits.scatter(1, target, float("-inf"))
+            others = logits.scatter(1, truth.clamp(min=0)[:, None], float("-inf"))
             nats = torch.logsumexp(logits, dim=1) - torch.logsumexp(others, dim=1)
             total = total + torch.where(truth >= 0, nats, 0.0)
         return total

@@ -62,8 +62,7 @@ def compiled(
     """
     ending = [nn.Sigmoid(), ArgMax()] if params.sigmoid else [ArgMax()]
     layers = nn.Sequential(*network.layers, *ending)
-    config = replace(params.config(), stream=stream)
-    return compile_network(layers, network.input_shape, config)
+    return compile_network(layers, network.input_shape, replace(params.config(), stream=stream))
 
 
 class ComputedAnswers(ServedRelease):
@@ -116,8 +115,7 @@ class ComputedAnswers(ServedRelease):
         seen = []
         for at in range(len(inputs)):
             row = inputs[at : at + 1]
-            secure = self.compiled(_digest(row))
-            answer = secure.infer(row, transcript_of=number)
+            answer = self.compiled(_digest(row)).infer(row, transcript_of=number)
             if randomness:
                 halves = (
                     _evenly_drawn(answer.opened, most - most // 2),

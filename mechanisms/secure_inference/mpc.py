@@ -152,12 +152,7 @@ class MPC(ServingMechanism[MPCParams]):
         return self._events(self.params.config(), self.params.truncations)
 
     def _events(self, config: SecureConfig, truncations: int) -> Events:
-        """One protocol.
-
-        Args:
-            config: config that the parties compute by.
-            truncations: products of one text that can be truncated wrongly, at most.
-        """
+        """One protocol; so many products of a text can be truncated wrongly, at most."""
         p = self.params
         what = "the label" if config.reveals == "label" else "one score of each class"
         local = config.truncation == "local"
@@ -179,12 +174,11 @@ class MPC(ServingMechanism[MPCParams]):
 
     def claims(self, stats: CorpusStats) -> tuple[Claim, ...]:
         """The paper's: a view that shows nothing, and no failure."""
-        event = SecureComputation(parties=2, setup="trusted-dealer", reveals="the label")
         return (
             Claim(
                 unit="computation",
                 adjacency="replace-one",
-                event=event,
+                event=SecureComputation(parties=2, setup="trusted-dealer", reveals="the label"),
                 accountant="basic",
                 source="Adams, Melanson and De Cock 2021, section 3",
                 note="the paper truncates shares locally, and does not count what then fails",

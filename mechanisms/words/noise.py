@@ -91,8 +91,7 @@ def _regularised(vectors: NDArray[Any], weight: float, field: str) -> FloatArray
     mean_variance = float(np.trace(covariance)) / len(covariance)
     if mean_variance == 0.0:
         raise InputError(f"{field}.noise is 'mahalanobis': all vectors of the embedding are equal")
-    mixed: FloatArray = weight * covariance / mean_variance + (1.0 - weight) * identity
-    return mixed
+    return weight * covariance / mean_variance + (1.0 - weight) * identity
 
 
 _TOKENS = re.compile(r"\S+")

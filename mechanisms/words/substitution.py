@@ -369,8 +369,7 @@ def _epsilons(embedding: Embedding, noise: WordNoise, run: Run) -> dict[str, flo
     rng = np.random.Generator(np.random.PCG64(0))
     points = noise.coordinates(embedding.vectors)
     some = rng.choice(count, size=min(count, _SAMPLE), replace=False)
-    finder = Nearest(points, run.device)
-    _, nearest = finder(points[some], excluded=some)
+    _, nearest = Nearest(points, run.device)(points[some], excluded=some)
     first = rng.integers(count, size=10 * _SAMPLE)
     second = (first + rng.integers(1, count, size=10 * _SAMPLE)) % count
     pairs = np.linalg.norm(points[first] - points[second], axis=1)

@@ -13,11 +13,7 @@ from torch import Tensor, nn
 from uedp_bench.accounting.protocol_events import failure_of_truncations
 from uedp_bench.api import InputError, Stream
 from uedp_bench.api.training import ArgMax, Branches
-from uedp_bench.mechanisms.secure_inference.engine import (
-    FRACTION,
-    RING_BITS,
-    largest_truncated,
-)
+from uedp_bench.mechanisms.secure_inference.engine import FRACTION, RING_BITS, largest_truncated
 from uedp_bench.mechanisms.secure_inference.engine.dealer import Dealer, Shape, seeds_of
 from uedp_bench.mechanisms.secure_inference.engine.layers import decode, encode
 from uedp_bench.mechanisms.secure_inference.engine.program import (
@@ -215,8 +211,7 @@ class SecureNetwork:
         )
 
     def _checked(self, inputs: Tensor) -> Tensor:
-        shape = tuple(inputs.shape[1:])
-        if inputs.dim() == 0 or shape != self.program.inputs or not len(inputs):
+        if inputs.dim() == 0 or tuple(inputs.shape[1:]) != self.program.inputs or not len(inputs):
             raise InputError(
                 f"inputs of shape {tuple(inputs.shape)}: expected are (rows, "
                 f"{', '.join(map(str, self.program.inputs))}), at least one row"

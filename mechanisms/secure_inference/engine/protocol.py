@@ -261,8 +261,7 @@ class Party:
 
     def conjoin(self, x: Tensor, y: Tensor) -> Steps[Tensor]:
         """X & y, bit by bit; x is broadcast to y. One round."""
-        triple = dealer.conjunction(_spec(x), _spec(y))
-        a, b, c = self.supply.take(triple)
+        a, b, c = self.supply.take(dealer.conjunction(_spec(x), _spec(y)))
         d, e = yield from self.open(x ^ a, y ^ b, bits=True)
         self.note_rest(torch.bitwise_xor, (d, a), (e, b))
         share = (d & b) ^ (e & a) ^ c
@@ -271,8 +270,7 @@ class Party:
     def conjoin_owned(self, mine: Tensor) -> Steps[Tensor]:
         """The server's word & the client's, each its own; one round."""
         mask, c = self.supply.take(dealer.owned_conjunction(_spec(mine)))
-        shown = mine ^ mask
-        (theirs,) = yield from swap(shown)
+        (theirs,) = yield from swap(mine ^ mask)
         self.note(theirs)
         # (d ^ a)(e ^ b) with d the server's, e the client's.
         return (mask & theirs) ^ c if self.leads else (mine & theirs) ^ c
@@ -293,8 +291,7 @@ class Party:
             x: shares.
         """
         flat = x.reshape(-1, bits.size)
-        triple = dealer.choice(len(flat), bits.size)
-        a, mask, r, ar = self.supply.take(triple)
+        a, mask, r, ar = self.supply.take(dealer.choice(len(flat), bits.size))
         mine = flat - a, bits.packed ^ mask
         theirs = yield from swap(*mine)
         d, shown = mine[0] + theirs[0], mine[1] ^ theirs[1]

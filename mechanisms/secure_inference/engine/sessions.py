@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -211,9 +211,8 @@ def two_processes(
     try:
         for at, (each, end) in enumerate(zip(secrets, ends, strict=True)):
             parent_pipe, worker_pipe = multiprocessing.Pipe()
-            role = _Role(at, keep == at, torch.get_num_threads())
-            arguments = (worker_pipe, end, program, role, _plain(each))
-            worker = start_fresh(_party, *arguments, daemon=True)
+            role = (at, keep == at, torch.get_num_threads())
+            worker = start_fresh(_party, worker_pipe, end, program, role, _plain(each), daemon=True)
             worker_pipe.close()
             end.close()
             pipes.append(parent_pipe)
@@ -263,28 +262,23 @@ def _received(pipe: Connection) -> Any:
     return report
 
 
-class _Role(NamedTuple):
-    """Party of a process, its kept numbers, and its threads."""
-
-    party: int
-    keep: bool
-    threads: int
-
-
 def _party(
     pipe: Connection,
     end: socket.socket,
     program: Program,
-    role: _Role,
+    role: tuple[int, bool, int],
     secrets: tuple[Stream, dict[str, Any], dict[str, Any]],
 ) -> None:
-    """The process of one party: it has its own secrets, its pipe and its end of the socket."""
-    torch.set_num_threads(role.threads)
-    at = role.party
+    """The process of one party: it has its own secrets, its pipe and its end of the socket.
+
+    Its role is its number, True if its numbers are kept, and its threads.
+    """
+    at, keep, threads = role
+    torch.set_num_threads(threads)
     link = SocketEnd(at, end)
     try:
         seed, *kept = secrets
-        party = program.party(Supply(at, seed), keep=role.keep)
+        party = program.party(Supply(at, seed), keep=keep)
         party.weights, party.biases = (
             {name: torch.from_numpy(x) for name, x in each.items()} for each in kept
         )

@@ -53,8 +53,8 @@ def test_the_noise_has_the_deviation_that_the_event_says() -> None:
     mechanism = union(noise_multiplier=2.0, delta_unseen=0.3, most=1)
     voters = {user: words(0) for user in range(3)}
     trials = 4000
-    hits = sum(bool(mechanism.select(voters, toy_run(seed=s))) for s in range(trials))
-    expected = ndtr((3.0 - mechanism.threshold) / 2.0)
+    hits = sum(bool(mechanism.union.released(voters, toy_run(seed=s))[0]) for s in range(trials))
+    expected = ndtr((3.0 - mechanism.union.threshold) / 2.0)
     assert hits / trials == pytest.approx(expected, abs=4 * math.sqrt(expected / trials))
 
 
@@ -64,7 +64,7 @@ def test_pairs_of_one_document_pass_no_more_often_than_delta(noise: float, most:
     delta = 0.05
     mechanism = union(noise_multiplier=noise, most=most, delta_unseen=delta)
     exact = [
-        1.0 - ndtr((mechanism.threshold - 1.0 / math.sqrt(t)) / noise) ** t
+        1.0 - ndtr((mechanism.union.threshold - 1.0 / math.sqrt(t)) / noise) ** t
         for t in range(1, most + 1)
     ]
     assert max(exact) <= delta
@@ -73,7 +73,7 @@ def test_pairs_of_one_document_pass_no_more_often_than_delta(noise: float, most:
     worst = int(np.argmax(exact)) + 1
     for size in (worst, 10 * most):
         voters = {0: words(*range(size)), **others}
-        runs = (mechanism.select(voters, toy_run(seed=s)) for s in range(1500))
+        runs = (mechanism.union.released(voters, toy_run(seed=s))[0] for s in range(1500))
         released = sum(any(phrase not in words(-1) for phrase in passed) for passed in runs)
         assert released / 1500 < delta + 4 * math.sqrt(delta / 1500)
         if size == worst:
@@ -93,11 +93,11 @@ def test_no_phrase_and_no_two_tell_more_than_the_guarantee(
     bound = math.exp(guarantee.epsilon)
 
     def passes(votes: float) -> float:
-        return float(ndtr((votes - mechanism.threshold) / noise)) if votes > 0 else 0.0
+        return float(ndtr((votes - mechanism.union.threshold) / noise)) if votes > 0 else 0.0
 
     for size in {1, min(2, most), most}:
         weight = 1.0 / math.sqrt(size)
-        for others in np.linspace(0.0, mechanism.threshold + 6 * noise, 40):
+        for others in np.linspace(0.0, mechanism.union.threshold + 6 * noise, 40):
             # Of the document's phrases, one has votes of others, and all the rest has none.
             heavier_pass, lighter_pass = passes(others + weight), passes(others)
             unseen = 1.0 - (1.0 - passes(weight)) ** (size - 1)
