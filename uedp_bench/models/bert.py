@@ -352,8 +352,7 @@ class BERT(TextEncoder[BERTParams], TokenEncoder[BERTParams], MaskedLanguageMode
         def compute(rows: Sequence[Sequence[str]]) -> FeatureArray:
             return vectors_of_rows(_frozen_words(where, identity, device), read(rows))
 
-        kind = device.split(":")[0]
-        key = (version("transformers"), identity, "words", limit, kind, SHAPES)
+        key = (version("transformers"), identity, "words", limit, device.split(":")[0], SHAPES)
         return read_vectors(words, read(words), ("transformers", *key), compute, size)
 
     def _projection(self, size: int, seed: int) -> Projection:

@@ -290,8 +290,7 @@ class Checkpoint(
         from uedp_bench.models.word_rows import read_pieces
 
         limit = min(n for n in (max_tokens, self.max_length()) if n is not None)
-        read = self._check_rows(vocabulary)
-        return read_pieces(words, read, limit, numbers=self.token_numbers())
+        return read_pieces(words, self._check_rows(vocabulary), limit, numbers=self.token_numbers())
 
     def build_token_encoder(self, vocabulary: Vocabulary | None, seed: int) -> nn.Module:
         """See `TokenEncoder`; the encoder `BringsHead`."""

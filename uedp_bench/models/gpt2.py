@@ -149,8 +149,6 @@ class GPT2(LanguageModel[GPT2Params]):
         """Read what `save_network` wrote; what it was pretrained from is not needed again."""
         from transformers import AutoModelForCausalLM
 
-        from uedp_bench.models.networks.causal_transformer import TransformerNetwork
-
         if self.params.lora_rank is not None:
             module = self._adapted(configured(AutoModelForCausalLM, folder / "network"), seed=0)
             load_adapted(module.network, folder / "network")
@@ -159,7 +157,7 @@ class GPT2(LanguageModel[GPT2Params]):
             network = AutoModelForCausalLM.from_pretrained(
                 folder / "network", local_files_only=True
             )
-        return TransformerNetwork(network)
+        return self._adapted(network, seed=0)
 
     def _adapted(self, network: Any, seed: int) -> TransformerNetwork:
         from uedp_bench.models.networks.causal_transformer import TransformerNetwork

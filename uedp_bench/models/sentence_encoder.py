@@ -62,8 +62,7 @@ class FrozenSentences(TextEncoder[S]):
     @cached_property
     def mask(self) -> str:
         """The tokenizer's mask, where it has one."""
-        tokenizer = tokenizer_of(self.params.pretrained, self._field)
-        return str(tokenizer.mask_token or "[MASK]")
+        return str(tokenizer_of(self.params.pretrained, self._field).mask_token or "[MASK]")
 
     def frozen(self) -> bool:
         """Always."""
@@ -99,8 +98,7 @@ class FrozenSentences(TextEncoder[S]):
         if not texts:
             return means(texts)
         # Splitting takes seconds a thousand documents: their means are kept as well.
-        splitter = version("spacy")
-        return cached_vectors((_MEANS, splitter, *embedder.key), texts, means, cache=cache)
+        return cached_vectors((_MEANS, version("spacy"), *embedder.key), texts, means, cache=cache)
 
     def feature_size(self) -> int:
         """Size of a sentence's vector."""

@@ -116,8 +116,7 @@ class TokenizerVocabulary:
                 sort_keys=True,
             )
         )
-        text = f"{self.begin} {self.end} {definition}"
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return hashlib.sha256(f"{self.begin} {self.end} {definition}".encode()).hexdigest()[:16]
 
     def literal(self) -> TokenizerVocabulary:
         """Copy for texts of which no word is a special token.
@@ -275,8 +274,7 @@ class ChatVocabulary(TokenizerVocabulary):
     def fingerprint(self) -> str:
         """Hash of tokenizer and template."""
         plain = TokenizerVocabulary(self._tokenizer, origin=self.origin).fingerprint
-        text = f"{plain} {self._tokenizer.chat_template}"
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return hashlib.sha256(f"{plain} {self._tokenizer.chat_template}".encode()).hexdigest()[:16]
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of each conversation, without the first and the last.

@@ -289,10 +289,7 @@ class TransformerSmall(TranslationModel[TransformerSmallParams]):
 
     def build_translator(self, vocabulary: PairVocabulary, seed: int) -> nn.Module:
         """See `TranslationModel`."""
-        from uedp_bench.models.networks.translators import (
-            TransformerTranslator,
-            TranslatorShape,
-        )
+        from uedp_bench.models.networks.translators import TransformerTranslator, TranslatorShape
 
         p = self.params
         shape = TranslatorShape(vocabulary.size, p.width, p.inner, p.layers, p.heads)

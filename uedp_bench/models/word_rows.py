@@ -168,9 +168,8 @@ def read_features(
         [numbered.setdefault(word, len(numbered)) for word in chain.from_iterable(kept)],
         dtype=np.int64,
     )
-    ids = np.array([vocabulary.id_of(word) for word in numbered], dtype=np.int64)
     return FeatureRows(
-        tokens=ids[which],
+        tokens=np.array([vocabulary.id_of(word) for word in numbered], dtype=np.int64)[which],
         which=which,
         features=features_of(list(numbered)),
         padding=Padding(lengths),
@@ -332,10 +331,7 @@ def read_vectors(
             zip(rows, np.cumsum([0, *map(len, rows.values())])[:-1].tolist(), strict=True)
         )
         vectors = compute(list(rows.values()))
-        chosen: FeatureArray = vectors[
-            [starts[row] + int(i) for row, i in zip(encoded_rows, at, strict=True)]
-        ]
-        return chosen
+        return vectors[[starts[row] + int(i) for row, i in zip(encoded_rows, at, strict=True)]]
 
     vectors, which = np.empty((0, size), np.float32), np.zeros(0, np.int64)
     if places:

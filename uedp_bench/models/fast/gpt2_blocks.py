@@ -133,8 +133,7 @@ def _block(block: Any) -> tuple[tuple[Tensor, ...], Attention] | None:
         return None
     layers = (norms[0], *products[:2], norms[1], *products[2:])
     weights = tuple(layer._parameters[name] for layer in layers for name in ("weight", "bias"))
-    eps = (norms[0].eps, norms[1].eps)
-    return weights, Attention(attention.num_heads, attention.scaling, eps)
+    return weights, Attention(attention.num_heads, attention.scaling, (norms[0].eps, norms[1].eps))
 
 
 _WEIGHTS = 12

@@ -31,8 +31,7 @@ class _TokenNats(torch.autograd.Function):
         p = torch.softmax(logits, dim=-1)
         # log-sum-exp from the largest logit, whose probability is at least 1 / vocabulary.
         total = logits.amax(dim=-1) - torch.log(p.amax(dim=-1))
-        at = targets.clamp(min=0).unsqueeze(-1)
-        nats = total - logits.gather(-1, at).squeeze(-1)
+        nats = total - logits.gather(-1, targets.clamp(min=0).unsqueeze(-1)).squeeze(-1)
         return torch.where(targets < 0, torch.zeros_like(nats), nats), p
 
     @staticmethod
@@ -45,8 +44,7 @@ class _TokenNats(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Any) -> tuple[Tensor, None]:
         p, targets = ctx.saved_tensors
         scale = torch.where(targets < 0, torch.zeros_like(gradients[0]), gradients[0]).unsqueeze(-1)
-        at = targets.clamp(min=0).unsqueeze(-1)
-        return (p * scale).scatter_add_(-1, at, -scale), None
+        return (p * scale).scatter_add_(-1, targets.clamp(min=0).unsqueeze(-1), -scale), None
 
 
 def token_nats(logits: Tensor, targets: Tensor) -> Tensor:

@@ -271,8 +271,7 @@ def in_place(value: Tensor) -> bool:
         seen.add(node)
         for following, _ in node.next_functions:
             if hasattr(following, "variable"):
-                moves = getattr(node, "rate", None) is not None
-                readers.setdefault(following, set()).add(moves)
+                readers.setdefault(following, set()).add(getattr(node, "rate", None) is not None)
             ahead.append(following)
     return all(len(kinds) == 1 for kinds in readers.values())
 

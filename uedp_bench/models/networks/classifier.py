@@ -217,8 +217,7 @@ class TextCNN(nn.Module):
         joined: Tensor = self.branches(vectors.reshape(-1, *self.input_shape))
         if seeds is not None and self.dropout > 0:
             columns = torch.arange(joined.shape[1], device=joined.device)[None]
-            mask = keep_mask(seeds, _STREAM, columns, self.dropout)
-            joined = joined * mask.to(joined.dtype)
+            joined = joined * keep_mask(seeds, _STREAM, columns, self.dropout).to(joined.dtype)
         return self.linear(joined)  # type: ignore[no-any-return]
 
     def layers(self) -> nn.Sequential:
@@ -249,9 +248,7 @@ class TfidfNetwork(nn.Module):
         inside = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
         terms = inside & (tokens >= FIRST_TERM)
         empty = torch.zeros(tokens.shape[0], self.width, device=tokens.device)
-        at = (tokens - FIRST_TERM).clamp(min=0)
-        counts = empty.scatter_add(1, at, terms.to(empty.dtype))
+        counts = empty.scatter_add(1, (tokens - FIRST_TERM).clamp(min=0), terms.to(empty.dtype))
         # ln 0 would be -inf, and 0 of it NaN: absent terms are left out before the logarithm.
         frequency = torch.where(counts > 0, 1.0 + counts.clamp(min=1.0).log(), empty)
-        weighted = frequency * self.weights
-        return nn.functional.normalize(weighted, dim=1)
+        return nn.functional.normalize(frequency * self.weights, dim=1)

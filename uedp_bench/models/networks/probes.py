@@ -74,7 +74,8 @@ class Probe(NamedTuple):
         places = sorted({1, len(row) // 2, len(row) - 1})
         rows = row.repeat(1 + len(places), 1)
         for number, at in enumerate(places, 1):
-            rows[number, at:] = self._other(row[at:])
+            # Every later token is another one, the end among them.
+            rows[number, at:] = (row[at:] + 1).remainder(self.vocabulary.size)
         with _probing(self.module):
             logs = self.outputs(rows, torch.full((len(rows),), len(row)))
         for number, at in enumerate(places, 1):
@@ -154,10 +155,6 @@ class Probe(NamedTuple):
         row[-1] = self.vocabulary.end
         row[0] = self.vocabulary.begin
         return row
-
-    def _other(self, tokens: Tensor) -> Tensor:
-        """Tokens each of which is another one, the end among them."""
-        return (tokens + 1).remainder(self.vocabulary.size)
 
     @property
     def _inner(self) -> Tensor:

@@ -108,14 +108,7 @@ def _turning(lengths: Tensor, longest: int) -> Tensor:
 def _both_directions(
     onward: RecurrentLayer, back: RecurrentLayer, values: Tensor, order: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Outputs (rows, length, units) of a layer on rows, and of another on the rows turned around.
-
-    Args:
-        onward: the layer that reads from the first token on.
-        back: the layer that reads from the last token on.
-        values: (rows, length, size).
-        order: see `_turning`.
-    """
+    """Outputs (rows, length, units) of a layer, and of another that reads rows backwards."""
     turned = torch.take_along_dim(values, order, dim=1)
     rows = len(values)
     first, _ = onward(values, onward.zero_state(rows), None)

@@ -128,8 +128,7 @@ def counts_from_zero(network: Any) -> bool:
 
 def starts_past_padding(network: Any) -> bool:
     """True if the positions of a network's rows begin after the one that padding has."""
-    embeddings = getattr(network, "embeddings", None)
-    table = getattr(embeddings, "position_embeddings", None)
+    table = getattr(getattr(network, "embeddings", None), "position_embeddings", None)
     return getattr(table, "padding_idx", None) is not None
 
 
@@ -213,11 +212,7 @@ _FILE = "head.pt"
 
 
 class _Layout(NamedTuple):
-    """Names of the parts of a head in a network of `transformers`.
-
-    Attributes:
-        dense, norm, bias: dotted names.
-    """
+    """Names of the parts of a head in a network of `transformers`."""
 
     dense: str
     norm: str
@@ -362,8 +357,7 @@ def save_library(module: MaskedTransformer, folder: Path) -> None:
 def _layout(network: Any) -> _Layout | None:
     names = dict(network.named_parameters(remove_duplicate=False))
     tied = network.get_output_embeddings()
-    table = network.get_input_embeddings().weight
-    if tied is None or tied.weight is not table:
+    if tied is None or tied.weight is not network.get_input_embeddings().weight:
         return None
     return next(
         (each for each in _LAYOUTS if {f"{each.dense}.weight", each.bias} <= {*names}), None

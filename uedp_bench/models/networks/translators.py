@@ -180,8 +180,7 @@ def rotated(x: Tensor) -> Tensor:
 
 def _inside(rows: Tensor, lengths: Tensor) -> Tensor:
     """(rows, 1, 1, length) True where a row has a token."""
-    columns = torch.arange(rows.shape[1], device=rows.device)
-    return (columns < lengths[:, None])[:, None, None]
+    return (torch.arange(rows.shape[1], device=rows.device) < lengths[:, None])[:, None, None]
 
 
 class MarianNetwork(nn.Module):
@@ -228,8 +227,7 @@ class MarianNetwork(nn.Module):
 
     def output_layer(self) -> OutputLayer:
         """The layer that makes logits; its bias is not trained."""
-        bias = self.network.final_logits_bias
-        return OutputLayer(self.network.lm_head.weight, bias.reshape(-1))
+        return OutputLayer(self.network.lm_head.weight, self.network.final_logits_bias.reshape(-1))
 
     def token_embedding(self) -> Tensor:
         """See `EmbedsTokens`."""
@@ -238,8 +236,7 @@ class MarianNetwork(nn.Module):
 
 def _mask(rows: Tensor, lengths: Tensor) -> Tensor:
     """(rows, length) 1 where a row has a token."""
-    columns = torch.arange(rows.shape[1], device=rows.device)
-    return (columns < lengths[:, None]).long()
+    return (torch.arange(rows.shape[1], device=rows.device) < lengths[:, None]).long()
 
 
 LONGEST = (2, 10)
@@ -305,13 +302,7 @@ class _Sources(NamedTuple):
     lengths: Tensor
 
     def next_logprobs(self, inputs: Tensor, rows: Tensor, search: Search) -> Tensor:
-        """(questions, vocabulary) log-probabilities of the next token, of those that may be next.
-
-        Args:
-            inputs: (questions, length) ids so far.
-            rows: (questions,) row of each.
-            search: settings that exclude tokens.
-        """
+        """(questions, vocabulary) log-probabilities of tokens that may follow the inputs."""
         by_network = []
         for network, memory in zip(self.networks, self.memories, strict=True):
             last = network.decode(inputs, memory[rows], self.lengths[rows])[:, -1]

@@ -79,8 +79,7 @@ def whole_network(where: str, kind: Kind, dtype: torch.dtype = torch.float32) ->
             )
         adapted = with_adapters(where, base, lambda folder: whole_network(folder, kind), FIELD)
         return adapted.merge_and_unload()
-    config = configuration(where)
-    _check_kind(where, config, kind)
+    _check_kind(where, configuration(where), kind)
     auto = getattr(transformers, _KINDS[kind].auto)
     with readable(where, FIELD), no_progress_bars(), _no_reports():
         network, info = auto.from_pretrained(
@@ -91,7 +90,7 @@ def whole_network(where: str, kind: Kind, dtype: torch.dtype = torch.float32) ->
             trust_remote_code=False,
         )
     mismatched = [each[0] if isinstance(each, tuple) else each for each in info["mismatched_keys"]]
-    over = [name for name in info["unexpected_keys"] if not _may_be_left(name)]
+    over = [key for key in info["unexpected_keys"] if not any(part in key for part in _LEFT_OUT)]
     for names, problem in (
         (info["missing_keys"], "lack"),
         (mismatched, "have another shape than its configuration says for"),
@@ -123,8 +122,7 @@ def positions(config: Any) -> int | None:
     """
     from transformers import AutoModel
 
-    names = ("max_position_embeddings", "max_seq_len")
-    limits = [getattr(config, name, None) for name in names]
+    limits = [getattr(config, name, None) for name in ("max_position_embeddings", "max_seq_len")]
     limit = next((each for each in limits if each is not None), None)
     if limit is None:
         return None
@@ -139,10 +137,6 @@ def positions(config: Any) -> int | None:
         if name.endswith("position_embeddings")
     ]
     return int(limit) - max((at + 1 for at in tables if at is not None), default=0)
-
-
-def _may_be_left(name: str) -> bool:
-    return any(part in name for part in _LEFT_OUT)
 
 
 def _check_kind(where: str, config: Any, kind: Kind) -> None:
@@ -222,17 +216,20 @@ class CheckpointClassifier(PaddedTransformer):
     normalised = True
 
     def __init__(self, network: Any, head: _Head | None = None) -> None:
+        from uedp_bench.models.networks.transformer_encoders import counts_from_zero
+
         layer = _last_layer(network)
         nn.Module.__init__(self)
         self.network = network.eval()
         self.projection = Projection(layer.in_features, None, seed=0)
         self.width = layer.in_features
-        self._positions = _takes_positions(network)
+        self._positions = counts_from_zero(network.base_model)
         # The library finds the last token of a row by its padding token, or, in an encoder-decoder,
         # by end tokens, of which it wants equally many in every row of a batch.
         self._one_by_one = network.config.pad_token_id is None or network.config.is_encoder_decoder
         self._brought = head
-        _put(network, layer, nn.Identity())
+        name = next(name for name, module in network.named_modules() if module is layer)
+        network.set_submodule(name, nn.Identity())
 
     def forward(self, tokens: Tensor, lengths: Tensor, seeds: Tensor | None = None) -> Tensor:
         """(rows, width); see `TextEncoder`. Seeds have nothing to do."""
@@ -291,22 +288,22 @@ def classifier_of(where: str, labels: Sequence[str] | None) -> CheckpointClassif
         InputError: as `whole_network`, and if its last layer is not a linear one on one vector.
     """
     network = whole_network(where, "classifier")
-    probe = _probe(network)  # before its head is taken off
+    tokens, lengths, logits = _probe(network)  # before its head is taken off
     head = _head(network, where, labels)
     module = CheckpointClassifier(network, head)
     with torch.no_grad():
-        _check_split(probe.logits, module(probe.tokens, probe.lengths), head)
+        _check_split(logits, module(tokens, lengths), head)
     return module
 
 
 def tagger_of(where: str, labels: Sequence[str] | None) -> CheckpointTagger:
     """The saved tagger of a folder, in two parts; arguments and errors as `classifier_of`."""
     network = whole_network(where, "tagger")
-    probe = _probe(network)  # before its head is taken off
+    tokens, lengths, logits = _probe(network)  # before its head is taken off
     head = _head(network, where, labels)
     module = CheckpointTagger(network, head)
     with torch.no_grad():
-        _check_split(probe.logits, module.last_layer(probe.tokens, probe.lengths)[0], head)
+        _check_split(logits, module.last_layer(tokens, lengths)[0], head)
     return module
 
 
@@ -340,24 +337,12 @@ def _last_layer(network: Any) -> nn.Linear:
     return layers[-1]
 
 
-def _put(network: Any, layer: nn.Module, other: nn.Module) -> None:
-    name = next(name for name, module in network.named_modules() if module is layer)
-    network.set_submodule(name, other)
-
-
-class _Probe(NamedTuple):
-    """One row of tokens, and what the whole network says of it."""
-
-    tokens: Tensor
-    lengths: Tensor
-    logits: Tensor
-
-
-def _probe(network: Any) -> _Probe:
+def _probe(network: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """One row of tokens, its length, and the logits that the whole network gives for it."""
     tokens = (torch.arange(1, 6) % int(network.config.vocab_size))[None]
     with torch.no_grad():
         logits = network(input_ids=tokens, attention_mask=torch.ones_like(tokens)).logits
-    return _Probe(tokens, torch.tensor([5]), logits)
+    return tokens, torch.tensor([5]), logits
 
 
 def _check_split(before: Tensor, z: Tensor, head: _Head) -> None:
@@ -371,12 +356,6 @@ def _check_split(before: Tensor, z: Tensor, head: _Head) -> None:
         f"{FIELD} {head.where!r}: its logits are not one linear layer on the vectors before it, "
         "which this package takes apart; encoders of BERT's kind are read"
     )
-
-
-def _takes_positions(network: Any) -> bool:
-    from uedp_bench.models.networks.transformer_encoders import counts_from_zero
-
-    return counts_from_zero(network.base_model)
 
 
 def _brought(head: _Head | None) -> _Head:
