@@ -211,8 +211,7 @@ class ClassifierReader(Reader):
         return Columns({"vectors": kept.some(rows)[1], "labels": labels}, self.sized)
 
     def _dropped(self, words: list[str], rng: np.random.Generator, rate: float) -> str:
-        dropped = rng.random(len(words)) < rate
-        shown = zip(prepare(words, self.preprocessing), dropped, strict=True)
+        shown = zip(prepare(words, self.preprocessing), rng.random(len(words)) < rate, strict=True)
         kept = [self.model.mask if gone else word for word, gone in shown]
         return " ".join(word for word in kept if word)
 
@@ -245,8 +244,7 @@ class ClassifierLearner(SupervisedLearner, SplitLearner):
         corpus = self.corpus.take(chosen)
         masked = self.reader.masked(corpus, rate, [rng] * len(chosen))
         every, seeds = np.arange(len(chosen)), row_seeds(rng, chosen.shape)
-        columns = {**masked, "labels": corpus.labels}
-        return tensors(self.reader.batch(columns, every, seeds))
+        return tensors(self.reader.batch({**masked, "labels": corpus.labels}, every, seeds))
 
     def encode(self, module: nn.Module, batch: Batch) -> Tensor:
         """(rows, d) representations."""
@@ -370,8 +368,7 @@ class ClassifierRelease(SupervisedRelease):
         with torch.no_grad():
             for chosen in batches_by_length(rows.lengths, lambda _: self.reader.score_rows):
                 inputs = self.reader.batch(rows.columns, chosen, np.zeros_like(chosen))
-                batch = on_device(tensors(inputs), str(self.device))
-                z: Tensor = self.module.represent(batch)
+                z: Tensor = self.module.represent(on_device(tensors(inputs), str(self.device)))
                 if self._mechanism is not None:
                     z = self._mechanism.channel().perturb(z, [rngs[row] for row in chosen])
                 out[chosen] = last(z).double().cpu().numpy()

@@ -246,8 +246,7 @@ def predictions(train: Sequence[str], labels: IntArray, test: Sequence[str]) -> 
         None where the training rows have no word, or a single class.
     """
     if len(train) > MOST_ROWS:
-        rng = np.random.default_rng(_SEED)
-        chosen = np.sort(rng.choice(len(train), MOST_ROWS, replace=False))
+        chosen = np.sort(np.random.default_rng(_SEED).choice(len(train), MOST_ROWS, replace=False))
         train, labels = some_texts(train, chosen), labels[chosen]
     return _predictions(tuple(train), labels.astype(np.int64).tobytes(), tuple(test))
 

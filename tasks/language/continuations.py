@@ -144,12 +144,7 @@ class _WholeSpace:
     limit: float
 
     def count(self, paths: IntArray, losses: FloatArray) -> int:
-        """Continuations that begin with one of these paths (n, words) and have at most the limit.
-
-        Args:
-            paths: pieces of the words so far.
-            losses: (n,) of these words.
-        """
+        """Continuations with at most the limit that begin with one of these paths (n, words)."""
         level = self.levels[paths.shape[1]]
         last = paths.shape[1] + 1 == len(self.levels)
         size = max(1, CELLS_AT_ONCE // len(level.tokens))
@@ -212,8 +207,7 @@ def token_losses(logits: Tensor, rows: IntArray, tokens: IntArray) -> FloatArray
     row = torch.from_numpy(rows).to(logits.device)
     token = torch.from_numpy(tokens).to(logits.device)
     # All of them, though few are wanted: torch has a fast kernel for it, none for their sum alone.
-    logs = torch.log_softmax(logits.float(), dim=1)
-    return np.asarray(-logs[row, token].double().cpu().numpy())
+    return np.asarray(-torch.log_softmax(logits.float(), dim=1)[row, token].double().cpu().numpy())
 
 
 def every_loss(logits: Tensor, rows: IntArray, tokens: IntArray) -> FloatArray:
@@ -223,8 +217,7 @@ def every_loss(logits: Tensor, rows: IntArray, tokens: IntArray) -> FloatArray:
     row = torch.from_numpy(rows).to(logits.device)
     token = torch.from_numpy(tokens).to(logits.device)
     chosen = logits if len(rows) == len(logits) else logits[row]
-    logs = torch.log_softmax(chosen.float(), dim=1)
-    return np.asarray(-logs[:, token].double().cpu().numpy())
+    return np.asarray(-torch.log_softmax(chosen.float(), dim=1)[:, token].double().cpu().numpy())
 
 
 def padded(sequences: list[list[int]]) -> IntArray:
@@ -310,8 +303,7 @@ class WordPool:
 
     def rows(self, suffixes: IntArray) -> IntArray:
         """(suffixes, longest) tokens, filled up with -1, of suffixes (suffixes, words)."""
-        levels = self.levels(suffixes.shape[1])
-        places = zip(levels, suffixes.T, strict=True)
+        places = zip(self.levels(suffixes.shape[1]), suffixes.T, strict=True)
         return joined([level.tokens[level.words[column]] for level, column in places])
 
 

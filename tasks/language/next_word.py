@@ -120,13 +120,18 @@ class NextWord(SupervisedTask[NextWordParams]):
         users = or_alone(test.users)
         nats = -np.concatenate([score.logp for score in scores])
         right = np.concatenate([score.correct for score in scores])
-        in_vocabulary = _in_vocabulary(rows, vocabulary)
+        outside = -1 if vocabulary.unknown is None else vocabulary.unknown
+        in_vocabulary = np.asarray(rows.flat != outside)  # ends of rows are in it
 
         def share(of: BoolArray, among: BoolArray) -> Estimate:
             return ratio(rows.row_sums(of & among), rows.row_sums(among), users)
 
+        def count() -> tuple[FloatArray, FloatArray, int]:
+            model = self.ngrams(2, corpus, vocabulary)
+            return model.nats(rows, 1), model.nats(rows), model.most_frequent(outside)
+
         every, in_rows = np.ones_like(in_vocabulary), rows.row_sums
-        unigrams, bigrams, most = self._counted(corpus, vocabulary, rows)
+        unigrams, bigrams, most = self.once(corpus, vocabulary.fingerprint, count)
         return {
             "perplexity": perplexity(in_rows(nats), words, users),
             "accuracy": share(right, in_vocabulary),
@@ -140,18 +145,6 @@ class NextWord(SupervisedTask[NextWordParams]):
             "bigram_perplexity": perplexity(in_rows(bigrams), words, users),
             "constant_accuracy": share(rows.flat == most, in_vocabulary),
         }
-
-    def _counted(
-        self, corpus: Corpus, vocabulary: Vocabulary, rows: TextRows
-    ) -> tuple[FloatArray, FloatArray, int]:
-        """Nats of unigrams and bigrams, and the known target that is most frequent in training."""
-
-        def count() -> tuple[FloatArray, FloatArray, int]:
-            model = self.ngrams(2, corpus, vocabulary)
-            outside = -1 if vocabulary.unknown is None else vocabulary.unknown
-            return model.nats(rows, 1), model.nats(rows), model.most_frequent(outside)
-
-        return self.once(corpus, vocabulary.fingerprint, count)
 
     def ngrams(self, order: int, corpus: Corpus, vocabulary: Vocabulary) -> NGramModel:
         """The floor of an order, counted on the training rows without privacy.
@@ -167,9 +160,3 @@ class NextWord(SupervisedTask[NextWordParams]):
         counted = rows_in_parts(train, vocabulary, preprocessing)
         chosen_on = TextRows.build(encode_targets(valid, vocabulary, preprocessing), vocabulary)
         return NGramModel(order, vocabulary.size, counted, chosen_on)
-
-
-def _in_vocabulary(rows: TextRows, vocabulary: Vocabulary) -> BoolArray:
-    """(tokens,) True where a target is in the vocabulary, as ends of rows are."""
-    outside = -1 if vocabulary.unknown is None else vocabulary.unknown
-    return np.asarray(rows.flat != outside)

@@ -62,8 +62,7 @@ class _Adding:
     """Counts codes below `most`, part by part: in a table while that is small, else sorted."""
 
     def __init__(self, most: int) -> None:
-        small = most <= MOST_TABLE
-        self._table = np.zeros(most, dtype=np.int64) if small else None
+        self._table = np.zeros(most, dtype=np.int64) if most <= MOST_TABLE else None
         self._sparse = _Counts(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
     def add(self, codes: IntArray) -> None:
@@ -156,8 +155,7 @@ class NGramModel:
 
     def _probability(self, n: int, rows: TextRows) -> FloatArray:
         if n == 1:
-            counts = self._sequences[0].look_up(rows.flat)
-            return (counts + 1.0) / (self._tokens + self._size)
+            return (self._sequences[0].look_up(rows.flat) + 1.0) / (self._tokens + self._size)
         lower = self._probability(n - 1, rows)
         own, seen = self._relative(n, rows)
         weight = self.weights[n - 2]

@@ -230,13 +230,9 @@ class MaskedLanguageModelRelease(SupervisedRelease):
         finish: _Finish,
         wanted: Sequence[IntArray],
     ) -> Iterator[tuple[list[int], Any]]:
-        """Numbers of rows of similar length, with `finish` of the logits at their places.
+        """Numbers of rows of similar length, with `finish` of logits at their places and `wanted`.
 
-        Args:
-            rows: without begin and end.
-            places: places of each row.
-            finish: makes it, given what is wanted of each row.
-            wanted: tokens whose answers are wanted, for each row.
+        Rows have neither begin nor end.
 
         Raises:
             InputError: if a row is longer than the model allows.

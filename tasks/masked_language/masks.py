@@ -41,8 +41,7 @@ def hidden_counts(lengths: IntArray, rate: float) -> IntArray:
     A row without tokens has none.
     """
     shares: IntArray = np.floor(rate * lengths + 0.5).astype(np.int64)
-    counts: IntArray = np.minimum(np.maximum(shares, 1), lengths)
-    return counts
+    return np.minimum(np.maximum(shares, 1), lengths)
 
 
 def hide(
@@ -96,8 +95,7 @@ def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
     x = x + _GOLDEN
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: NDArray[np.uint64] = x ^ (x >> np.uint64(31))
-    return mixed
+    return x ^ (x >> np.uint64(31))
 
 
 def _drawn(uniform: FloatArray, vocabulary: MaskedVocabulary) -> IntArray:

@@ -94,10 +94,9 @@ class AGNews(Source[AGNewsParams]):
             users.append(taken + dealt)
             split.append(np.full(len(file_items), SPLITS.index(name), dtype=np.int64))
             taken += int(dealt.max()) + 1
-        user = np.concatenate(users)
         corpus = Corpus(
             texts=tuple(text for _, text in items),
-            groups={"user": user},
+            groups={"user": np.concatenate(users)},
             split=np.concatenate(split),
             labels=np.array([label - 1 for label, _ in items], dtype=np.int64),
             label_names=LABELS,

@@ -86,8 +86,7 @@ class BC5CDR(Source[BC5CDRParams]):
         swapped = {"train": "valid", "valid": "train"} if self.params.train_on == "devel" else {}
         marked = True
         for split in FILES:
-            names = FILES[swapped.get(split, split)]
-            file = find_file(self.params.path, names, self.name)
+            file = find_file(self.params.path, FILES[swapped.get(split, split)], self.name)
             first = max(users, default=-1) + 1
             sentences, documents = self._sentences(file)
             marked &= documents
@@ -113,8 +112,7 @@ class BC5CDR(Source[BC5CDRParams]):
         sentences = []
         size = self.params.sentences_per_user
         documents = columns.get(DOCUMENT)
-        rows = zip(columns["token"], columns["gold"], strict=True)
-        for row, (tokens, tags) in enumerate(rows):
+        for row, (tokens, tags) in enumerate(zip(columns["token"], columns["gold"], strict=True)):
             for word, tag in enumerate(tags):
                 if not _TAG.fullmatch(tag):
                     raise InputError(

@@ -242,7 +242,8 @@ class BlogAuthorship(Source[BlogAuthorshipParams]):
         bloggers = self._bloggers()
         texts = [post for blogger in bloggers for post in blogger.posts]
         counts = [len(blogger.posts) for blogger in bloggers]
-        ages = np.repeat(_age_groups(bloggers), counts)
+        years = np.repeat([blogger.age for blogger in bloggers], counts)
+        ages = np.select([years < 20, years > 30], [0, 1], default=-1).astype(np.int64)
         kept, topics = self._topics(texts)
         if params.ages_between == "drop":
             kept &= ages >= 0
@@ -260,12 +261,11 @@ class BlogAuthorship(Source[BlogAuthorshipParams]):
         ids = np.array([blogger.id for blogger in bloggers])
         user, user_names = named_users(np.repeat(ids, counts)[rows].tolist())
         genders = np.repeat([blogger.gender for blogger in bloggers], counts)
-        split = np.full(len(rows), TRAIN, dtype=np.int64)
         names = () if topics is None else tuple(f"topic {n}" for n in range(params.topics))
         corpus = Corpus(
             texts=tuple(texts[row] for row in rows.tolist()),
             groups={"user": user},
-            split=split,
+            split=np.full(len(rows), TRAIN, dtype=np.int64),
             labels=None if topics is None else topics[rows],
             label_names=names,
             attributes={"gender": genders[rows], "age": ages[rows]},
@@ -305,26 +305,21 @@ class BlogAuthorship(Source[BlogAuthorshipParams]):
         bloggers = list(read_bloggers(file))
         if not bloggers:
             raise InputError(f"blog-authorship.path: {file} holds no blogger")
-        if self.params.rows_per_user is not None:
-            bloggers = self._with_enough(bloggers, self.params.rows_per_user)
-        most = self.params.users
+        wanted, most = self.params.rows_per_user, self.params.users
+        if wanted is not None:
+            cut = [self._rows(blogger) for blogger in bloggers]
+            bloggers = [blogger for blogger in cut if len(blogger.posts) == wanted]
+            if not bloggers:
+                raise InputError(
+                    f"blog-authorship: none of {len(cut)} bloggers has "
+                    f"rows_per_user={wanted} {self.params.rows}; ask for fewer"
+                )
         if most is not None and most < len(bloggers):
             names = names_of_ids("user", [blogger.id for blogger in bloggers])
             numbers = keyed_uniform(names.array, self.params.seed, "source", "users")
             chosen = np.sort(np.argsort(numbers, kind="stable")[:most])
             bloggers = [bloggers[at] for at in chosen.tolist()]
-        return bloggers if self.params.rows_per_user is not None else [*map(self._rows, bloggers)]
-
-    def _with_enough(self, bloggers: list[Blogger], wanted: int) -> list[Blogger]:
-        """Bloggers with the first rows of each; those who have fewer are left out."""
-        cut = (self._rows(blogger) for blogger in bloggers)
-        enough = [blogger for blogger in cut if len(blogger.posts) == wanted]
-        if not enough:
-            raise InputError(
-                f"blog-authorship: none of {len(bloggers)} bloggers has "
-                f"rows_per_user={wanted} {self.params.rows}; ask for fewer"
-            )
-        return enough
+        return bloggers if wanted is not None else [*map(self._rows, bloggers)]
 
     def _rows(self, blogger: Blogger) -> Blogger:
         """The blogger with its rows in place of its posts, at most `rows_per_user`."""
@@ -369,9 +364,3 @@ def _blogger(line: str, where: str) -> Blogger:
         gender = GENDERS.index(str(record["gender"]).strip().lower())
         clean = tuple(" ".join(html.unescape(post).split()) for post in posts)
         return Blogger(normal_id(record["id"]), gender, age, clean)
-
-
-def _age_groups(bloggers: list[Blogger]) -> IntArray:
-    """(bloggers,) index into `AGES`, -1 from 20 to 30."""
-    ages = np.array([blogger.age for blogger in bloggers], dtype=np.int64)
-    return np.select([ages < 20, ages > 30], [0, 1], default=-1).astype(np.int64)

@@ -20,7 +20,7 @@ from uedp_bench.tasks.sources.reading.columns import (
     undeclared_classes,
 )
 from uedp_bench.tasks.sources.reading.files import SPLIT, joined
-from uedp_bench.tasks.sources.reading.splits import split_index
+from uedp_bench.tasks.sources.reading.splits import ALIASES
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict
@@ -99,7 +99,7 @@ class Hub(Source[HubParams]):
         every = dict(data) if isinstance(data, dict) else {"train": data}
         if self.params.split_column is not None:
             return every
-        splits = {name: part for name, part in every.items() if _is_split(name)}
+        splits = {name: part for name, part in every.items() if name.strip().lower() in ALIASES}
         if not splits:
             raise InputError(f"hub.path: {self.params.path} has no split train, only {[*every]}")
         return splits
@@ -120,14 +120,6 @@ class Hub(Source[HubParams]):
             raise InputError(
                 f"hub.path: {params.path!r} cannot be loaded: {type(error).__name__}: {first}"
             ) from error
-
-
-def _is_split(name: str) -> bool:
-    try:
-        split_index(name, "")
-    except InputError:
-        return False
-    return True
 
 
 def _table(part: Dataset, names: list[str]) -> Any:

@@ -62,8 +62,7 @@ class IMDB(Source[IMDBParams]):
         Raises:
             InputError: for a missing, malformed or empty file, and see `add_entities`.
         """
-        files = find_splits(self.params.path, self.name)
-        records, split = read_splits(files, FIELDS, self.name)
+        records, split = read_splits(find_splits(self.params.path, self.name), FIELDS, self.name)
         labels, movies, texts = zip(*records, strict=True)
         user, names = named_users(movies)
         corpus = Corpus(

@@ -107,8 +107,7 @@ class Newsgroups(Source[NewsgroupsParams]):
         if cut or self.params.remove or self.params.detector != "none":
             return None
         texts = [text for (text,) in read_records(files["train"], ("text",), self.name)]
-        users = len({author(text) for text in texts})
-        if (len(texts), users) != (_ROWS, _USERS):
+        if (len(texts), len({author(text) for text in texts})) != (_ROWS, _USERS):
             return None
         return CorpusStats(users=_USERS, rows=_ROWS, sensitive_rows=0, entities=0, public=True)
 

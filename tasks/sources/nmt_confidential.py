@@ -110,8 +110,7 @@ class NMTConfidential(Source[NMTConfidentialParams]):
             parameter,
             clean=p.clean,
         )
-        is_documented = p.domain not in _UNDOCUMENTED
-        return replace(corpus, quotas=(ALIGNED,)) if is_documented else corpus
+        return replace(corpus, quotas=(ALIGNED,)) if p.domain not in _UNDOCUMENTED else corpus
 
     def _pairs(self, domain: Domain, split: str) -> list[Pair]:
         folder, parameter = self.params.path / "full_sent_datasets" / domain, f"{self.name}.path"
@@ -170,8 +169,7 @@ def documents_of_rows(
             # The last document with the least cost: rows between two are of the later one.
             running = np.where(cost[:-1] <= earlier, np.arange(count - 1), 0)
             first[1:] = np.maximum.accumulate(running)
-            new_split = place == 0 and bool(came)
-            stay = np.full(count, np.inf) if new_split else cost
+            stay = np.full(count, np.inf) if place == 0 and came else cost
             came.append(np.where(stay <= before, np.arange(count), first))
             cost = np.minimum(stay, before) + 1.0
             cost[of_pair.get(pair, [])] -= 1.0

@@ -102,8 +102,7 @@ class OpinionLexicon(Source[OpinionLexiconParams]):
         at = np.frombuffer(heads, dtype="<u8") / 2.0**64
         bounds = np.cumsum([self.params.test, self.params.valid])
         names = np.array([SPLITS.index(name) for name in ("test", "valid", "train")])
-        split: IntArray = names[np.searchsorted(bounds, at, side="right")]
-        return split
+        return names[np.searchsorted(bounds, at, side="right")]
 
 
 def _read(file: Path) -> list[str]:

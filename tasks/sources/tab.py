@@ -34,7 +34,7 @@ TAGS: dict[str, RecordTag] = {
 """Facts of a case in the court's register."""
 
 _FILES = ("tab*.jsonl", "echr*.jsonl", "echr*.json")
-_PARAGRAPH = re.compile(r"[^\n]*[^\s][^\n]*")
+_PARAGRAPH = re.compile(r"\S(?:[^\n]*\S)?")  # a line with something on it, without space around it
 _WORD = re.compile(r"\w")
 
 
@@ -93,13 +93,14 @@ class TAB(Source[TABParams]):
         owners: list[tuple[int, int]] = []
         labelled: list[tuple[int, int, int, str, str]] = []
         for user, case in enumerate(cases):
-            for start, end in _paragraphs(case.text):
+            for paragraph in _PARAGRAPH.finditer(case.text):
+                start, end = paragraph.span()
                 labelled += [
                     (len(texts), a - start, b - start, kind, of)
                     for a, b, kind, of in case.mentions
                     if start <= a and b <= end
                 ]
-                texts.append(case.text[start:end])
+                texts.append(paragraph[0])
                 owners.append((user, case.split))
         users, split = np.array(owners, dtype=np.int64).T.copy()
         by_type: list[Mention] = [(row, a, b, TYPES.index(kind)) for row, a, b, kind, _ in labelled]
@@ -214,11 +215,3 @@ def _apart(
         if not kept or kept[-1][1] <= first:
             kept.append((first, last, kind, of))
     return kept
-
-
-def _paragraphs(text: str) -> Iterator[tuple[int, int]]:
-    """(start, end) of every line with something on it, without space around it."""
-    for paragraph in _PARAGRAPH.finditer(text):
-        line = paragraph[0]
-        start = paragraph.start() + len(line) - len(line.lstrip())
-        yield start, start + len(line.strip())

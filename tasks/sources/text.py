@@ -8,16 +8,8 @@ from typing import ClassVar
 from pydantic import Field, field_validator
 
 from uedp_bench.api import SPLITS, Corpus, InputError, Source, equals
-from uedp_bench.data.tables import (
-    ENDINGS as TABLES,
-)
-from uedp_bench.data.tables import (
-    Columns,
-    FileColumns,
-    Layout,
-    ending_of,
-    read_table,
-)
+from uedp_bench.data.tables import ENDINGS as TABLES
+from uedp_bench.data.tables import Columns, FileColumns, Layout, ending_of, read_table
 from uedp_bench.data.text_files import Quoting
 from uedp_bench.io.files import UTF_8, shown_path
 from uedp_bench.tasks.sources.reading.columns import (

@@ -109,11 +109,16 @@ class UbuntuIRC(Source[UbuntuIRCParams]):
         texts = tuple(message.text for message in messages)
         users, names = named_users([message.nick for message in messages])
         counts = [len(part) for part in kept.values()]
+        addressed = [
+            (row, *match.span(1), 0)
+            for row, match in enumerate(map(_ADDRESSED.match, texts))
+            if match and match[1].casefold() in nicks
+        ]
         corpus = Corpus(
             texts=texts,
             groups={"user": users, "document": dense_ids([message.log for message in messages])},
             split=np.repeat([SPLITS.index(split) for split in kept], counts),
-            entities=Spans.build(texts, _addressed(texts, nicks)),
+            entities=Spans.build(texts, addressed),
             entity_types=(NICK,),
             user_names=names,
             quotas=(COUNTED, NICKS),
@@ -162,10 +167,3 @@ def read_messages(file: Path) -> Iterator[Message]:
                 words = " ".join(match[2].split()) if match else ""
                 if match and words:
                     yield Message(normal_id(match[1].casefold()), log, words)
-
-
-def _addressed(texts: tuple[str, ...], nicks: set[str]) -> Iterator[tuple[int, int, int, int]]:
-    for row, text in enumerate(texts):
-        match = _ADDRESSED.match(text)
-        if match and match[1].casefold() in nicks:
-            yield row, match.start(1), match.end(1), 0

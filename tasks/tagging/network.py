@@ -113,8 +113,7 @@ def viterbi(emissions: Tensor, lengths: Tensor, transitions: Transitions) -> Ten
     for came in reversed(before):
         label = came.gather(1, label)
         path.append(label)
-    labels = torch.cat(path[::-1], dim=1)
-    return torch.where(_inside(lengths, words), labels, 0)
+    return torch.where(_inside(lengths, words), torch.cat(path[::-1], dim=1), 0)
 
 
 def _by_row(transitions: Transitions, emissions: Tensor) -> Transitions:
@@ -179,8 +178,7 @@ class TaggerNetwork(nn.Module):
         self.head = nn.Linear(self.width, labels)
         bound = 1.0 / math.sqrt(self.width)
         with torch.no_grad():
-            generator = torch.Generator().manual_seed(seed)
-            self.head.weight.uniform_(-bound, bound, generator=generator)
+            self.head.weight.uniform_(-bound, bound, generator=torch.Generator().manual_seed(seed))
             self.head.bias.zero_()
         self.crf = CRF(labels, seed) if crf else None
 

@@ -80,30 +80,18 @@ def longest_matches(words: WordTable, phrases: Mapping[Phrase, int]) -> IntArray
     lengths = {word: sorted(sizes, reverse=True) for word, sizes in by_first.items()}
     spelled = tuple(map(normal_spelling, words.words))
     labels = np.zeros(len(spelled), dtype=np.int64)
-    bounds = words.offsets.tolist()
-    for at, end in pairwise(bounds):
+    for at, end in pairwise(words.offsets.tolist()):
         while at < end:
-            size = _longest(spelled, at, end, (phrases, lengths))
-            if size:
-                kind = phrases[spelled[at : at + size]]
-                labels[at : at + size] = 2 + 2 * kind
+            fitting = (
+                size
+                for size in lengths.get(spelled[at], ())
+                if at + size <= end and spelled[at : at + size] in phrases
+            )
+            if size := next(fitting, 0):
+                labels[at : at + size] = 2 + 2 * phrases[spelled[at : at + size]]
                 labels[at] -= 1
             at += max(size, 1)
     return labels
-
-
-def _longest(
-    words: Sequence[str],
-    at: int,
-    end: int,
-    lexicon: tuple[Mapping[Phrase, int], Mapping[str, Sequence[int]]],
-) -> int:
-    """Words of the longest phrase that starts here; 0 for none."""
-    phrases, lengths = lexicon
-    for size in lengths.get(words[at], ()):
-        if at + size <= end and tuple(words[at : at + size]) in phrases:
-            return size
-    return 0
 
 
 _BOOTSTRAP_SEED = 2003
@@ -214,8 +202,7 @@ def _weighted(gold: _Gold, labels: IntArray, users: IntArray) -> Estimate:
 def _by_type(gold: _Gold, predicted: Spans, users: IntArray) -> dict[str, Any]:
     """Counts and strict scores of each type; of one without gold spans, counts alone."""
     out: dict[str, Any] = {}
-    rows = len(gold.corpus)
-    for name, counts in counts_by_type(gold.spans, predicted, rows, gold.types).items():
+    for name, counts in counts_by_type(gold.spans, predicted, len(gold.corpus), gold.types).items():
         out[name] = {"gold": int(counts.gold.sum()), "predicted": int(counts.predicted.sum())}
         if counts.gold.any():
             strict = span_scores(counts, users, _rng())["strict"]

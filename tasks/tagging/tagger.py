@@ -115,8 +115,7 @@ class TaggerReader(Reader):
         size = 100 if self.vocabulary is None else self.vocabulary.size
         words = [[self._example_word(token) for token in ids] for ids in example_ids(size)]
         read = self.model.read_words(words, self.vocabulary, self.max_tokens, self.device)
-        rng = np.random.default_rng(0)
-        labels = rng.integers(self.labels, size=sum(map(len, words)))
+        labels = np.random.default_rng(0).integers(self.labels, size=sum(map(len, words)))
         return _columns(read, np.cumsum([0, *map(len, words)]), labels)
 
     def encoded(self, corpus: Corpus) -> tuple[EncodedRows, RowLengths]:

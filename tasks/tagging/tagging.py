@@ -129,12 +129,11 @@ class Tagging(SupervisedTask[TaggingParams]):
             InputError: if there are no types.
         """
         p = self.params
-        types = chosen_types(annotation_of(corpus, p.layer), p.types)
         return TaggerReader(
             self.text_model(),
             vocabulary,
             layer=p.layer,
-            types=types,
+            types=chosen_types(annotation_of(corpus, p.layer), p.types),
             rule=p.words,
             max_tokens=p.max_tokens,
             reduction=p.reduction,

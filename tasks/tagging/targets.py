@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 
 from uedp_bench.api import BoolArray, Corpus, InputError, IntArray, Mention, Spans
+from uedp_bench.corpus.spans import touched_pieces
 from uedp_bench.errors import nearest, shown
 from uedp_bench.text.automatic_annotation import AUTOMATIC
 
@@ -80,8 +81,7 @@ class WordTable:
 
     def by_row(self) -> list[tuple[str, ...]]:
         """The words of each row."""
-        bounds = self.offsets.tolist()
-        return [self.words[a:b] for a, b in pairwise(bounds)]
+        return [self.words[a:b] for a, b in pairwise(self.offsets.tolist())]
 
 
 OUTSIDE = 0
@@ -117,13 +117,12 @@ def labels_of_spans(
         InputError: with `where`, naming the row, for a span that cuts a word or touches none, or
             two spans on one word.
     """
-    first, last = _touched(words, spans)
+    first, last = touched_pieces((words.row, words.start, words.end), spans)
     labels = np.zeros(len(words.words), dtype=np.int64)
     if where is not None:
         _check_whole(words, spans, types, (first, last), where)
     taken_by = np.full(len(words.words), -1, dtype=np.int64)
-    order = np.lexsort([-spans.end, spans.start, spans.row])
-    for span in order.tolist():
+    for span in np.lexsort([-spans.end, spans.start, spans.row]).tolist():
         a, b = int(first[span]), int(last[span]) + 1
         if a >= b:
             continue
@@ -158,15 +157,6 @@ def mentions_of_labels(words: WordTable, labels: IntArray) -> list[Mention]:
     ends = stops[np.searchsorted(stops, begins, "right")] - 1
     table = np.stack([row[begins], words.start[begins], words.end[ends], kind[begins]], axis=1)
     return [(a, b, c, d) for a, b, c, d in table.tolist()]
-
-
-def _touched(words: WordTable, spans: Spans) -> tuple[IntArray, IntArray]:
-    """(spans,) first and last word of each; the last is before the first for none."""
-    width = 1 + int(max(words.end.max(initial=0), spans.end.max(initial=0)))
-    row, at = words.row * width, spans.row * width
-    first = np.searchsorted(row + words.end, at + spans.start, "right")
-    last = np.searchsorted(row + words.start, at + spans.end) - 1
-    return first, last
 
 
 def _check_whole(

@@ -273,8 +273,7 @@ class SupervisedLearner(Learner):
         self.row_lengths = lengths if reader.similar else None
         held = self.rows.held
         self.truncated = reader.truncated(held, self.corpus)
-        longest = int(lengths.max(initial=1))
-        self.row_size = reader.row_size(held, longest, self.module)
+        self.row_size = reader.row_size(held, int(lengths.max(initial=1)), self.module)
 
     def batch(self, rows: Sequence[int] | IntArray, seeds: IntArray) -> Batch:
         """See `Learner` and `Reader.batch`."""

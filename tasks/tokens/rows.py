@@ -43,11 +43,7 @@ def prepare(texts: Sequence[str], preprocessing: Preprocessing) -> list[str]:
     """
     if preprocessing == "none":
         return list(texts)
-    return [" ".join(_PUNCTUATION.sub(_kept, text).lower().split()) for text in texts]
-
-
-def _kept(match: re.Match[str]) -> str:
-    return match["unknown"] or ""
+    return [" ".join(_PUNCTUATION.sub(r"\g<unknown>", text).lower().split()) for text in texts]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,8 +102,7 @@ class TextRows:
         targets = self.table(rows, IGNORED)
         inputs = np.full_like(targets, self.padding)
         inputs[:, 0] = self.begin
-        inside = targets[:, 1:] != IGNORED
-        inputs[:, 1:] = np.where(inside, targets[:, :-1], self.padding)
+        inputs[:, 1:] = np.where(targets[:, 1:] != IGNORED, targets[:, :-1], self.padding)
         return inputs, targets
 
     def row_sums(self, values: FloatArray | BoolArray) -> FloatArray:

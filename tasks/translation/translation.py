@@ -266,8 +266,7 @@ class Translation(SupervisedTask[TranslationParams]):
             utility["term_recall"] = recall
         if isinstance(release, PairScorer) and isinstance(release, Tokenised):
             read: PairVocabulary = release.vocabulary  # type: ignore[assignment]
-            reader = own or self.reader(corpus, read)
-            losses = TokenLosses(read, reader.max_tokens, test)
+            losses = TokenLosses(read, (own or self.reader(corpus, read)).max_tokens, test)
             loss_floors = self.once(corpus, read.fingerprint, lambda: _frequencies(corpus, losses))
             utility.update({**losses.scores(release), **loss_floors})
         details = {

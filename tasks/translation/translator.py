@@ -299,8 +299,7 @@ class Translations(NamedTuple):
         rng, drawn = np.random.default_rng(_BOOTSTRAP_SEED), np.empty(RESAMPLES)
         at = 0
         for size in blocks(units):
-            totals = resample(units, size, rng) @ sums
-            drawn[at : at + size] = [score(total) for total in totals]
+            drawn[at : at + size] = [score(total) for total in resample(units, size, rng) @ sums]
             at += size
         return percentiles(value, drawn)
 

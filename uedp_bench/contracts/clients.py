@@ -63,10 +63,8 @@ class Clients(BaseModel):
         """
         if self.alpha is None:
             return np.full((kinds, self.count), 1.0 / self.count)
-        stream = shared_stream(self.seed, "clients", "shares")
-        rng = np.random.Generator(np.random.PCG64(stream))
-        shares: FloatArray = rng.dirichlet(np.full(self.count, self.alpha), kinds)
-        return shares
+        rng = np.random.Generator(np.random.PCG64(shared_stream(self.seed, "clients", "shares")))
+        return rng.dirichlet(np.full(self.count, self.alpha), kinds)
 
     def public_shares(self, corpus: Corpus) -> tuple[float, ...]:
         """Share of each client in the rows, as far as it follows from constants alone.
@@ -99,8 +97,7 @@ class Clients(BaseModel):
         by_row = _client(alone, shares[_kind_of(corpus, self)])
         with_user = corpus.users >= 0
         stays = with_user if self.by == "user" else with_user & planted
-        clients = np.where(stays, whole, by_row)
-        return replace(corpus, groups={**corpus.groups, CLIENT: clients})
+        return replace(corpus, groups={**corpus.groups, CLIENT: np.where(stays, whole, by_row)})
 
 
 NO_CLIENTS = (
@@ -139,8 +136,7 @@ def users_of(corpus: Corpus, unit: Unit = "user") -> Index:
 
 def _client(numbers: FloatArray, shares: FloatArray) -> IntArray:
     """(rows,) client on whose part of [0, 1) each number falls; `shares` (rows or 1, count)."""
-    ends = np.cumsum(shares, axis=1)[:, :-1]
-    clients: IntArray = (numbers[:, None] >= ends).sum(axis=1)
+    clients: IntArray = (numbers[:, None] >= np.cumsum(shares, axis=1)[:, :-1]).sum(axis=1)
     return clients
 
 

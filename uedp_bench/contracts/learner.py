@@ -65,8 +65,7 @@ class Schedule:
 
 def row_seeds(rng: np.random.Generator, shape: tuple[int, ...]) -> IntArray:
     """Seeds of 63 bits, one for each use of a row."""
-    seeds: IntArray = rng.integers(2**63 - 1, size=shape)
-    return seeds
+    return rng.integers(2**63 - 1, size=shape)
 
 
 EXAMPLE_LENGTHS = (1, 3, 7, 12)

@@ -151,7 +151,11 @@ def add_public(corpus: Corpus, params: SourceParams) -> Corpus:
     corpus = _of_length(_sample(corpus, params.sample), params)
     corpus = _share(corpus, params.public_share)
     if params.valid_is_public:
-        _check_apart(corpus)
+        if shared := _shared(corpus, "train"):  # they would be trained on without protection
+            raise InputError(
+                f"valid_is_public: {shared} users of the split valid are in train too, so their "
+                "text is not public; only text of other users can be"
+            )
         corpus = corpus.with_split(corpus.where("valid"), "public")
     own = np.flatnonzero(corpus.split == PUBLIC)
     room = None if params.public_rows is None else max(params.public_rows - len(own), 0)
@@ -238,17 +242,7 @@ def _share(corpus: Corpus, share: float) -> Corpus:
             f"source.public_share={share} draws no training user who has no valid or test row; "
             "give a larger share, or public files"
         )
-    quotas = (*corpus.quotas, SCORED_STAY)
-    return replace(corpus.with_split(moved, "public"), quotas=quotas)
-
-
-def _check_apart(corpus: Corpus) -> None:
-    """Refuse public users with training rows, which would be trained on without protection."""
-    if shared := _shared(corpus, "train"):
-        raise InputError(
-            f"valid_is_public: {shared} users of the split valid are in train too, so their text "
-            "is not public; only text of other users can be"
-        )
+    return replace(corpus.with_split(moved, "public"), quotas=(*corpus.quotas, SCORED_STAY))
 
 
 def _shared(corpus: Corpus, *others: str) -> int:

@@ -139,8 +139,7 @@ class Rewriting:
     def _with_gaps(self, row: int, words: Sequence[Piece]) -> Iterator[Piece]:
         """Words, with text other than white space between them as dropped pieces."""
         text = self._old.texts[row]
-        edges = [(0, 0, None), *words, (len(text), len(text), None)]
-        for (_, before, _), word in pairwise(edges):
+        for (_, before, _), word in pairwise([(0, 0, None), *words, (len(text), len(text), None)]):
             if text[before : word[0]].strip():
                 yield before, word[0], None
             if word[1] > word[0]:

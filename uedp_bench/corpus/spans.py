@@ -240,6 +240,20 @@ COPIED, REPLACED, DROPPED = 0, 1, 2
 """Outcomes of a piece: each character stays, one whole became another, or nothing is left."""
 
 
+def touched_pieces(
+    pieces: tuple[IntArray, IntArray, IntArray], spans: Spans
+) -> tuple[IntArray, IntArray]:
+    """(spans,) first and last piece that each touches; the last is before the first for none.
+
+    Pieces (row, start, end) and spans are compared as numbers: the row, then the character.
+    """
+    row, start, end = pieces
+    width = 1 + max(end.max(initial=0), spans.end.max(initial=0))
+    of_row, at = row * width, spans.row * width
+    first = np.searchsorted(of_row + end, at + spans.start, "right")
+    return first, np.searchsorted(of_row + start, at + spans.end) - 1
+
+
 @dataclass(frozen=True, eq=False)
 class Alignment:
     """Pieces of old texts and the pieces of new texts that they became, row by row.
@@ -281,7 +295,7 @@ class Alignment:
             return spans, torn
         stays = ~self.changed[spans.row]
         inside, moved = spans.chosen(stays), spans.chosen(~stays)
-        first, last = self._touched(moved)
+        first, last = touched_pieces((self.row, self.start, self.end), moved)
         touches = first <= last
         moved, first, last = moved.chosen(touches), first[touches], last[touches]
         start, end = self._places(moved, first, last)
@@ -300,24 +314,12 @@ class Alignment:
         spans, torn = self.spans(layer.spans, texts)
         return Layer(spans, layer.types, layer.rows & ~torn)
 
-    def _touched(self, spans: Spans) -> tuple[IntArray, IntArray]:
-        """(spans,) first and last piece that each touches; the last is before the first for none.
-
-        Pieces and spans are compared as numbers: the row, then the character.
-        """
-        width = 1 + max(self.end.max(initial=0), spans.end.max(initial=0))
-        pieces, at = self.row * width, spans.row * width
-        first = np.searchsorted(pieces + self.end, at + spans.start, "right")
-        last = np.searchsorted(pieces + self.start, at + spans.end) - 1
-        return first, last
-
     def _places(self, spans: Spans, first: IntArray, last: IntArray) -> tuple[IntArray, IntArray]:
         """(spans,) start and end in the new texts."""
         after = np.maximum(spans.start - self.start[first], 0)
         before = np.maximum(self.end[last] - spans.end, 0)
         start = self.new_start[first] + np.where(self.outcome[first] == COPIED, after, 0)
-        end = self.new_end[last] - np.where(self.outcome[last] == COPIED, before, 0)
-        return start, end
+        return start, self.new_end[last] - np.where(self.outcome[last] == COPIED, before, 0)
 
     def _shared(self, spans: Spans, first: IntArray, last: IntArray) -> BoolArray:
         """(spans,) True for one that cuts a replaced piece which another span touches too."""

@@ -71,8 +71,7 @@ def owner_numbers(corpus: Corpus, seed: int, *use: str | int) -> FloatArray:
     alone = corpus.users < 0
     numbers = np.append(user_numbers(corpus, seed, *use), 0.0)[corpus.users]
     if alone.any():
-        own = row_names(corpus).array[alone]
-        numbers[alone] = keyed_uniform(own, seed, *use, "alone")
+        numbers[alone] = keyed_uniform(row_names(corpus).array[alone], seed, *use, "alone")
     return numbers
 
 
@@ -202,8 +201,7 @@ def _marks(corpus: Corpus) -> dict[int, list[str]]:
             continue
         columns = (spans.row, spans.start, spans.end, spans.type)
         for row, start, end, kind in zip(*(one.tolist() for one in columns), strict=True):
-            mark = f"{_field(name)}{start}\0{end}\0{_field(types[kind])}"
-            marks.setdefault(row, []).append(mark)
+            marks.setdefault(row, []).append(f"{_field(name)}{start}\0{end}\0{_field(types[kind])}")
     return marks
 
 

@@ -286,8 +286,7 @@ class Corpus:
         return self.layers[name]
 
     def _with(self, columns: Mapping[str, Any]) -> Corpus:
-        changed: Corpus = replace(self, **columns)
-        return changed
+        return replace(self, **columns)
 
     @cached_property
     def keys(self) -> IntArray:
@@ -348,5 +347,4 @@ def concatenate(first: Corpus, second: Corpus) -> Corpus:
         complete = all(side is not None for side in sides)
         both[column.name] = column.kind.join(*sides, texts) if complete else None
     both["quotas"] = tuple(dict.fromkeys((*first.quotas, *second.quotas)))
-    joined: Corpus = replace(first, **both)
-    return joined
+    return replace(first, **both)

@@ -110,8 +110,7 @@ class StoredTexts(Sequence[str]):
             places = np.flatnonzero(array_of == array)
             inside = numbers[places] - (self._ends[array] - len(self._arrays[array]))
             texts[places] = self._arrays[array].take(pa.array(inside)).to_pylist()
-        read: list[str] = texts.tolist()
-        return read
+        return texts.tolist()
 
 
 def _array(texts: Sequence[str]) -> Any:

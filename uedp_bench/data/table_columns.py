@@ -154,18 +154,6 @@ States = NDArray[np.int8]
 _DOUBTFUL = "^[^!-~]*$|\\x00"  # a text with a visible character of ASCII and no null is good
 
 
-class CheckedTexts(NamedTuple):
-    """Texts of a column with their states.
-
-    Attributes:
-        texts: texts of all rows; a null is empty.
-        states: (rows,) state of each: `GOOD`, `NULL`, `BLANK` or `NO_TEXT`.
-    """
-
-    texts: StoredTexts
-    states: States
-
-
 class ArrowColumns(Mapping[str, Sequence[Any]]):
     """The columns of a table. `columns[name]` makes Python objects of a whole one.
 
@@ -255,8 +243,8 @@ class ArrowColumns(Mapping[str, Sequence[Any]]):
             refuse_no_texts(coded.values[codes[rows[0]]], len(rows), int(rows[0]), self.rows, where)
         return coded
 
-    def texts(self, name: str) -> CheckedTexts | None:
-        """The texts of a column; None where it holds something else."""
+    def texts(self, name: str) -> tuple[StoredTexts, States] | None:
+        """The texts of a column, nulls empty, and the state of each; None for another column."""
         import pyarrow as pa
 
         column = self.table.column(name)
@@ -264,7 +252,7 @@ class ArrowColumns(Mapping[str, Sequence[Any]]):
             return None
         states = [np.empty(0, dtype=np.int8), *map(_states, column.chunks)]
         texts = StoredTexts([a.fill_null("") if a.null_count else a for a in column.chunks])
-        return CheckedTexts(texts, np.concatenate(states))
+        return texts, np.concatenate(states)
 
 
 def _states(array: Any) -> States:

@@ -241,8 +241,7 @@ def read_table(
     if kind == "csv" or kind == "tsv":
         return _read_delimited(path, layout, "," if kind == "csv" else "\t", parameter)
     if kind == "jsonl" or kind == "json":
-        lines = kind == "jsonl"
-        columns, places = read_objects(path, parameter, layout.encoding, lines=lines)
+        columns, places = read_objects(path, parameter, layout.encoding, lines=kind == "jsonl")
         return _placed(columns, places, path, parameter)
     if kind == "lines":
         return _read_lines(path, parameter, layout.encoding)

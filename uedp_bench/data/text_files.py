@@ -110,11 +110,7 @@ def read_records(
 
 
 class _Lines:
-    """Lines of a text.
-
-    Attributes:
-        read: lines that were read since it was cleared.
-    """
+    """Lines of a text; `read` has those that were read since it was cleared."""
 
     def __init__(self, text: Iterator[str]) -> None:
         self._text = text

@@ -204,12 +204,7 @@ def _ends(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 
 def _between(gap: tuple[str, str], at: int) -> Iterator[Change]:
-    """Changes between two words that both texts have.
-
-    Args:
-        gap: text of the gap in the old text and in the new one.
-        at: begin of the gap in the old text.
-    """
+    """Changes between two words that both texts have."""
     old, new = gap
     if old == new:
         return

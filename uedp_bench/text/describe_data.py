@@ -207,8 +207,7 @@ def _distinct(ids: IntArray) -> int:
 
 
 def _tally(ids: IntArray, names: tuple[str, ...]) -> dict[str, int]:
-    counts = np.bincount(ids[ids >= 0], minlength=len(names)).tolist()
-    return dict(zip(names, counts, strict=True))
+    return dict(zip(names, np.bincount(ids[ids >= 0], minlength=len(names)).tolist(), strict=True))
 
 
 def _quantiles(values: IntArray) -> dict[str, float]:
@@ -288,12 +287,9 @@ def _distributions(description: DataDescription) -> Table:
     ):
         cells = (f"{getattr(s.reach, field):.1%}" if s.reach else "-" for s in splits)
         table.add_row(f"entities of at most {most}", *cells)
-    table.add_row("users of the widest entity", *(_widest(split) for split in splits))
+    cells = (f"{s.reach.widest:,}" if s.reach else "-" for s in splits)
+    table.add_row("users of the widest entity", *cells)
     return table
-
-
-def _widest(split: SplitDescription) -> str:
-    return f"{split.reach.widest:,}" if split.reach else "-"
 
 
 def _table(title: str, description: DataDescription) -> Table:

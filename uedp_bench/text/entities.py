@@ -208,7 +208,8 @@ def detect(texts: Sequence[str], params: DetectionParams) -> Detection:
     types, rows = run(texts, params.pipeline)
     table = [(row, *mention) for row, mentions in enumerate(rows) for mention in mentions]
     detection = Detection(types, np.array(table, dtype=np.int64).reshape(-1, 4))
-    _save(file, detection)
+    names = np.array(types, dtype=np.str_)
+    save_arrays(file, "detected entities", types=names, mentions=detection.mentions)
     return detection
 
 
@@ -252,11 +253,6 @@ def pipeline_identity(pipeline: str) -> list[str]:
 
 def _read(data: Mapping[str, Any]) -> Detection:
     return Detection(tuple(data["types"].tolist()), data["mentions"].astype(np.int64))
-
-
-def _save(file: Path, detection: Detection) -> None:
-    types = np.array(detection.types, dtype=np.str_)
-    save_arrays(file, "detected entities", types=types, mentions=detection.mentions)
 
 
 def _spacy_entities(

@@ -229,8 +229,7 @@ def full_batches(
             rows = order[start : start + size]
             yield rows, len(rows)
         return
-    ends = np.flatnonzero(np.diff(lengths[order])) + 1
-    for alike in np.split(order, ends):
+    for alike in np.split(order, np.flatnonzero(np.diff(lengths[order])) + 1):
         for start in range(0, len(alike), size):
             rows = alike[start : start + size]
             yield np.resize(rows, size), len(rows)
@@ -249,8 +248,7 @@ def cached_vectors(
 ) -> FeatureArray:
     """Vector of each text; see `different_vectors`."""
     vectors, which = different_vectors(key, texts, compute, cache=cache)
-    chosen: FeatureArray = vectors[which]
-    return chosen
+    return vectors[which]
 
 
 def different_vectors(
@@ -303,10 +301,6 @@ def _kept(key: Sequence[object], unique: list[str], compute: Compute) -> Feature
 class _Held:
     """Vectors by name that were read or computed so far.
 
-    Args:
-        folder: folder of the parts.
-        names: (names,) wanted names.
-
     Attributes:
         present: (names,) True where there is a vector.
         vectors: (names, size) vectors where present; None as long as there is none.
@@ -346,15 +340,10 @@ def _names_in(file: Path) -> Names:
     """The names in a part, sorted; none in one that is damaged."""
     if file in _names_of:
         return _names_of[file]
-    names = load_arrays(file, _names_at)
+    names = load_arrays(file, lambda data: np.asarray(data["names"]))
     if names is None:
         return np.empty(0, dtype=np.uint64)
     _names_of[file] = names
-    return names
-
-
-def _names_at(data: Mapping[str, Any]) -> Names:
-    names: Names = data["names"]
     return names
 
 
@@ -374,8 +363,7 @@ def _digest(names: Names) -> str:
 
 
 def _name(text: str) -> int:
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
-    return int.from_bytes(digest[:8], "big")
+    return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:8], "big")
 
 
 def _finite(vectors: FeatureArray) -> FeatureArray:

@@ -89,8 +89,7 @@ class SentenceEmbedder:
         self.name, self.device, self.field = name, device, field
         software = version("sentence-transformers")
         self._identity = model_identity(name, field)
-        kind = device.split(":")[0]
-        self.key = ("sentence-transformers", software, self._identity, kind, SHAPES)
+        self.key = ("sentence-transformers", software, self._identity, device.split(":")[0], SHAPES)
 
     @cached_property
     def size(self) -> int:
@@ -110,14 +109,12 @@ class SentenceEmbedder:
         """
         if not sentences:
             return np.empty((0, self.size), dtype=np.float32)
-        compute = partial(self._compute, alone=cache)
-        return cached_vectors(self.key, sentences, compute, cache=cache)
+        return cached_vectors(self.key, sentences, partial(self._compute, alone=cache), cache=cache)
 
     def _compute(self, sentences: list[str], *, alone: bool) -> FeatureArray:
         model = _load(self.name, self.device, self._identity, self.field)
         vectors: FeatureArray | None = None
-        lengths = _token_counts(model, sentences)
-        for rows, wanted in full_batches(lengths, self.device, alone=alone):
+        for rows, wanted in full_batches(_token_counts(model, sentences), self.device, alone=alone):
             batch_vectors = model.encode(
                 [sentences[row] for row in rows],
                 batch_size=len(rows), convert_to_numpy=True, show_progress_bar=False,
@@ -241,8 +238,7 @@ def _of_records(lines: Iterable[str], path: Path) -> Iterator[str]:
     """Sentences of the `text` of each line's object."""
     for number, line in enumerate(lines, start=1):
         try:
-            text = json.loads(line)["text"]
-            words = _LINE_BREAKS.sub(" ", text).split()
+            words = _LINE_BREAKS.sub(" ", json.loads(line)["text"]).split()
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise InputError(
                 f"public: {path}, line {number} is not an object with a text: {error!r}"

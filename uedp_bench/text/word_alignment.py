@@ -361,7 +361,8 @@ def grow_diag_final_and(forward: frozenset[Link], backward: frozenset[Link]) -> 
     while grown:
         grown = False
         for link in sorted(links):
-            for near in _near(link):
+            for down, right in _NEIGHBOURS:
+                near = link[0] + down, link[1] + right
                 free = near[0] not in sources or near[1] not in targets
                 if near in either and near not in links and free:
                     join(near)
@@ -371,11 +372,6 @@ def grow_diag_final_and(forward: frozenset[Link], backward: frozenset[Link]) -> 
             if link[0] not in sources and link[1] not in targets:
                 join(link)
     return frozenset(links)
-
-
-def _near(link: Link) -> Iterator[Link]:
-    for down, right in _NEIGHBOURS:
-        yield link[0] + down, link[1] + right
 
 
 SYMMETRISED: dict[Symmetrisation, Callable[[frozenset[Link], frozenset[Link]], frozenset[Link]]] = {

@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,10 +85,6 @@ def _read_gensim(path: Path, field: str) -> Embedding:
 @lru_cache(maxsize=1)
 def _read_spacy(name: str, field: str) -> Embedding:
     """The vectors of a spaCy pipeline; words that share a vector each have it.
-
-    Args:
-        name: name of an installed pipeline, or its folder.
-        field: the parameter that names it, for messages.
 
     Raises:
         InputError: if there is no such pipeline, or it has no vectors.
@@ -212,12 +209,7 @@ def _header(lines: Iterable[str]) -> tuple[tuple[int, int] | None, Iterator[tupl
     fields = first[1].split()
     if len(fields) == 2 and all(field.isascii() and field.isdigit() for field in fields):
         return (int(fields[0]), int(fields[1])), numbered
-    return None, _again(first, numbered)
-
-
-def _again(first: tuple[int, str], rest: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    yield first
-    yield from rest
+    return None, chain([first], numbered)
 
 
 def _vector(values: list[str], where: str) -> NDArray[np.float32]:

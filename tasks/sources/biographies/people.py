@@ -124,8 +124,7 @@ def _told_apart(names: Sequence[str]) -> bool:
 def _places_apart(names: Sequence[str]) -> list[str]:
     """Places that are not close to any of the names."""
     closest = process.cdist(_plain(_places()), _plain(names), scorer=fuzz.ratio).max(axis=1)
-    far = np.flatnonzero(closest < 100 * APART)
-    return [_places()[at] for at in far.tolist()]
+    return [_places()[at] for at in np.flatnonzero(closest < 100 * APART).tolist()]
 
 
 def _plain(names: Sequence[str]) -> list[str]:

@@ -309,8 +309,7 @@ class Page:
             wording = f"{_pick(TITLES, picks[2])} {mark}" if affixed else mark
         elif variant >= 1 - affixed:
             wording, mark = self._affixed(tag, value, picks[2])
-        template = _pick(TOLD[tag], picks[3])
-        text, (start, end) = fill(template, {**words, "X": wording}, mark)
+        text, (start, end) = fill(_pick(TOLD[tag], picks[3]), {**words, "X": wording}, mark)
         return text, [(start, end, tag)]
 
     def _value(self, tag: str, which: float, form: float) -> str:

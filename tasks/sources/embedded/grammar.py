@@ -254,8 +254,7 @@ def join(pieces: Sequence[Piece]) -> tuple[str, list[tuple[int, int, int]]]:
 def _articles(words: str, before_vowel: bool) -> str:
     """Plain words with their indefinite articles right, given the sound that follows them."""
     parts = words.split(" ")
-    sounds = [*map(_vowel, parts[1:]), before_vowel]
-    pairs = zip(parts, sounds, strict=True)
+    pairs = zip(parts, [*map(_vowel, parts[1:]), before_vowel], strict=True)
     return " ".join("an" if part == "a" and vowel else part for part, vowel in pairs)
 
 

@@ -129,7 +129,11 @@ class Writer:
             topic: topic of the sentence.
             product: names a product where the sentence has one.
         """
-        subject = self.person() if self._happens(0.25) else self._subject(topic)
+        subject = (
+            self.person()
+            if self._happens(0.25)
+            else self._noun(self._any(topic.people), "nominative", _OF_PEOPLE, 0.2)
+        )
         thing, verb = self._object(topic, product, 0.4), self._any(topic.verbs)
         more = self._more(topic, product) if self._happens(0.35) else Words("", "")
         time, kind = self._any(lex.TIMES), self.rng.random()
@@ -174,8 +178,7 @@ class Writer:
         """A piece of a sentence, without a full stop."""
         verb, kind = self._any(topic.verbs), self.rng.integers(6)
         case = "accusative" if kind > 2 else "nominative"
-        things = (*topic.people, *topic.things)
-        thing = self._noun(self._any(things), case, topic.adjectives, 0.5)
+        thing = self._noun(self._any((*topic.people, *topic.things)), case, topic.adjectives, 0.5)
         if self._happens(0.15):
             name = self.product()
             thing = Words(name, name)
@@ -190,9 +193,6 @@ class Writer:
         if kind == 4:
             return Words(f"{thing.german} {verb.infinitive}", f"{verb.to} {thing.english}")
         return self._any(lex.TIMES)
-
-    def _subject(self, topic: Topic) -> Words:
-        return self._noun(self._any(topic.people), "nominative", _OF_PEOPLE, 0.2)
 
     def _object(self, topic: Topic, product: Callable[[], str], described: float) -> Words:
         if self._happens(0.2):
@@ -313,8 +313,7 @@ class ParallelEmbedded(GeneratedSource[ParallelEmbeddedParams]):
         return rows.corpus()
 
     def _writer(self, use: str) -> Writer:
-        key = [self.params.seed, *use.encode()]
-        return Writer(np.random.default_rng(key))
+        return Writer(np.random.default_rng([self.params.seed, *use.encode()]))
 
 
 def _different_products(count: int, writer: Writer) -> list[str]:

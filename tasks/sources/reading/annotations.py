@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -32,20 +32,17 @@ SPAN_FIELDS: dict[str, tuple[str, ...]] = {
 """Fields of a span, and what Presidio, spaCy, Prodigy, doccano, TAB and transformers call them."""
 
 
-class Where(Protocol):
-    """Names a row, and a word of it, in messages."""
-
-    def __call__(self, row: int, word: int = 0) -> str:
-        """File and line, where they are known."""
-        ...
-
-
 @dataclass(frozen=True)
 class Words:
-    """Texts whose words are what stands between white space."""
+    """Texts whose words are what stands between white space.
+
+    Attributes:
+        texts: texts of all rows.
+        where: name of a word in messages, by its row and its number there: file and line.
+    """
 
     texts: Sequence[str]
-    where: Where
+    where: Callable[[int, int], str]
 
 
 @dataclass(frozen=True)
@@ -115,10 +112,6 @@ def read_annotation(
 
 class _Reading:
     """Annotations of a column as far as it was read; few rows are objects at a time.
-
-    Args:
-        column: its name.
-        words: words of the texts.
 
     Attributes:
         rows: rows that were read.
@@ -221,12 +214,12 @@ class _Reading:
         except (ValueError, TypeError, RecursionError) as error:
             hint = PYTHON_HINT if is_printed_list(value) else f": {plain(str(error), 200)}"
             raise InputError(
-                f"{self._words.where(self.rows + row)}, column {shown(self._column)}: "
+                f"{self._words.where(self.rows + row, 0)}, column {shown(self._column)}: "
                 f"{shown(value)} is not a list of {{start, end, type}} or of tags{hint}"
             ) from None
 
     def _where(self, row: int) -> Callable[[], str]:
-        return lambda: f"{self._words.where(self.rows + row)}, column {shown(self._column)}"
+        return lambda: f"{self._words.where(self.rows + row, 0)}, column {shown(self._column)}"
 
 
 def _is_of_spans(kind: Any) -> bool:

@@ -220,8 +220,7 @@ def corpus_of_columns(
     by: CutBy = "row" if params.label_column == params.user_column is not None else "user"
     # Numbers of rows are ids for other tools, and no names: they count the rows before.
     corpus = replace(cut_missing_splits(corpus, params, owner, by=by), ids=ids)
-    gold = params.entities_column is not None
-    return add_entities(corpus, params, gold=gold)
+    return add_entities(corpus, params, gold=params.entities_column is not None)
 
 
 def named_columns(params: ColumnParams) -> dict[str, str]:
@@ -284,9 +283,8 @@ def _kept(columns: Columns, params: ColumnParams, owner: str) -> Sequence[int]:
 
 def _blanks(columns: ArrowColumns, name: str, owner: str) -> BoolArray:
     """(rows,) True where a column has nothing, or what no text has."""
-    texts = columns.texts(name)
-    if texts is not None:
-        return np.asarray(texts.states != GOOD)
+    if (checked := columns.texts(name)) is not None:
+        return np.asarray(checked[1] != GOOD)
     coded = columns.coded(name, f"{owner}: column {shown(name)}")
     bad = [at for at, value in enumerate(coded.values) if is_blank(value)]
     return coded.where(bad, null=True)
@@ -326,8 +324,7 @@ def _in_parts(columns: Columns, name: str) -> Iterable[Any]:
 
 
 def _listed(part: Any) -> list[Any]:
-    values: list[Any] = part if isinstance(part, list) else part.to_pylist()
-    return values
+    return part if isinstance(part, list) else part.to_pylist()
 
 
 def _targets(
@@ -337,8 +334,7 @@ def _targets(
     name = params.target_column
     if name is None:
         return None
-    where = f"{owner}: column {shown(name)}"
-    values, states = _checked_texts(columns, name, where)
+    values, states = _checked_texts(columns, name, f"{owner}: column {shown(name)}")
     bad = np.flatnonzero(np.isin(states, (NULL, BLANK)) & (split != PUBLIC))
     if len(bad):
         raise InputError(
@@ -372,11 +368,12 @@ def _checked_texts(columns: Columns, name: str, where: str) -> tuple[Sequence[st
         values = texts_of(columns[name], where)
         kinds = (NULL if v is None else GOOD if v.strip() else BLANK for v in values)
         return tuple(v or "" for v in values), np.fromiter(kinds, np.int8, len(values))
-    bad = np.flatnonzero(column.states == NO_TEXT)
+    texts, states = column
+    bad = np.flatnonzero(states == NO_TEXT)
     if len(bad):
         first = int(bad[0])
-        refuse_no_texts(column.texts[first], len(bad), first, len(column.texts), where)
-    return column.texts, column.states
+        refuse_no_texts(texts[first], len(bad), first, len(texts), where)
+    return column
 
 
 def _filled(columns: Columns, name: str, owner: str) -> Sequence[str]:

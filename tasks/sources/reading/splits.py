@@ -17,7 +17,6 @@ from uedp_bench.corpus import (
     BoolArray,
     Corpus,
     Facts,
-    FloatArray,
     normal_id,
     owner_numbers,
     row_numbers,
@@ -140,9 +139,11 @@ def cut_missing_splits(
         numbers = row_numbers(corpus, params.seed, "source", "splits")
     out, low, quotas = corpus.split.copy(), 0.0, list(corpus.quotas)
     for kind, share in missing.items():
-        moved = (out == TRAIN) & (low <= numbers) & (numbers < low + share)
-        if not moved.any() and (out == TRAIN).any():
-            moved = (out == TRAIN) & (numbers == _nearest(numbers[out == TRAIN], low))
+        left = out == TRAIN
+        moved = left & (low <= numbers) & (numbers < low + share)
+        if not moved.any() and left.any():
+            above = (numbers - low) % 1.0  # after 1 comes 0
+            moved = left & (numbers == numbers[left][above[left].argmin()])
         if len(np.unique(numbers[moved])) == 1:
             quotas.append(QUOTA.format(SPLITS[kind]))
         out[moved] = kind
@@ -155,11 +156,6 @@ def cut_missing_splits(
             + ("; source.cut_by=row cuts rows" if by == "user" and train.sum() > 2 else "")
         )
     return replace(corpus, split=out, quotas=tuple(quotas))
-
-
-def _nearest(numbers: FloatArray, low: float) -> float:
-    """The number that follows `low` first; after 1 comes 0."""
-    return float(numbers[((numbers - low) % 1.0).argmin()])
 
 
 def _check_classes(corpus: Corpus, train: BoolArray, owner: str) -> None:
@@ -175,9 +171,6 @@ def _check_classes(corpus: Corpus, train: BoolArray, owner: str) -> None:
             f"its class without a training row: set {owner}.cut_by=row, or name a split_column",
             mends=("source.cut_by=row",),
         )
-
-
-_FIELDS = ("user", "facts")
 
 
 def read_records(path: Path, users: Sequence[str], owner: str) -> tuple[Facts, ...]:
@@ -224,7 +217,7 @@ def _record(line: str, where: str) -> dict[str, Any]:
         raise InputError(f"{where} is no JSON: {plain(str(error), 200)}") from None
     if not isinstance(record, dict):
         raise InputError(f"{where} is not an object {{user, facts}}")
-    for field in _FIELDS:
+    for field in ("user", "facts"):
         if field not in record:
             near = nearest(field, [str(key) for key in record])
             hint = f"; did you mean it by {near!r}?" if near else ""
