@@ -52,7 +52,7 @@ def pytest_collection() -> Iterator[None]:
     result = yield
     gc.enable()
     gc.freeze()
-    gc.set_threshold(20_000, 10, 10)
+    gc.set_threshold(100_000, 10, 10)
     return result
 
 
