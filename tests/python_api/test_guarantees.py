@@ -30,8 +30,9 @@ def test_guarantees_are_a_table_in_a_notebook() -> None:
     assert shown.count("<tr>") == len(guarantees) + 1
     assert "add-or-remove" in shown and "proven" in repr(guarantees)
     assert shown.startswith("<p>At a proven ε of ") and "for a person.</p>" in shown
-    with pytest.raises(LookupError, match=r"word: 0.*: user"):
+    with pytest.raises(LookupError, match=r"word: 0.*: user") as refused:
         guarantees.proven("word")
+    assert isinstance(refused.value, ub.UedpBenchError)
 
 
 def test_a_spread_is_a_point_of_the_curve() -> None:

@@ -147,6 +147,10 @@ COLUMNS = ("kind", "epsilon", "delta", "unit", "adjacency", "notion", "status", 
 NUMBERS = ("epsilon", "delta")
 
 
+class NoSingleGuaranteeError(InputError, LookupError):
+    """No guarantee, or several, for a unit: a mistake of users, as all errors of the package."""
+
+
 class Guarantees(tuple[Guarantee, ...]):
     """Guarantees of a mechanism, claims first; a table where they are shown."""
 
@@ -163,12 +167,15 @@ class Guarantees(tuple[Guarantee, ...]):
         Statements of components that nobody reviewed are not among them.
 
         Raises:
-            LookupError: if there are several, or none.
+            NoSingleGuaranteeError: if there are several, or none.
         """
         matches = [g for g in self if g.kind == "proven" and unit in (None, g.unit)]
         if len(matches) != 1:
             units = ", ".join(str(g.unit) for g in self if g.kind == "proven") or "none"
-            raise LookupError(f"proven for the unit {unit}: {len(matches)}; there is: {units}")
+            raise NoSingleGuaranteeError(
+                f"proven guarantees for the unit {unit}: {len(matches)}; proven are those for: "
+                f"{units}"
+            )
         return matches[0]
 
     def __repr__(self) -> str:
