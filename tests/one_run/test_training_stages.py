@@ -28,7 +28,6 @@ from uedp_bench.one_run.components import build, build_sources
 from uedp_bench.one_run.guaranteeing import SAME_PUBLIC, SAME_SECOND, planned_guarantees
 from uedp_bench.one_run.planting import load_data, public_sizes
 from uedp_bench.one_run.preparing import Execution
-from uedp_bench.one_run.private_data import covers
 from uedp_bench.one_run.protecting import Retraining
 from uedp_bench.one_run.runner import execute
 from uedp_bench.one_run.training_stages import _check_repeated, _holds_private
@@ -113,10 +112,10 @@ def test_the_second_source_is_part_of_the_identity_and_of_the_provenance(downstr
     assert downstream.provenance["downstream"]["fingerprint"] == data.downstream.fingerprint
     assert downstream.provenance["identity"]["downstream"] == data.downstream.fingerprint
     assert list(check_identity(downstream)) == []
-    private = downstream.diagnostics["simulation_only"]
-    assert covers(private, "provenance.downstream.rows")
-    assert covers(private, "provenance.identity.downstream")
-    assert not covers(private, "stages")
+    private = tuple(f"{name}." for name in downstream.diagnostics["simulation_only"])
+    for path in ("provenance.downstream.rows.", "provenance.identity.downstream."):
+        assert path.startswith(private)
+    assert not "stages.".startswith(private)
     changed = {**SECOND, "params": {**SECOND["params"], "seed": 3}}
     same = {"name": "embedded", "params": {**SECOND["params"], "public": []}}
     roles = ["public", "private", "downstream"]
