@@ -19,6 +19,7 @@ MESSAGES = Path(__file__).with_name("messages.txt")
 FILES = {
     "mail.csv": "body,who\nhello,ann\nbye,bo\n",
     "mail.docx": "no table",
+    "late.py": "import math\n\nraise ValueError(math.pi)\n",
     "blank.csv": "body,who\nhello,ann\n,bo\n",
     "rows.jsonl": '{"text": "hello"}\n[1]\n',
     "broken.yaml": "mechanisms: [noiseless\n",

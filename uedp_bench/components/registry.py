@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -269,8 +270,11 @@ def load_plugins(files: Iterable[Path]) -> None:
             raise
         except Exception as error:
             del sys.modules[name]
+            frames = traceback.extract_tb(error.__traceback__)
+            lines = [frame.lineno for frame in frames if frame.filename == str(path)]
+            at = f", line {lines[-1]}," if lines else ""
             raise PluginLoadError(
-                f"--plugin {file} does not import: {type(error).__name__}: {error}"
+                f"--plugin {file}{at} does not import: {type(error).__name__}: {error}"
             ) from error
 
 
