@@ -63,7 +63,7 @@ def least_divergences(orders: npt.NDArray[np.float64]) -> npt.NDArray[np.float64
 def library_epsilons(
     rounds: Sequence[tuple[Known, int]], adjacency: Adjacency, delta: float
 ) -> dict[str, float]:
-    """Epsilon by every accountant that is valid, but for one that is beaten; not empty.
+    """Epsilon by every accountant that is valid; not empty.
 
     Args:
         rounds: events that happen, with noise, each with the number of times.
@@ -81,10 +81,6 @@ def library_epsilons(
     if "fixed-size-sampled" not in kinds:
         values["pld"] = pld_epsilon(rounds, adjacency, delta)
     if "poisson-sampled" not in kinds or adjacency != "replace-one":
-        # Renyi orders of sampled rounds take longer than all else, and seldom say less.
-        least = 0.0 if kinds == {"gaussian"} else _least_rdp_epsilon(rounds, adjacency, delta)
-        if values and least > min(values.values()):
-            return values
         values["rdp"] = rdp_epsilon(rounds, adjacency, delta)
     return values
 
@@ -137,96 +133,6 @@ def _renyi(rounds: _Rounds, adjacency: Adjacency) -> RdpAccountant:
     for base, count in rounds:
         accountant.compose(to_dp_event(base, sensitivity=2.0 if replace else 1.0), count)
     return accountant
-
-
-_WHOLE = np.array([*range(65), 128, 256, 512, 1024])
-"""Orders at which log moments of a sampled round are sums over a binomial."""
-
-_TERMS = np.arange(65)
-"""First terms of these sums."""
-
-
-def _least_rdp_epsilon(
-    rounds: Sequence[tuple[Known, int]], adjacency: Adjacency, delta: float
-) -> float:
-    """A lower bound on `_rdp_epsilon`, in a hundredth of its time; 0 where none is known."""
-    from dp_accounting.rdp.rdp_privacy_accountant import DEFAULT_RDP_ORDERS, compute_epsilon
-
-    sensitivity, orders = 2.0 if adjacency == "replace-one" else 1.0, np.array(DEFAULT_RDP_ORDERS)
-    total = np.zeros(orders.size)
-    with np.errstate(all="ignore"):
-        for event, count in rounds:
-            total += count * _least_log_moments(event, sensitivity, orders) / (orders - 1.0)
-    if not np.isfinite(total).all():
-        return 0.0
-    return (1.0 - 1e-9) * float(compute_epsilon(orders, np.maximum(total, 0.0), delta)[0])
-
-
-def _least_log_moments(
-    event: Known, sensitivity: float, orders: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
-    """Lower bounds on (order - 1) times the library's divergence of one round; NaN for none."""
-    from scipy.special import logsumexp
-
-    signal = (sensitivity / event.noise_multiplier) ** 2
-    if isinstance(event, Gaussian):
-        return orders * (orders - 1.0) * signal / 2.0
-    fixed = isinstance(event, FixedSizeSampled)
-    rate = event.sample / event.population if isinstance(event, FixedSizeSampled) else event.rate
-    if not 0.0 < rate < 1.0:
-        return np.full(orders.size, math.nan)
-    log_terms = _log_binomials() + _TERMS * math.log(rate)
-    if fixed:
-        log_terms += _least_fixed_size_terms(_TERMS, signal)
-        last = _WHOLE * math.log(rate) + _least_fixed_size_terms(_WHOLE, signal)
-    else:
-        log_terms += np.maximum(np.subtract.outer(_WHOLE, _TERMS), 0) * math.log1p(-rate)
-        log_terms += _TERMS * (_TERMS - 1) * signal / 2.0
-        last = _WHOLE * math.log(rate) + _WHOLE * (_WHOLE - 1) * signal / 2.0
-    # Of large orders the first terms and the last one.
-    last = np.where(_TERMS.size > _WHOLE, -math.inf, last)
-    whole = np.logaddexp(logsumexp(log_terms, axis=1), last)
-    at = np.searchsorted(_WHOLE, orders, side="right") - 1  # the whole order at or below each
-    share, above = orders - _WHOLE[at], np.minimum(at + 1, _WHOLE.size - 1)
-    if fixed:  # the library's are chords, too
-        return np.asarray(whole[at] + share * (whole[above] - whole[at]))
-    # Log moments are convex in the order: chords beside an interval lie below them within it.
-    slope = whole[64] - whole[63]
-    whole = np.maximum(whole, np.where(_WHOLE > 64, whole[64] + (_WHOLE - 64) * slope, whole))
-    next_above = np.minimum(at + 2, _WHOLE.size - 1)
-    left = whole[at] + share * (whole[at] - whole[at - 1])
-    right = whole[above] - (1.0 - share) * (whole[next_above] - whole[above])
-    # Every divergence is at least twice the square of the total variation (Pinsker).
-    variation = rate * math.erf(math.sqrt(signal / 8.0))
-    least = np.maximum(2.0 * variation**2 * (orders - 1.0), np.maximum(left, right))
-    return np.asarray(np.where(share > 0.0, least, whole[at]))
-
-
-def _least_fixed_size_terms(terms: npt.NDArray[np.int64], signal: float) -> npt.NDArray[np.float64]:
-    """Lower bounds on ln of the terms of Wang, Balle and Kasiviswanathan 2019, Theorem 27.
-
-    An even central moment of the likelihood ratio is at least that power of the root of the second
-    one (Jensen), and of the root of the moment, less 1 (Minkowski).
-    """
-
-    def log_central(even: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        root = np.maximum(np.expm1((even - 1) * signal / 2.0), math.sqrt(math.expm1(signal)))
-        return np.asarray(even * np.log(root))
-
-    tails = math.log(2.0) + terms * (terms - 1) * signal / 2.0
-    pairs = (log_central(terms // 2 * 2) + log_central((terms + 1) // 2 * 2)) / 2.0
-    out = np.where(terms > 256, tails, np.minimum(math.log(4.0) + pairs, tails))
-    return np.where(terms == 0, 0.0, np.where(terms == 1, -math.inf, out))
-
-
-@lru_cache(maxsize=1)
-def _log_binomials() -> npt.NDArray[np.float64]:
-    """Ln of the binomial coefficients of `_WHOLE` over `_TERMS`, a row each order."""
-    from scipy.special import gammaln
-
-    rest = np.subtract.outer(_WHOLE, _TERMS) + 1.0
-    logs = gammaln(_WHOLE + 1.0)[:, None] - gammaln(_TERMS + 1.0) - gammaln(np.maximum(rest, 1.0))
-    return np.where(rest < 1.0, -math.inf, logs)
 
 
 @contextmanager
