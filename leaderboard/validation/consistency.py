@@ -38,9 +38,6 @@ _EXACT_INTERVALS = ("tpr_at_", "extracted_", "unknown")
 _WORDS = ("device", "clipping")
 """Entries of the cost that say how something was computed, in words."""
 
-_DIFFERENCES = ("fairness_gap_",)
-"""Metrics that are sizes of differences, whose intervals reach to the other sign."""
-
 
 def check_ranges(result: Result) -> Iterator[Problem]:
     """Problems where a number of a result is out of its range."""
@@ -101,8 +98,6 @@ def _estimate(
 ) -> Iterator[Problem]:
     for part in ("value", "low", "high"):
         number, (low, high) = getattr(estimate, part), bounds
-        if part != "value" and name.startswith(_DIFFERENCES):
-            low = -high
         if number is not None and not low - SLACK <= number <= high + SLACK:
             yield error(f"{where}.{part}", _outside(number, low, high))
     if (estimate.low is None) != (estimate.high is None):
