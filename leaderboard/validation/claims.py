@@ -279,9 +279,9 @@ def _entries(result: Result, record: _Record, selection: Selection) -> Iterator[
     charged: dict[tuple[str, str], Guarantee] | Unknown | None = None
     for number, guarantee in enumerate(result.guarantees):
         key, where = (guarantee.unit, guarantee.adjacency), f"guarantees.{number}"
-        given = guarantee.status == "given" and math.isfinite(guarantee.epsilon)
+        finite = guarantee.status == "given" and math.isfinite(guarantee.epsilon)
         # What nobody sees costs nothing to choose among.
-        if not given or guarantee.kind == "claimed" or guarantee.notion == "simulation":
+        if not finite or guarantee.kind == "claimed" or guarantee.notion == "simulation":
             continue
         if key not in entries:
             yield error("selection.guarantees", f"lack {guarantee.unit} ({guarantee.adjacency})")
