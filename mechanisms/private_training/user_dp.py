@@ -100,7 +100,7 @@ class UserDP(TargetMechanism[UserDPParams]):
 
     @property
     def protects(self) -> Unit:
-        """A user, or a client with all its rows, as whoever holds rows that were dealt anew is."""
+        """A user, or a client with all its rows: whoever holds rows that are dealt at random."""
         return "client" if self.params.iid else self.params.unit
 
     def plan(self, stats: CorpusStats) -> Events:

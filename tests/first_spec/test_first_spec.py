@@ -42,6 +42,8 @@ def test_a_mailbox_with_semicolons_becomes_a_spec(tmp_path: Path) -> None:
         assert line in sentences, line
     titles = [part.title for part in proposal.suggestion.mechanisms]
     assert titles == ["public-only", "noiseless", "deidentify + noiseless", "dp-sgd"]
+    # Privacy looks free beside a row that is trained at one guessed rate.
+    assert len(data["mechanisms"][1]["params"]["learning_rate_factors"]) > 1
     # Every run passes all checks before training.
     assert len(jobs_of(expand(parse_spec(data)), tmp_path / "out")) == 12
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashed_cnn  # noqa: F401  # registers convolutions on vectors of a frozen encoder
 import numpy as np
 import pytest
+import text_encoders  # noqa: F401  # registers a frozen encoder
 import torch
 from model_learners import MODELS, ROWS, USERS, learner_of_model
 from toy import cohort_of
@@ -18,8 +20,6 @@ pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU"),
 ]
-FROZEN = ("vectors", "convolutions", "words of vectors, crf")
-"""Their models are those of a test's plug-in."""
 
 
 def _sum(name: str, device: str, refusal: str | None) -> torch.Tensor:
@@ -33,7 +33,7 @@ def _sum(name: str, device: str, refusal: str | None) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("refusal", [None, "a test asks for it"], ids=["one pass", "updates"])
-@pytest.mark.parametrize("name", [name for name in MODELS if name not in FROZEN])
+@pytest.mark.parametrize("name", MODELS)
 def test_a_sum_is_that_of_the_cpu(name: str, refusal: str | None) -> None:
     expected = _sum(name, "cpu", refusal)
     device_sum = _sum(name, "cuda", refusal)

@@ -99,6 +99,20 @@ class KeepsWords(PublishingMechanism[Params]):
 
 
 @mechanisms.register
+class HidesNothing(PublishingMechanism[Params]):
+    """Publishes text as it is, at an epsilon of 0.1."""
+
+    name = "hides-nothing"
+    rowwise = True
+
+    def plan(self, stats):
+        return (PrivacyEvent(unit="record", event=PureDP(epsilon=0.1)),)
+
+    def publish(self, corpus, run):
+        return corpus, self.plan(None)
+
+
+@mechanisms.register
 class ReadsValid(UserDP):
     """Trains on rows of the split valid, too."""
 

@@ -30,6 +30,7 @@ CAUGHT = {
     "mechanism/misses-target": {"check_promises_agree"},
     "mechanism/shuffles": {"check_published_corpus", "check_deterministic"},
     "mechanism/keeps-words": {"check_word_law"},
+    "mechanism/hides-nothing": {"check_noise_is_fresh"},
     "mechanism/reads-valid": {"check_trains_on_training_rows"},
     "mechanism/says-nothing": {
         "check_declaration",
