@@ -32,6 +32,7 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> tuple[FirstSpec, RateS
     return spec, RateSearch(data, spec.suggestion)
 
 
+@pytest.mark.long
 def test_each_epsilon_is_a_row_and_tries_the_same_rates(
     searched: tuple[FirstSpec, RateSearch], tmp_path: Path
 ) -> None:
@@ -114,6 +115,7 @@ def test_too_few_users_of_valid_are_refused(tmp_path: Path) -> None:
         RateSearch(data, spec.suggestion)
 
 
+@pytest.mark.long
 def test_less_effort_keeps_a_crowd_where_there_is_one(tmp_path: Path) -> None:
     spec, _ = ladder(chat(tmp_path, 30_000, 3_000), effort=0.15)
     assert 0 < spec.origin.params["sample"] < 1

@@ -98,6 +98,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
     return by_label
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("label", LABELS)
 def test_it_runs_with_every_attack(results: dict[str, Result], label: str) -> None:
     result = results[label]
@@ -113,6 +114,7 @@ def test_it_runs_with_every_attack(results: dict[str, Result], label: str) -> No
     assert all(g.status == "given" for g in proven_), [g.reason for g in proven_]
 
 
+@pytest.mark.long
 def test_what_uses_nothing_private_is_its_own_floor(results: dict[str, Result]) -> None:
     public = results["public-only"]
     assert public.learned is False
@@ -122,6 +124,7 @@ def test_what_uses_nothing_private_is_its_own_floor(results: dict[str, Result]) 
     ) - {public.floors["unigrams"]}
 
 
+@pytest.mark.long
 def test_results_hold_no_text_of_bloggers(results: dict[str, Result]) -> None:
     for result in results.values():
         kept = json.dumps(

@@ -162,6 +162,7 @@ def test_specs_of_translators_build_every_run(name: str) -> None:
         build(run)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PRETRAINING)
 def test_specs_of_pretraining_build_every_run_at_the_epsilons_of_the_paper(name: str) -> None:
     spec = apply_setting(spec_of(name), ["source", "path"], "x")
@@ -257,6 +258,7 @@ def conll_folder(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_the_conll_spec_runs_end_to_end_in_a_small_size(tmp_path: Path) -> None:
     settings = {"source.path": str(conll_folder(tmp_path)), "model.embedding": 4, "model.units": 6}
     settings |= {f"mechanism.{name}.rounds": 2 for name in ("uedp", "user-dp")}

@@ -20,6 +20,7 @@ def runs(name: str = "tagging-conll2003") -> list[RunSpec]:
     return [run for run in expand(parse_spec(spec)) if run.seed == 1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("spec", "label", "unit", "epsilons"),
     [

@@ -40,6 +40,9 @@ NEVER_RUN = {
 }
 """Components of which no small run is possible here; sources of files are not named."""
 
+LONG = pytest.mark.long
+"""Attacks take longest, and protect nobody."""
+
 FAILS = {
     "attack/fragment-reassembly": {
         "check_leak_is_found": "what is published whole leaves no sentence to be put together"
@@ -64,7 +67,10 @@ def _origin(name: str) -> str:
 
 
 @pytest.mark.usefixtures("small_networks")
-@pytest.mark.parametrize("name", components())
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(one, marks=LONG) if one.startswith("attack/") else one for one in components()],
+)
 def test_a_built_in_component_conforms(name: str, store_numbers: bool) -> None:
     kind, _, bare = name.partition("/")
     component = registry.REGISTRIES[f"{kind}s"].get(bare)
