@@ -30,7 +30,7 @@ def test_a_file_becomes_a_table(
     assert run_cli(init) == 0, capsys.readouterr().err
     output = capsys.readouterr().out
     assert "'message.body'" in output
-    assert "--user COLUMN" in output
+    assert "--user from.id" in output
     small = ["--attack", "membership", "--seeds", "1", "--workers", "0", "--no-tracking"]
     small += [part for size in SMALL for part in ("--set", size)]
     assert run_cli([*run, *small]) == 0, capsys.readouterr().err
