@@ -280,7 +280,7 @@ def _entries(result: Result, record: _Record, selection: Selection) -> Iterator[
     for number, guarantee in enumerate(result.guarantees):
         key, where = (guarantee.unit, guarantee.adjacency), f"guarantees.{number}"
         finite = guarantee.status == "given" and math.isfinite(guarantee.epsilon)
-        # What nobody sees costs nothing to choose among.
+        # A choice among values that nobody sees costs nothing.
         if not finite or guarantee.kind == "claimed" or guarantee.notion == "simulation":
             continue
         if key not in entries:

@@ -80,7 +80,7 @@ class TrainedTagger(NamedTuple):
                 f"{missing} (tagger_trained_on=public declares that it was public text)"
             )
             return (PrivacyEvent(unit="record", event=NonPrivate(reason=reason)),)
-        # What its data and seed must be like stands in its guarantees alone.
+        # Its guarantees alone state what its data and seed must be like.
         stated = {
             (proof.unit, proof.adjacency): proof.assumptions
             for proof in result.guarantees

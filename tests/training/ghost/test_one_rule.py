@@ -157,7 +157,7 @@ def test_a_row_that_takes_another_way_is_clipped_alone(others: int) -> None:
 
 
 def test_a_row_that_takes_another_way_decides_about_no_other_of_its_user() -> None:
-    """Where rows are bounded too, it would move its user by 17 of their bounds."""
+    """It would move its user by 17 bounds of a row."""
     rows = [*[ALMOST] * 20, [2, 2, *CYCLE[1:]]]
     learner, limits = TokenLearner(_Branching(SIZE), 0, rows), Limits(50 * BOUND, rows=BOUND)
     with pytest.raises(PrivacyError, match="two-level"):
