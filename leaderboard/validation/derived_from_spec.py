@@ -60,7 +60,8 @@ class _UnknownSizeError(Exception):
     """A size is needed that the file does not state."""
 
 
-_ASKED = {"users", "rows", "sensitive_rows", "entities", "public", "clients"}
+_SIZES = {"users", "rows", "sensitive_rows", "entities", "public", "clients"}
+"""Sizes that a mechanism may need, and a result may lack."""
 
 
 class Sizes(CorpusStats):
@@ -74,7 +75,7 @@ class Sizes(CorpusStats):
 
     def __getattribute__(self, name: str) -> Any:
         value = super().__getattribute__(name)
-        if value is None and name in _ASKED:
+        if value is None and name in _SIZES:
             raise _UnknownSizeError
         return value
 

@@ -218,7 +218,8 @@ def _listed(facts: Mapping[str, ColumnFacts]) -> str:
     """Columns for a message, and why the likeliest of them is no text."""
     names = [*facts]
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    refused = _printed_lists([*facts.values()]) or _no_text([*facts.values()])
+    every = [*facts.values()]
+    refused = _printed_lists(every) or _no_text(every)
     hint = "" if refused is None else f" ({refused[0]!r} is not taken: {refused[1]})"
     return (", ".join(names[:MOST_NAMED]) or "none") + more + hint
 
